@@ -1,0 +1,48 @@
+# The two commands of the README are `make demo` and `make test`; `make help` lists the others.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Extras that install as wheels. [world] needs a compiler and [torch] gigabytes: their tests skip without them.
+EXTRAS := sphere,demo,dev
+
+.PHONY: help venv demo test test-all lint bench clean
+
+help:
+	@echo "make demo      run the RSR2015 system on the embedded simulated corpus (synthetic speech)"
+	@echo "make test      lint, format check, type check and tests"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make bench     all benchmarks"
+	@echo "make venv      only the environment in $(VENV)"
+	@echo "make clean     remove the environment and everything built"
+
+# The stamp makes the environment once, and again when its description changes.
+$(VENV)/.installed: setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "spkver needs Python 3.10 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); use make PYTHON=python3.x" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
+	@touch $@
+
+venv: $(VENV)/.installed
+
+demo: venv
+	$(BIN)/python recipes/rsr2015/svm_gmm.py --corpus simulated --output demo
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-all: lint
+	$(BIN)/python -m pytest -m ""
+
+bench: venv
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""Scores in, evidence out: detection metrics, plots and reports for any list of verification scores."""

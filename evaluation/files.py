@@ -1,0 +1,79 @@
+"""Files that are whole or absent: written beside their place under a temporary name, flushed, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from evaluation.errors import DataError
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; on success it takes the place of `path`, else it is removed.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. Its folder is made if it is missing.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written or the disk is full.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     print((Path(folder) / "a.txt").read_text())
+    whole
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # the suffix is kept, for writers that choose the format by it
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:80]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise _disk_error(path, error) from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        if isinstance(error, DataError):
+            raise
+        raise _disk_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _disk_error(path: Path, error: OSError) -> DataError:
+    remedy = "free space or choose another output folder" if error.errno == 28 else "check the folder and its rights"
+    return DataError(f"cannot be written: {error.strerror or error}", file=path, remedy=remedy)

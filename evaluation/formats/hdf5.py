@@ -1,0 +1,275 @@
+"""Lists as SIDEKIT and BOSARIS keep them in HDF5: a square matrix, models by segments.
+
+=========  ========================================================================================
+Trials     ``modelset`` (M,), ``segset`` (S,), ``trial_mask`` int8 (M, S): 1 asked for, 0 not
+Key        the same with ``trial_mask`` 1 target, -1 nontarget, 0 no trial
+Scores     ``modelset``, ``segset``, ``score_mask`` int8 (M, S): 1 scored, ``scores`` float64 (M, S)
+=========  ========================================================================================
+
+The matlab form names the ids ``/ID/row_ids`` and ``/ID/column_ids``. Both are read, the first is written, with gzip
+and a checksum on every dataset. What is read comes in the order of the matrix: by model, then by segment.
+
+Ids are fixed-length byte strings. Ids beyond ASCII are marked as UTF-8: SIDEKIT, which reads ASCII alone, then stops
+with an error rather than take a wrong id. SIDEKIT also cuts ids at 100 characters; here they have any length.
+A key with trial types has two datasets more, ``trial_types`` and ``type_names``, which SIDEKIT passes over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluation.errors import DataError
+from evaluation.files import atomic_path
+from evaluation.trials import Key, Scores, Trials
+
+if TYPE_CHECKING:
+    import h5py
+
+logger = logging.getLogger(__name__)
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_SIDEKIT_ID_LENGTH = 100
+_CELLS_PER_BLOCK = 1 << 23
+_CELLS_PER_CHUNK = 1 << 17
+_NO_CODES = np.empty(0, np.int32)
+_ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
+# what h5py raises over broken files, by where they are broken
+_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+
+
+def is_hdf5(path: str | Path) -> bool:
+    """Tell from the first bytes (also behind a user block, as Matlab writes) whether a file is HDF5."""
+    with Path(path).open("rb") as handle:
+        for offset in (0, 512, 1024, 2048):
+            handle.seek(offset)
+            if handle.read(len(_SIGNATURE)) == _SIGNATURE:
+                return True
+    return False
+
+
+def read_hdf5_trials(path: str | Path) -> Trials:
+    """Read an Ndx; of a Key the trials are read.
+
+    Raises
+    ------
+    DataError
+        If the file is not HDF5 or truncated, a dataset is missing, or shapes disagree.
+    """
+    with _opened(path) as file:
+        tables = _read_ids(file, path)
+        models, segments, _ = _read_mask(file, "trial_mask", tables, path)
+        return Trials(*tables, models, segments)
+
+
+def read_hdf5_key(path: str | Path) -> Key:
+    """Read a Key. Errors as for trials."""
+    with _opened(path) as file:
+        tables = _read_ids(file, path)
+        models, segments, signs = _read_mask(file, "trial_mask", tables, path)
+        types, type_names = None, ()
+        if "trial_types" in file:
+            numbers = _matrix(file, "trial_types", tables, path)[()]
+            types, type_names = numbers[models, segments] - 1, tuple(_read_strings(file, "type_names", path))
+        return Key(*tables, models, segments, is_target=signs > 0, types=types, type_names=type_names)
+
+
+def read_hdf5_scores(path: str | Path) -> Scores:
+    """Read Scores, in SIDEKIT's or in the matlab form. Errors as for trials, or a score is NaN."""
+    with _opened(path) as file:
+        tables = _read_ids(file, path)
+        models, segments, _ = _read_mask(file, "score_mask", tables, path)
+        matrix = _matrix(file, "scores", tables, path)
+        values = [
+            matrix[rows.start : rows.stop][models[some] - rows.start, segments[some]]
+            for rows, some in _blocks(matrix.shape, models)
+        ]
+        return Scores(*tables, models, segments, values=np.concatenate(values).astype(np.float64, copy=False))
+
+
+def write_hdf5_trials(path: str | Path, trials: Trials, *, attributes: dict[str, str] | None = None) -> None:
+    """Write an Ndx.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, whole or not at all.
+    trials : Trials
+        The list; its order within the matrix is lost.
+    attributes : dict of str, optional
+        Attributes of the root, such as a fingerprint; SIDEKIT passes over them.
+
+    Raises
+    ------
+    DataError
+        If an id holds a zero byte, or the file cannot be written.
+    """
+    with _created(path, trials, attributes) as file:
+        _write_matrix(file, "trial_mask", trials, np.ones(len(trials), np.int8))
+
+
+def write_hdf5_key(path: str | Path, key: Key, *, attributes: dict[str, str] | None = None) -> None:
+    """Write a Key, with its trial types where it has any. Parameters and errors as for trials."""
+    with _created(path, key, attributes) as file:
+        _write_matrix(file, "trial_mask", key, np.where(key.is_target, 1, -1).astype(np.int8))
+        if key.types is not None:
+            _write_matrix(file, "trial_types", key, key.types + np.int8(1))
+            _write_strings(file, "type_names", np.array(key.type_names, dtype=object))
+
+
+def write_hdf5_scores(path: str | Path, scores: Scores, *, attributes: dict[str, str] | None = None) -> None:
+    """Write Scores in SIDEKIT's form. Parameters and errors as for trials."""
+    with _created(path, scores, attributes) as file:
+        _write_matrix(file, "score_mask", scores, np.ones(len(scores), np.int8))
+        _write_matrix(file, "scores", scores, scores.values)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[h5py.File]:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
+    except _BROKEN as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        remedy = "it may be truncated or no HDF5 file: copy or write it again"
+        raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+
+
+def _read_ids(file: h5py.File, path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    tables = []
+    for what, names in _ID_NAMES.items():
+        name = next((name for name in names if name in file), None)
+        if name is None:
+            raise _missing(file, f"the ids of {what} ({' or '.join(names)})", path)
+        tables.append(_read_strings(file, name, path))
+    return tables[0], tables[1]
+
+
+def _read_strings(file: h5py.File, name: str, path: str | Path) -> np.ndarray:
+    if name not in file:
+        raise _missing(file, name, path)
+    raw = file[name][()]
+    if not isinstance(raw, np.ndarray) or raw.ndim != 1 or raw.dtype.kind not in "SO":
+        raise DataError(f"expected {name} to be a column of strings, got {file[name]}", file=path)
+    try:
+        names = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in raw.tolist()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r}", file=path) from error
+    return np.array(names, dtype=object)
+
+
+def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], path: str | Path) -> h5py.Dataset:
+    if name not in file:
+        raise _missing(file, name, path)
+    matrix, expected = file[name], tuple(map(len, tables))
+    if matrix.shape != expected or matrix.dtype.kind not in "fiub":
+        remedy = "the file is broken, or of another kind"
+        got = f"{matrix.dtype} of shape {matrix.shape}"
+        raise DataError(
+            f"expected {name}: numbers of shape {expected} for its ids, got {got}", file=path, remedy=remedy
+        )
+    return matrix
+
+
+def _read_mask(
+    file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], path: str | Path
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give model and segment code and sign of each trial, row by row of the matrix."""
+    matrix = _matrix(file, name, tables, path)
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for rows, _ in _blocks(matrix.shape, _NO_CODES):
+        block = matrix[rows.start : rows.stop]
+        models, segments = np.nonzero(block)
+        signs = block[models, segments]
+        if not np.isin(signs, (-1, 1)).all():
+            raise DataError(f"expected {name} of 1, 0 and -1, got {signs[~np.isin(signs, (-1, 1))][0]}", file=path)
+        parts.append(((models + rows.start).astype(np.int32), segments.astype(np.int32), signs.astype(np.int8)))
+    if not sum(len(part[0]) for part in parts):
+        raise DataError(f"expected trials, got a {name} of zeros", file=path, remedy="write the list again")
+    models, segments, signs = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return models, segments, signs
+
+
+def _missing(file: h5py.File, name: str, path: str | Path) -> DataError:
+    remedy = "choose the file that fits: an Ndx, a Key or Scores as SIDEKIT writes them"
+    return DataError(f"expected {name}, got only {', '.join(file) or 'an empty file'}", file=path, remedy=remedy)
+
+
+@contextmanager
+def _created(path: str | Path, trials: Trials, attributes: dict[str, str] | None) -> Iterator[h5py.File]:
+    import h5py
+
+    if not len(trials):
+        raise DataError("expected trials to write, got an empty list", file=path)
+    longest = max(map(len, (*trials.model_ids, *trials.segment_ids)))
+    if longest > _SIDEKIT_ID_LENGTH:
+        logger.warning(
+            "%s: SIDEKIT will cut ids at %d characters; the longest has %d", path, _SIDEKIT_ID_LENGTH, longest
+        )
+    # built in memory: on a full disk the HDF5 library does not let go of a file, and prints errors of its own
+    image = BytesIO()
+    with h5py.File(image, "w") as file:
+        _write_strings(file, "modelset", trials.model_ids)
+        _write_strings(file, "segset", trials.segment_ids)
+        for name, text in (attributes or {}).items():
+            file.attrs[name] = text
+        yield file
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(image.getbuffer())
+
+
+def _write_strings(file: h5py.File, name: str, ids: np.ndarray) -> None:
+    import h5py
+
+    try:
+        raw = [one.encode("utf-8") for one in ids]
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+    padded = next((one for one in raw if b"\0" in one), None)
+    if padded is not None:
+        raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+    charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
+    kind: Any = h5py.string_dtype(charset, max(map(len, raw)))
+    file.create_dataset(name, data=np.array(raw, dtype=kind), maxshape=(None,), compression="gzip", fletcher32=True)
+
+
+def _write_matrix(file: h5py.File, name: str, trials: Trials, values: np.ndarray) -> None:
+    """Scatter one value for each trial into a square matrix, some rows at a time."""
+    shape = (len(trials.model_ids), len(trials.segment_ids))
+    matrix = file.create_dataset(
+        name, shape, values.dtype, maxshape=(None, None), compression="gzip", fletcher32=True, chunks=_chunk(shape)
+    )
+    order = np.argsort(trials.models, kind="stable")
+    models, segments, values = trials.models[order], trials.segments[order], values[order]
+    for rows, some in _blocks(shape, models):
+        block = np.zeros((len(rows), shape[1]), values.dtype)
+        block[models[some] - rows.start, segments[some]] = values[some]
+        matrix[rows.start : rows.stop] = block
+
+
+def _blocks(shape: tuple[int, int], models: np.ndarray) -> Iterator[tuple[range, slice]]:
+    """Yield (rows of the matrix, their trials) block by block, for trials that are sorted by model."""
+    chunk_height, _ = _chunk(shape)
+    height = max(1, _CELLS_PER_BLOCK // max(1, shape[1]) // chunk_height) * chunk_height
+    for start in range(0, shape[0], height):
+        rows = range(start, min(start + height, shape[0]))
+        first, last = np.searchsorted(models, (rows.start, rows.stop))
+        yield rows, slice(int(first), int(last))
+
+
+def _chunk(shape: tuple[int, int]) -> tuple[int, int]:
+    """Shape of the pieces that are compressed one by one: whole rows where these are short."""
+    width = max(1, min(shape[1], 1 << 14))
+    return max(1, min(shape[0], _CELLS_PER_CHUNK // width)), width

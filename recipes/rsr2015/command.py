@@ -1,0 +1,85 @@
+"""The command line that both RSR2015 recipes share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from prepare import Config
+
+from evaluation.console import Command, echo_log
+from spkver.config import load_config
+from spkver.corpora.simulated import simulate_rsr2015
+from spkver.errors import DataError
+from spkver.run import Run, start_run
+from spkver.version import __version__
+
+CONFIG = Path(__file__).parent / "config"
+
+
+def recipe_command(
+    recipe: Callable[[Run, Path, Config], str], *, default_config: str, description: str
+) -> click.Command:
+    """Make the command of a recipe: `recipe` gets the run, the corpus and the configuration, and returns a report."""
+
+    def main(
+        corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], jobs: int | None, force: bool
+    ) -> None:
+        config = load_config(
+            Config, file=config_file or CONFIG / f"{default_config}.yaml", settings=_with_corpus(corpus, settings)
+        )
+        with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
+            click.echo(recipe(run, _corpus_folder(corpus, run, config), config))
+
+    options = [
+        click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
+        click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
+        click.option(
+            "--config", "config_file", type=click.Path(path_type=Path), help="YAML file instead of the recipe's own."
+        ),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
+        click.option("--jobs", type=click.IntRange(min=1), help="Workers; all cores by default."),
+        click.option("--force", is_flag=True, help="Redo every step, also those that are up to date."),
+        click.version_option(__version__, prog_name="spkver"),
+    ]
+    for option in reversed(options):
+        main = option(main)
+    settings = {"help_option_names": ["-h", "--help"]}
+    return click.command(cls=Command, help=description, context_settings=settings)(main)
+
+
+def _with_corpus(corpus: str, settings: tuple[str, ...]) -> tuple[str, ...]:
+    """The simulated corpus is small: it gets settings that fit it, below the user's own."""
+    if corpus != "simulated":
+        return settings
+    from spkver.config import read_yaml
+
+    small = read_yaml(CONFIG / "simulated.yaml")
+    return tuple(f"{key}={value}" for key, value in small.items()) + settings
+
+
+def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
+    if corpus != "simulated":
+        if not Path(corpus).is_dir():
+            raise DataError(
+                "no such folder",
+                file=corpus,
+                remedy="give the root of RSR2015, which holds sph and key, or 'simulated'",
+            )
+        return Path(corpus)
+    click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
+    size = config.simulation
+    name = f"{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
+    with run.timed("simulation"):
+        simulate_rsr2015(
+            run.path(f"simulated-{name}"),
+            n_speakers=size.speakers,
+            n_sentences=size.sentences,
+            n_sessions=size.sessions,
+            seed=size.seed,
+            gender=config.gender,
+            jobs=run.jobs,
+        )
+    return run.path(f"simulated-{name}")

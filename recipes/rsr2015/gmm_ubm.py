@@ -1,0 +1,37 @@
+"""The GMM-UBM system on RSR2015 part 1: MAP-adapted models, scored by the log-likelihood ratio to the UBM.
+
+    python recipes/rsr2015/gmm_ubm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
+                                     [--force]
+
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import recipe_command
+from prepare import Config, named_lists, prepare
+from report import report
+
+from spkver import pipeline
+from spkver.run import Run
+
+
+def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
+    """From audio to a DET plot; returns the table of results."""
+    lists = prepare(run, corpus, config)
+
+    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+
+    statistics = pipeline.statistics(run, "enroll", ubm, frames, named_lists(lists)["enroll"])
+    models = pipeline.supervectors(run, "models", ubm, statistics, config.map, of="enroll", multisession=True)
+    scores = pipeline.gmm_scores(run, "gmm-ubm", ubm, models, frames, lists.key.trials())
+    return report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
+
+
+main = recipe_command(gmm_ubm, default_config="gmm_ubm", description=__doc__.split("\n\n")[0])
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""From scores to results: metrics, plots, `results.json` and the table that a recipe ends with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from prepare import Config
+
+from evaluation.detection import effective_prior, evaluate_detection, min_dcf
+from evaluation.plots import System, plot_det, plot_likelihood
+from evaluation.report import format_table, write_json
+from evaluation.trials import Key, Scores, split_scores
+from spkver.config import to_dict
+from spkver.corpora.rsr2015 import Rsr2015, list_hashes
+from spkver.run import Run, versions
+from spkver.ubm import TrainedUbm, schedule_marks
+
+
+def report(recipe: str, run: Run, config: Config, lists: Rsr2015, ubm: TrainedUbm, systems: dict[str, Scores]) -> str:
+    """Evaluate systems on the key, plot them, write `results.json` and return the table.
+
+    Parameters
+    ----------
+    recipe : str
+        Name of the recipe, for the results.
+    run : Run
+    config : Config
+    lists : Rsr2015
+    ubm : TrainedUbm
+    systems : dict of str to Scores
+        Name to scores, in the order of the table.
+    """
+    with run.timed("evaluation"):
+        results = {name: _evaluate(scores, lists.key, config) for name, scores in systems.items()}
+        plots = _plot(run, config, lists.key, systems, ubm)
+    write_json(
+        run.path("results.json"),
+        {
+            "recipe": recipe,
+            "config": to_dict(config),
+            "versions": versions(),
+            "lists": list_hashes(lists),
+            "timings": {name: round(seconds, 3) for name, seconds in run.timings.items()},
+            "systems": results,
+        },
+    )
+    return f"{_table(results, lists.key)}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
+
+
+def _evaluate(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
+    """Metrics of all trials together, and of each pair of a target and a nontarget type."""
+    metrics = _metrics(scores, key, config)
+    pairs = {}
+    for target in config.trials.target:
+        for nontarget in config.trials.nontarget:
+            pairs[f"{target}-{nontarget}"] = _metrics(scores, key.of_types(target, nontarget), config)
+    return {**metrics, "trial_types": pairs}
+
+
+def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
+    target, nontarget = split_scores(scores, key)
+    cost = min_dcf(
+        target, nontarget, p_target=config.report.p_target, c_miss=config.report.c_miss, c_fa=config.report.c_fa
+    )
+    return {**asdict(evaluate_detection(target, nontarget)), "min_dcf": cost}
+
+
+def _plot(run: Run, config: Config, key: Key, systems: dict[str, Scores], ubm: TrainedUbm) -> list[Path]:
+    paths = [run.path(f"det.{form}") for form in config.report.formats]
+    plot_det(
+        [System(name, *split_scores(scores, key)) for name, scores in systems.items()],
+        path=paths,
+        window=config.report.window,
+        prior=effective_prior(config.report.p_target, config.report.c_miss, config.report.c_fa),
+        title=f"RSR2015 part 1, {'male' if config.gender == 'm' else 'female'} {config.partition}: "
+        f"{'+'.join(config.trials.target)} against {'+'.join(config.trials.nontarget)}",
+    )
+    if len(ubm.log_likelihoods):
+        plot_likelihood(
+            {"UBM": ubm.log_likelihoods},
+            run.path("gmm/ubm.png"),
+            doublings=schedule_marks(ubm.n_components),
+            title="UBM training",
+        )
+    return paths
+
+
+def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
+    rows = []
+    for name, metrics in results.items():
+        pairs = metrics["trial_types"] if len(metrics["trial_types"]) > 1 else {}
+        for types, values in {"all" if pairs else next(iter(metrics["trial_types"])): metrics, **pairs}.items():
+            rows.append(
+                {
+                    "system": name,
+                    "trials": types,
+                    "target": values["n_target"],
+                    "nontarget": values["n_nontarget"],
+                    "EER [%]": 100 * values["eer"],
+                    "minDCF SRE08": values["min_dcf_sre08"],
+                    "PRBEP": values["prbep"],
+                }
+            )
+    columns = {
+        "system": "",
+        "trials": "",
+        "target": "d",
+        "nontarget": "d",
+        "EER [%]": ".2f",
+        "minDCF SRE08": ".3f",
+        "PRBEP": ".1f",
+    }
+    return format_table(rows, columns)

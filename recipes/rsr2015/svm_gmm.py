@@ -1,0 +1,47 @@
+"""The SVM-GMM system on RSR2015 part 1: MAP supervectors, with and without NAP, one SVM for each model.
+
+    python recipes/rsr2015/svm_gmm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
+                                     [--force]
+
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The steps follow SIDEKIT's tutorial.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import recipe_command
+from prepare import NAP_LISTS, Config, named_lists, prepare
+from report import report
+
+from spkver import pipeline
+from spkver.run import Run
+
+
+def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
+    """From audio to a DET plot; returns the table of results."""
+    lists = prepare(run, corpus, config)
+    trials = lists.key.trials()
+
+    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+
+    nap_list = NAP_LISTS[config.nap.list]
+    supervectors = {}
+    for name in dict.fromkeys(["enroll", "back", "test", nap_list]):
+        statistics = pipeline.statistics(run, name, ubm, frames, named_lists(lists)[name])
+        supervectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
+
+    systems = {"svm-gmm": pipeline.svm_system(run, "svm-gmm", supervectors, trials, config.svm)}
+    if config.nap.rank:
+        nap = pipeline.nuisance_projection(run, nap_list, supervectors[nap_list], config.nap)
+        systems["svm-gmm-nap"] = pipeline.svm_system(
+            run, "svm-gmm-nap", supervectors, trials, config.svm, projection=nap
+        )
+    return report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
+
+
+main = recipe_command(svm_gmm, default_config="svm_gmm", description=__doc__.split("\n\n")[0])
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,368 @@
+"""RSR2015 part 1: from the corpus folder to the lists of the verification protocol.
+
+Conventions
+-----------
+The folder holds ``sph/{male,female}/m001/m001_01_001.sph`` (speaker, session, sentence; ``.wav`` and ``.flac`` beside
+or instead of ``.sph``), ``key/part1/trn/3sesspwd_eval_m.trn`` and ``key/part1/ndx/3sess-pwd_eval_m.ndx``. A recording's
+id is ``m001/m001_01_001``. A model is a speaker with a sentence, ``m101_001``. Trials have one of four types: target or
+impostor speaker (T, I) with the correct or a wrong sentence (C, W).
+
+Everything is checked before anything is returned, and all problems are reported at once.
+
+References
+----------
+A. Larcher, K. A. Lee, B. Ma, H. Li, "Text-dependent speaker verification: Classifiers, databases and RSR2015",
+Speech Communication 60, 2014.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.files import write_text
+from evaluation.formats import write_key, write_trials
+from evaluation.trials import Key
+from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials
+from spkver.corpora.rsr2015_recordings import (
+    find_recordings,
+    scan_recordings,
+    speaker_number,
+    ubm_list,
+    used_recordings,
+)
+from spkver.errors import ConfigError, DataError, Problems
+from spkver.idmap import IdMap
+from spkver.sidekit import write_idmap
+
+logger = logging.getLogger(__name__)
+
+_FOLDERS = {"m": "male", "f": "female"}
+
+
+@dataclass(frozen=True)
+class SpeakerRanges:
+    """First and last number of the speakers of each part, for either sex (m and f)."""
+
+    background_m: tuple[int, int] = (1, 50)
+    background_f: tuple[int, int] = (1, 47)
+    dev_m: tuple[int, int] = (51, 100)
+    dev_f: tuple[int, int] = (48, 94)
+    eval_m: tuple[int, int] = (101, 157)
+    eval_f: tuple[int, int] = (95, 143)
+
+    def of(self, part: str, gender: str) -> range:
+        """Numbers of the speakers of "background", "dev" or "eval"."""
+        first, last = getattr(self, f"{part}_{gender}")
+        return range(first, last + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Rsr2015:
+    """The lists of one experiment.
+
+    Attributes
+    ----------
+    gender, partition : str
+        What they were made for.
+    recordings : dict of str -> path
+        Every recording that one of the lists names.
+    ubm : tuple of str
+        All recordings of the background speakers, sorted.
+    background : IdMap
+        (speaker, recording) drawn from `ubm`, in its order: the negative examples of the SVMs.
+    nap : IdMap
+        (speaker, recording): every so-many-th of `ubm`.
+    enrolment : IdMap
+        (model, recording), in the order of the enrolment list.
+    test : IdMap
+        (recording, recording): what the trials test, sorted.
+    key : Key
+        The trials, in the order of the trial list, with their types.
+    """
+
+    gender: str
+    partition: str
+    recordings: dict[str, Path] = field(repr=False)
+    ubm: tuple[str, ...] = field(repr=False)
+    background: IdMap = field(repr=False)
+    nap: IdMap = field(repr=False)
+    enrolment: IdMap = field(repr=False)
+    test: IdMap = field(repr=False)
+    key: Key
+
+
+def read_rsr2015(
+    root: str | Path,
+    *,
+    gender: str = "m",
+    partition: str = "eval",
+    target: Sequence[str] = ("TC",),
+    nontarget: Sequence[str] = ("IC",),
+    speakers: SpeakerRanges | None = None,
+    background_size: int = 200,
+    nap_step: int = 7,
+    nap_size: int | None = None,
+    sentences: tuple[int, int] = (1, 30),
+    seed: int = 0,
+) -> Rsr2015:
+    """Read and check the lists of RSR2015 part 1.
+
+    Parameters
+    ----------
+    root : path
+        Folder that holds ``sph`` and ``key``.
+    gender : {"m", "f"}
+        The sexes have separate protocols.
+    partition : {"eval", "dev"}
+        Which speakers are enrolled and tested.
+    target, nontarget : sequence of {"TC", "TW", "IC", "IW"}
+        Which trials count as target and as nontarget; trials of other types are left out.
+    speakers : SpeakerRanges, optional
+        Which speakers are background, dev and eval; the corpus's own division by default.
+    background_size : int
+        How many background recordings to draw, without replacement.
+    nap_step : int
+        NAP takes every `nap_step`-th recording of the UBM list, from the first.
+    nap_size : int, optional
+        Only so many of these, evenly spread; all by default.
+    sentences : (int, int)
+        First and last sentence of the background recordings.
+    seed : int
+        Seed of the draw; nothing else is random.
+
+    Raises
+    ------
+    ConfigError
+        If an option is not one of the above.
+    DataError
+        With all problems of the folder and its lists: missing files, malformed lines, duplicates, models without
+        enrolment, ids without a recording, too few background recordings, no trials of a kind.
+    """
+    root, ranges = Path(root), speakers or SpeakerRanges()
+    _check_options(gender, partition, target, nontarget, ranges, background_size, nap_step, nap_size, seed)
+    problems = Problems(root)
+    if not root.is_dir():
+        raise DataError("no such folder", file=root, remedy="name the folder that holds sph and key")
+    enrolment_file, trials_file = key_files(root, gender, partition)
+    enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
+    trials = read_trials(trials_file, [*target, *nontarget], problems) if _is_there(trials_file, problems) else None
+    found = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
+
+    ubm = ubm_list(found, ranges.of("background", gender), sentences)
+    if found and not ubm:
+        who = _speaker_names(gender, ranges.of("background", gender))
+        problems.add(
+            f"no recordings of background speakers {who}, sentences {sentences[0]:03d} to {sentences[1]:03d}",
+            file=root / "sph" / _FOLDERS[gender],
+            remedy="check the folder, or the ranges of speakers",
+        )
+    if ubm:
+        _check_size("background", background_size, len(ubm), problems)
+        _check_size("nap", nap_size, len(ubm[::nap_step]), problems)
+    if trials is not None:
+        _check_trials(trials_file, trials, enrolled, target, nontarget, problems)
+    used = used_recordings(enrolment_file, enrolled, trials_file, trials)
+    _check_leak(used, ranges.of("background", gender), problems)
+    recordings = find_recordings(found, ubm, used, problems)
+    problems.raise_if_any()
+    assert trials is not None  # a missing list was a problem
+    return Rsr2015(
+        gender=gender,
+        partition=partition,
+        recordings=recordings,
+        ubm=tuple(ubm),
+        background=_by_speaker(_draw(ubm, background_size, seed)),
+        nap=_by_speaker(_spread(ubm[::nap_step], nap_size)),
+        enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
+        test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
+        key=_key(trials, target, nontarget),
+    )
+
+
+def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path]:
+    """Paths of the enrolment list and of the trial list."""
+    folder = Path(root) / "key" / "part1"
+    name = f"{partition}_{gender}"
+    return folder / "trn" / f"3sesspwd_{name}.trn", folder / "ndx" / f"3sess-pwd_{name}.ndx"
+
+
+def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
+    """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
+
+    Returns
+    -------
+    list of path
+        The files, ``3sesspwd_eval_m_trn.h5`` first.
+    """
+    folder = Path(folder)
+    name = f"{lists.partition}_{lists.gender}"
+    maps = {
+        f"3sesspwd_{name}_trn": lists.enrolment,
+        f"3sess-pwd_{name}_test": lists.test,
+        f"3sess-pwd_{name}_back": lists.background,
+        f"3sess-pwd_{name}_nap": lists.nap,
+    }
+    written = []
+    for extension in (".h5", ".txt"):
+        for stem, idmap in maps.items():
+            written.append(folder / f"{stem}{extension}")
+            write_idmap(written[-1], idmap)
+        written.append(folder / f"3sess-pwd_{name}_key{extension}")
+        write_key(written[-1], lists.key)
+        written.append(folder / f"3sess-pwd_{name}_ndx{extension}")
+        write_trials(written[-1], lists.key.trials())
+    written.append(folder / "ubm_list.txt")
+    write_text(written[-1], "".join(f"{segment}\n" for segment in lists.ubm))
+    return written
+
+
+def list_hashes(lists: Rsr2015) -> dict[str, str]:
+    """SHA-256 of the text of each list: what an experiment must name to be repeated.
+
+    The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
+    "model segment target|nontarget type", sorted.
+    """
+    maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
+    texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
+    texts["ubm"] = _lines(lists.ubm)
+    texts["key"] = _key_text(lists.key)
+    return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _key_text(key: Key) -> str:
+    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
+    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
+    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
+    return _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+
+def _check_options(
+    gender: str,
+    partition: str,
+    target: Sequence[str],
+    nontarget: Sequence[str],
+    ranges: SpeakerRanges,
+    background_size: int,
+    nap_step: int,
+    nap_size: int | None,
+    seed: int,
+) -> None:
+    problems = Problems()
+
+    def expect(good: bool, name: str, expected: str, value: object) -> None:
+        if not good:
+            problems.note(ConfigError(f"{name} should be {expected}, not {value!r}"))
+
+    expect(gender in _FOLDERS, "gender", "'m' or 'f'", gender)
+    expect(partition in ("eval", "dev"), "partition", "'eval' or 'dev'", partition)
+    for name, types in (("trials.target", target), ("trials.nontarget", nontarget)):
+        good = not isinstance(types, str) and len(types) > 0 and set(types) <= set(TRIAL_TYPES)
+        expect(good, name, f"a list of types out of {', '.join(TRIAL_TYPES)}", types)
+    both = sorted(set(target) & set(nontarget))
+    expect(not both, "trials.nontarget", "types that are not among trials.target", both)
+    expect(background_size >= 1, "background.size", "1 or more", background_size)
+    expect(nap_step >= 1, "nap.step", "1 or more", nap_step)
+    expect(nap_size is None or nap_size >= 1, "nap.size", "1 or more", nap_size)
+    expect(seed >= 0, "seed", "0 or more", seed)
+    for name, (first, last) in vars(ranges).items():
+        expect(0 < first <= last, f"speakers.{name}", "first and last number", (first, last))
+    problems.raise_if_any()
+
+
+def _is_there(path: Path, problems: Problems) -> bool:
+    if path.is_file():
+        return True
+    problems.add("no such file", file=path, remedy="check the corpus folder, the partition and the gender")
+    return False
+
+
+def _check_size(name: str, size: int | None, available: int, problems: Problems) -> None:
+    if size is not None and size > available:
+        problems.note(
+            ConfigError(
+                f"{name}.size is {size}, but there are only {available} recordings to take from",
+                remedy=f"set {name}.size to {available} or less",
+            )
+        )
+
+
+def _check_trials(
+    path: Path,
+    trials: TrialList,
+    enrolled: list[Enrolment],
+    target: Sequence[str],
+    nontarget: Sequence[str],
+    problems: Problems,
+) -> None:
+    for name, types in (("target", target), ("nontarget", nontarget)):
+        if not np.isin(trials.types, [TRIAL_TYPES.index(kind) for kind in types]).any():
+            problems.add(
+                f"no {name} trials (type {', '.join(types)})", file=path, remedy=f"choose other types in trials.{name}"
+            )
+    known = {row.model for row in enrolled}
+    codes, first = np.unique(trials.models, return_index=True)
+    for code, row in zip(codes.tolist(), first.tolist(), strict=True):
+        if enrolled and trials.model_ids[code] not in known:
+            problems.add(
+                f"model {trials.model_ids[code]!r} has trials but no enrolment",
+                line=int(trials.lines[row]),
+                file=path,
+                remedy="add it to the enrolment list",
+            )
+
+
+def _check_leak(used: dict[str, tuple[Path, int]], background: range, problems: Problems) -> None:
+    """Note background speakers among the tested: a system looks too good on speakers that it was trained on."""
+    for segment, (file, line) in used.items():
+        if speaker_number(segment) in background:
+            problems.add(
+                f"recording {segment!r} is of a background speaker",
+                file=file,
+                line=line,
+                remedy="check the ranges of speakers",
+            )
+
+
+def _speaker_names(gender: str, numbers: range) -> str:
+    return f"{gender}{numbers[0]:03d} to {gender}{numbers[-1]:03d}"
+
+
+# --- what is drawn and built -----------------------------------------------------------------------------------------
+
+
+def _draw(ubm: list[str], size: int, seed: int) -> list[str]:
+    places = np.random.default_rng(seed).choice(len(ubm), size=size, replace=False)
+    return [ubm[place] for place in np.sort(places).tolist()]
+
+
+def _spread(segments: list[str], size: int | None) -> list[str]:
+    if size is None:
+        return segments
+    return [segments[place * len(segments) // size] for place in range(size)]
+
+
+def _by_speaker(segments: list[str]) -> IdMap:
+    return IdMap.from_pairs((segment.split("/")[0], segment) for segment in segments)
+
+
+def _key(trials: TrialList, target: Sequence[str], nontarget: Sequence[str]) -> Key:
+    names = (*target, *nontarget)
+    place = np.array([names.index(kind) if kind in names else -1 for kind in TRIAL_TYPES])
+    types = place[trials.types]
+    model_ids, segment_ids = (np.array(ids, dtype=object) for ids in (trials.model_ids, trials.segment_ids))
+    return Key(
+        model_ids, segment_ids, trials.models, trials.segments, types < len(target), types=types, type_names=names
+    )

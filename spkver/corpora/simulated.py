@@ -1,0 +1,377 @@
+"""The embedded simulated corpus: a tree of synthetic speech in the shape of RSR2015 part 1.
+
+    OUTPUT/sph/male/m001/m001_01_001.wav       speaker, session 01 to 09, sentence 001 to 030
+    OUTPUT/key/part1/trn/3sesspwd_eval_m.trn   models: one for each evaluation speaker and sentence
+    OUTPUT/key/part1/ndx/3sess-pwd_eval_m.ndx  trials
+    OUTPUT/simulation.json, OUTPUT/README.txt  what the tree is and how it was made
+
+The first third of the speakers of a sex, rounded up, is background (from m001 and f001 on, at most as many as RSR2015
+has), the others are evaluation (from m101 and f095 on). With 157 or more there are development speakers too, as in
+RSR2015: 157 men are its own split, 50 + 50 + 57, and 157 women 47 + 47 + 63. Where that is more than RSR2015 has, the
+evaluation ids go on past its last (m157, f143).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.parallel import ordered_map
+from spkver.corpora import espeak
+from spkver.corpora.channels import SAMPLE_RATE, make_session
+from spkver.corpora.sentences import SENTENCES
+from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkver.corpora.variability import VARIABILITY
+from spkver.corpora.voices import make_voice, synthesise_utterance
+from spkver.errors import DataError
+
+CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
+MAX_SESSIONS = 9
+MAX_SPEAKERS = 999  # of a sex; ids have three digits
+FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
+
+_FOLDERS = {"m": "male", "f": "female"}
+_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
+_FIRST_EVALUATION = {"m": 101, "f": 95}
+_RECORD = "simulation.json"
+_VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
+_BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SimulatedCorpus:
+    """What a simulated corpus holds; the counts are sums over its sexes.
+
+    Attributes
+    ----------
+    folder : Path
+    genders : str
+        'm', 'f' or 'mf'.
+    n_background, n_development, n_evaluation : int
+        Speakers.
+    n_files : int
+    seconds : float
+        Length of all recordings together.
+    n_models, n_targets, n_impostors : int
+        Of the evaluation part: models, trials of the right speaker and sentence, and of the right sentence by others.
+    created : bool
+        False if the tree was there already.
+    """
+
+    folder: Path
+    genders: str
+    n_background: int
+    n_development: int
+    n_evaluation: int
+    n_files: int
+    seconds: float
+    n_models: int
+    n_targets: int
+    n_impostors: int
+    created: bool
+
+
+@dataclass(frozen=True)
+class Split:
+    """Speaker ids of one sex."""
+
+    background: tuple[str, ...]
+    development: tuple[str, ...]
+    evaluation: tuple[str, ...]
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.background + self.development + self.evaluation
+
+
+def simulate_rsr2015(
+    output: str | Path,
+    *,
+    n_speakers: int,
+    n_sentences: int,
+    n_sessions: int,
+    seed: int = 0,
+    gender: str = "m",
+    audio_format: str = "wav",
+    jobs: int | None = None,
+) -> SimulatedCorpus:
+    """Write a tree of synthetic speech in the shape of RSR2015 part 1.
+
+    The same arguments give the same bytes, whatever `jobs` is. A recording depends on the seed, the speaker's id, the
+    sentence and the session only, so a larger corpus holds the smaller one's recordings of the same ids.
+
+    Parameters
+    ----------
+    output : path
+        Folder to make. The tree appears there when it is whole; a finished tree of the same arguments is left as it is.
+    n_speakers : int
+        Of each sex asked for, 3 to 999: a background speaker and two whom the trials compare.
+    n_sentences : int
+        1 to 30.
+    n_sessions : int
+        2 to 9. Sessions 1, 4 and 7 enrol, the others test.
+    seed : int
+        From 0.
+    gender : {'m', 'f', 'both'}
+    audio_format : {'wav', 'sph', 'flac'}
+        16-bit samples at 16 kHz. Key files name '.sph' files whatever it is, as RSR2015's do.
+    jobs : int, optional
+        Worker processes; all cores by default.
+
+    Returns
+    -------
+    SimulatedCorpus
+
+    Raises
+    ------
+    DataError
+        If an argument is out of its range, `output` holds something else, the disk is too small, or the package
+        espeakng-loader (extra `demo`) is missing.
+    """
+    output = Path(output).resolve()
+    parameters = {
+        "n_speakers": n_speakers,
+        "n_sentences": n_sentences,
+        "n_sessions": n_sessions,
+        "seed": seed,
+        "gender": gender,
+        "audio_format": audio_format,
+    }
+    _check_parameters(parameters)
+    splits = {sex: split_speakers(sex, n_speakers) for sex in ("mf" if gender == "both" else gender)}
+    files = list(_audio_files(splits, parameters))
+    if _is_finished(output, parameters, files):
+        logger.info("%s is there already", output)
+        return _summary(output, json.loads((output / _RECORD).read_text(encoding="utf-8")), created=False)
+    espeak.loader()
+    _check_space(output, len(files))
+    record = _write_tree(output, splits, parameters, jobs)
+    return _summary(output, record, created=True)
+
+
+def split_speakers(gender: str, n_speakers: int) -> Split:
+    """Ids of the background, development and evaluation speakers of one sex.
+
+    Examples
+    --------
+    >>> split_speakers("f", 4)
+    Split(background=('f001', 'f002'), development=(), evaluation=('f095', 'f096'))
+    """
+    most = _N_BACKGROUND[gender]
+    full = n_speakers >= FULL_SIZE
+    n_background = most if full else min(-(-n_speakers // 3), most)
+    n_development = most if full else 0
+    first = _FIRST_EVALUATION[gender]
+    n_evaluation = n_speakers - n_background - n_development
+    return Split(
+        background=_ids(gender, 1, n_background),
+        development=_ids(gender, most + 1, n_development),
+        evaluation=_ids(gender, first, n_evaluation),
+    )
+
+
+def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
+    return tuple(f"{gender}{number:03d}" for number in range(first, first + count))
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    ranges = {
+        "n_speakers": (3, MAX_SPEAKERS, "one background speaker and two evaluation speakers at least"),
+        "n_sentences": (1, len(SENTENCES), "the corpus has 30 sentences"),
+        "n_sessions": (2, MAX_SESSIONS, "session 1 enrols, session 2 is the first that tests"),
+        "seed": (0, 2**63 - 1, "any seed gives a corpus of its own"),
+    }
+    for name, (lowest, highest, remedy) in ranges.items():
+        if not lowest <= parameters[name] <= highest:
+            raise DataError(f"{name} is {lowest} to {highest}, not {parameters[name]}", remedy=remedy)
+    if parameters["gender"] not in (*_FOLDERS, "both"):
+        raise DataError(f"gender is 'm', 'f' or 'both', not {parameters['gender']!r}")
+    if parameters["audio_format"] not in CONTAINERS:
+        raise DataError(f"audio_format is one of {', '.join(CONTAINERS)}, not {parameters['audio_format']!r}")
+
+
+def _audio_files(splits: dict[str, Split], parameters: dict[str, Any]) -> Iterator[str]:
+    for sex, split in splits.items():
+        for speaker in split.speakers:
+            for session in range(1, parameters["n_sessions"] + 1):
+                for sentence in range(1, parameters["n_sentences"] + 1):
+                    yield _audio_file(sex, speaker, session, sentence, parameters["audio_format"])
+
+
+def _audio_file(sex: str, speaker: str, session: int, sentence: int, audio_format: str) -> str:
+    return f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{audio_format}"
+
+
+def _is_finished(output: Path, parameters: dict[str, Any], files: list[str]) -> bool:
+    """Whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten."""
+    if not output.exists():
+        return False
+    if not output.is_dir():
+        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
+    if not any(output.iterdir()):
+        return False
+    remedy = "choose another folder or remove this one"
+    try:
+        record = json.loads((output / _RECORD).read_text(encoding="utf-8"))
+        found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
+    wanted = {**_identity(), **parameters}
+    different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
+    if different:
+        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
+    missing = [file for file in files if not (output / file).is_file()]
+    if missing:
+        raise DataError(
+            f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}",
+            file=output,
+            remedy=remedy,
+        )
+    return True
+
+
+def _identity() -> dict[str, Any]:
+    """What besides the arguments decides the samples, as it reads after a way through JSON."""
+    return json.loads(json.dumps({"version": _VERSION, "variability": asdict(VARIABILITY)}))
+
+
+def _check_space(output: Path, n_files: int) -> None:
+    parent = next(folder for folder in output.parents if folder.exists())
+    free, needed = shutil.disk_usage(parent).free, n_files * _BYTES_PER_FILE
+    if free < needed:
+        raise DataError(
+            f"{n_files} recordings need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free",
+            file=output,
+            remedy="choose another folder or a smaller corpus",
+        )
+
+
+def _write_tree(output: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> dict[str, Any]:
+    """Make the tree under a temporary name beside its place; it is renamed when whole and removed when not."""
+    temporary: Path | None = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{output.name[:80]}.", suffix=".tmp", dir=output.parent))
+        tree = temporary / "tree"  # a folder of its own, for the rights that mkdtemp does not give
+        tree.mkdir()
+        seconds = _write_audio(tree, splits, parameters, jobs)
+        counts = _write_keys(tree, splits, parameters)
+        record = _record(splits, parameters, {"seconds": round(seconds, 3), **counts})
+        (tree / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (tree / "README.txt").write_text(_readme(record), encoding="utf-8")
+        tree.replace(output)
+        return record
+    except OSError as error:
+        raise DataError(
+            f"cannot be written: {error.strerror or error}", file=output, remedy="check the folder and its disk"
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_audio(tree: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> float:
+    speakers = [(sex, speaker) for sex, split in splits.items() for speaker in split.speakers]
+    work = partial(_record_speaker, tree=tree, parameters=parameters)
+    with closing(ordered_map(work, speakers, jobs=jobs, description="simulated speakers")) as seconds:  # type: ignore[type-var]
+        return sum(seconds)
+
+
+def _record_speaker(speaker: tuple[str, str], *, tree: Path, parameters: dict[str, Any]) -> float:
+    """Write all recordings of a speaker; return their length in seconds."""
+    import soundfile
+
+    sex, name = speaker
+    number, seed, audio_format = int(name[1:]), parameters["seed"], parameters["audio_format"]
+    voice = make_voice(sex, number, seed)
+    (tree / "sph" / _FOLDERS[sex] / name).mkdir(parents=True)
+    n_samples = 0
+    for session_number in range(1, parameters["n_sessions"] + 1):
+        session = make_session(sex, number, session_number, seed)
+        for sentence, text in enumerate(SENTENCES[: parameters["n_sentences"]], 1):
+            samples = synthesise_utterance(voice, text, session, take=sentence)
+            file = tree / _audio_file(sex, name, session_number, sentence, audio_format)
+            pcm = np.round(samples * 32767).astype(np.int16)
+            try:
+                soundfile.write(file, pcm, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+            except soundfile.LibsndfileError as error:
+                raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
+            n_samples += len(pcm)
+    return n_samples / SAMPLE_RATE
+
+
+def _write_keys(tree: Path, splits: dict[str, Split], parameters: dict[str, Any]) -> dict[str, int]:
+    counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
+    sizes = {name: parameters[name] for name in ("n_sentences", "n_sessions")}
+    for folder in ("trn", "ndx"):
+        (tree / "key/part1" / folder).mkdir(parents=True)
+    for sex, split in splits.items():
+        for part, speakers in (("dev", split.development), ("eval", split.evaluation)):
+            if not speakers:
+                continue
+            models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
+            (tree / f"key/part1/trn/3sesspwd_{part}_{sex}.trn").write_text("".join(models), encoding="ascii")
+            with (tree / f"key/part1/ndx/3sess-pwd_{part}_{sex}.ndx").open("w", encoding="ascii") as handle:
+                for lines in trial_lines(speakers, **sizes):
+                    handle.writelines(lines)
+                    if part == "eval":
+                        counts["n_targets"] += sum(line.endswith(",Y,N,N,N\n") for line in lines)
+                        counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
+            counts["n_models"] += len(models) if part == "eval" else 0
+    return counts
+
+
+def _record(splits: dict[str, Split], parameters: dict[str, Any], counts: dict[str, Any]) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    return {
+        "about": "synthetic speech in the shape of RSR2015 part 1, made by spkver",
+        **_identity(),
+        "engine": f"espeakng-loader {version('espeakng-loader')}",
+        "parameters": parameters,
+        "speakers": {sex: asdict(split) for sex, split in splits.items()},
+        "counts": {"n_files": sum(1 for _ in _audio_files(splits, parameters)), **counts},
+    }
+
+
+def _readme(record: dict[str, Any]) -> str:
+    parameters = record["parameters"]
+    command = (
+        f"spkver simulate rsr2015 OUTPUT --speakers {parameters['n_speakers']} --sentences {parameters['n_sentences']}"
+        f" --sessions {parameters['n_sessions']} --seed {parameters['seed']} --gender {parameters['gender']}"
+        f" --format {parameters['audio_format']}"
+    )
+    return f"""This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part 1, so that
+programs for that corpus run on it. No real person speaks here, and error rates on it say nothing about
+real speech.
+
+Made by
+    {command}
+with {record["engine"]} (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
+Sentences: Harvard sentences, IEEE 1969, public domain.
+
+Key files list, for each model, all trials of its sentence, three wrong sentences of its own speaker and one
+of every other speaker; RSR2015 lists all wrong sentences.
+"""
+
+
+def _summary(output: Path, record: dict[str, Any], *, created: bool) -> SimulatedCorpus:
+    splits = record["speakers"]
+    sizes = {
+        f"n_{part}": sum(len(split[part]) for split in splits.values())
+        for part in ("background", "development", "evaluation")
+    }
+    return SimulatedCorpus(folder=output, genders="".join(splits), created=created, **sizes, **record["counts"])

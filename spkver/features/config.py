@@ -1,0 +1,169 @@
+"""Configuration of the features and its presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spkver.errors import ConfigError
+from spkver.features.mfcc import MfccSettings
+
+_CHOICES = {
+    "engine": ("spkver", "librosa"),
+    "vad": ("snr", "energy", "percentile", "labels", "none"),
+    "normalisation": ("cmvn", "cms", "none"),
+    "deltas": (0, 1, 2),
+    "dtype": ("float32", "float64"),
+}
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """Everything between a file and the frames of a model. The defaults are the preset `sidekit`.
+
+    Attributes
+    ----------
+    preset : str
+        Name of the preset that the other values started from: sidekit, telephone or librosa.
+    engine : str
+        Who computes the cepstra: "spkver" (this package) or "librosa".
+    rate : int [Hz]
+        Sampling rate of the recordings.
+    resample : bool
+        Resample recordings of another rate; otherwise they are an error.
+    channel : int or None
+        Channel to take from multi-channel recordings, from 0; without it they are an error.
+    window, shift : float [s]
+        Length of a frame and distance between frames.
+    pre_emphasis : float
+    n_filters : int
+    low_frequency, high_frequency : float [Hz]
+        Lower edge of the first and upper edge of the last filter.
+    n_cepstra : int
+        Cepstra 1 to n; C0 is left out, the log-energy stands in its place.
+    sample_scale : float
+        Factor on samples in [-1, 1] before the cepstra; it moves the log-energy by a constant. The default is the
+        peer's: 16-bit steps times 8192.
+    dither : float
+        Standard deviation of the Gaussian noise added to the scaled samples.
+    vad : str
+        snr, energy, percentile, labels or none.
+    vad_snr : float [dB]
+    vad_alpha : float
+    vad_percentile : float
+    labels_dir : str or None
+        Folder of ``<recording id>.lbl`` for the detector `labels`.
+    rasta : bool
+    deltas : int
+        0, 1 or 2.
+    normalisation : str
+        cmvn, cms or none.
+    keep_all : bool
+        Keep frames without speech.
+    min_speech_frames : int
+        A recording with fewer speech frames is an error.
+    dtype : str
+        Of the computation and of the frames: float32, or float64 for comparisons.
+    memory_gb : float
+        Frames that need more are kept in a file that is mapped into memory.
+    """
+
+    preset: str = "sidekit"
+    engine: str = "spkver"
+    rate: int = 16000
+    resample: bool = False
+    channel: int | None = None
+    window: float = 0.025
+    shift: float = 0.010
+    pre_emphasis: float = 0.97
+    n_filters: int = 40
+    low_frequency: float = 133.3333
+    high_frequency: float = 6955.4976
+    n_cepstra: int = 19
+    sample_scale: float = 2.0**28
+    dither: float = 1e-4
+    vad: str = "snr"
+    vad_snr: float = 40.0
+    vad_alpha: float = 0.2
+    vad_percentile: float = 10.0
+    labels_dir: str | None = None
+    rasta: bool = True
+    deltas: int = 2
+    normalisation: str = "cmvn"
+    keep_all: bool = False
+    min_speech_frames: int = 5
+    dtype: str = "float32"
+    memory_gb: float = 6.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                choices = ", ".join(map(str, allowed))
+                raise ConfigError(f"features.{name} is {getattr(self, name)!r}: expected one of {choices}")
+        if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
+            raise ConfigError(
+                f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} must "
+                f"rise from above 0 to at most half of features.rate, {self.rate / 2} Hz"
+            )
+        for name in ("window", "shift", "n_filters", "n_cepstra", "min_speech_frames", "sample_scale", "memory_gb"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"features.{name} is {getattr(self, name)}: expected a number above 0")
+        if self.n_cepstra >= self.n_filters:
+            raise ConfigError(
+                f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}: C0 is left out"
+            )
+        if self.dither < 0 or not 0 <= self.vad_percentile <= 100:
+            raise ConfigError("features.dither must be at least 0 and features.vad_percentile from 0 to 100")
+        if self.vad == "labels" and self.labels_dir is None:
+            raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
+
+    @property
+    def window_samples(self) -> int:
+        """Length of a frame in samples."""
+        return round(self.window * self.rate)
+
+    @property
+    def shift_samples(self) -> int:
+        """Distance between frames in samples."""
+        return round(self.shift * self.rate)
+
+    @property
+    def dimension(self) -> int:
+        """Length D of a frame."""
+        return (1 + self.deltas) * (1 + self.n_cepstra)
+
+    @property
+    def min_samples(self) -> int:
+        """Samples that a recording needs for `min_speech_frames` frames."""
+        return self.window_samples + (self.min_speech_frames - 1) * self.shift_samples
+
+    def mfcc_settings(self) -> MfccSettings:
+        """The part that `spkver.features.mfcc` works with."""
+        return MfccSettings(
+            rate=self.rate,
+            window=self.window_samples,
+            shift=self.shift_samples,
+            pre_emphasis=self.pre_emphasis,
+            n_filters=self.n_filters,
+            low_frequency=self.low_frequency,
+            high_frequency=self.high_frequency,
+            n_cepstra=self.n_cepstra,
+        )
+
+
+# What a preset changes; a key that the user sets wins over it.
+PRESETS: dict[str, dict[str, object]] = {
+    "sidekit": {},
+    # 8 kHz speech of the telephone band
+    "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
+    # librosa's own conventions: Slaney's mel scale, power in dB, samples in [-1, 1], no pre-emphasis
+    "librosa": {
+        "engine": "librosa",
+        "pre_emphasis": 0.0,
+        "low_frequency": 20.0,
+        "high_frequency": 8000.0,
+        "sample_scale": 1.0,
+        "dither": 0.0,
+        "vad": "energy",
+        "rasta": False,
+    },
+}

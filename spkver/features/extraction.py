@@ -1,0 +1,227 @@
+"""Features of a list of recordings: audio files in, one HDF5 store out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.parallel import chunks, ordered_map
+from spkver.audio import audio_header, read_audio
+from spkver.errors import DataError, Problems
+from spkver.features.compute import RecordingFeatures, features_of_signals, recording_generator
+from spkver.features.config import FeatureConfig
+from spkver.features.frames import FeatureTable, read_feature_table
+from spkver.store import new_file, write_strings
+
+_BATCH = 32  # recordings in one task
+_BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
+
+
+def check_recordings(recordings: Mapping[str, Path], config: FeatureConfig, *, jobs: int | None = None) -> float:
+    """Check the header of every file before any long step.
+
+    Parameters
+    ----------
+    recordings : mapping
+        Recording id to audio file.
+    config : FeatureConfig
+    jobs : int, optional
+
+    Returns
+    -------
+    float [s]
+        Duration of all recordings together.
+
+    Raises
+    ------
+    DataError
+        With all problems of all files at once: missing, unreadable, wrong rate, several channels, too short.
+    """
+    items = chunks(sorted(recordings.items()), 256)
+    problems, seconds = Problems(), 0.0
+    work = partial(_check_headers, config=config)
+    for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description="checking audio"):
+        seconds += duration
+        for error in errors:
+            problems.note(error)
+    problems.raise_if_any()
+    return seconds
+
+
+def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
+    seconds, errors = 0.0, []
+    for _, path in items:
+        try:
+            header = audio_header(path)
+            _check_header(path, header.rate, header.channels, header.n_samples, config)
+            seconds += header.n_samples / header.rate
+        except DataError as error:
+            errors.append(error)
+    return seconds, errors
+
+
+def _check_header(path: Path, rate: int, channels: int, n_samples: int, config: FeatureConfig) -> None:
+    if rate != config.rate and not config.resample:
+        raise DataError(
+            f"sampling rate is {rate} Hz, expected {config.rate} Hz",
+            file=path,
+            remedy=f"set features.resample=true, or features.rate={rate} with a fitting preset",
+        )
+    if channels > 1 and config.channel is None:
+        raise DataError(
+            f"{channels} channels, expected one", file=path, remedy=f"set features.channel to 0 ... {channels - 1}"
+        )
+    if config.channel is not None and not 0 <= config.channel < channels:
+        raise DataError(f"no channel {config.channel}: the file has {channels}", file=path, remedy="counted from 0")
+    n_samples = round(n_samples * config.rate / rate)
+    if n_samples < config.min_samples:
+        raise _too_short(path, n_samples, config)
+
+
+def _too_short(path: str | Path, n_samples: int, config: FeatureConfig) -> DataError:
+    return DataError(
+        f"{n_samples} samples are too short: {config.min_speech_frames} frames need {config.min_samples}",
+        file=path,
+        remedy="remove the recording from the lists",
+    )
+
+
+def extract_features(
+    recordings: Mapping[str, Path],
+    config: FeatureConfig,
+    path: str | Path,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    attributes: Mapping[str, object] | None = None,
+) -> FeatureTable:
+    """Extract the raw features of all recordings into one HDF5 store.
+
+    Parameters
+    ----------
+    recordings : mapping
+        Recording id to audio file.
+    config : FeatureConfig
+    path : path
+        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id.
+    seed : int
+        Of the dither; each recording has its own generator, made from the seed and its id.
+    jobs : int, optional
+        Worker processes; the store does not depend on it.
+    attributes : mapping, optional
+        Kept at the root of the store.
+
+    Returns
+    -------
+    FeatureTable
+
+    Raises
+    ------
+    DataError
+        With all recordings that have no usable features; nothing is written then.
+    """
+    items = chunks(sorted(recordings.items()), _BATCH)
+    work = partial(_extract_batch, config=config, seed=seed)
+    problems = Problems()
+    lengths: list[int] = []
+    with tempfile.TemporaryFile(dir=_existing_parent(path)) as spool, new_file(path, attributes=attributes) as file:
+        # lengths are known at the end only: the big array is spooled, then copied into a contiguous dataset
+        energies, labels = [], []
+        for batch, errors in ordered_map(work, items, jobs=jobs, description="features"):
+            for error in errors:
+                problems.note(error)
+            for one in batch:
+                lengths.append(len(one.log_energy))
+                spool.write(np.ascontiguousarray(one.cepstra).data)
+                energies.append(one.log_energy)
+                labels.append(one.speech)
+        problems.raise_if_any()
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+        write_strings(file, "ids", (name for name, _ in sorted(recordings.items())))
+        file.create_dataset("offsets", data=offsets)
+        file.create_dataset("energy", data=np.concatenate(energies))
+        file.create_dataset("speech", data=np.concatenate(labels))
+        cepstra = file.create_dataset("cep", (int(offsets[-1]), config.n_cepstra), dtype=config.dtype)
+        spool.seek(0)
+        row_bytes = config.n_cepstra * np.dtype(config.dtype).itemsize
+        for start in range(0, int(offsets[-1]), 1 << 18):
+            rows = np.frombuffer(spool.read(row_bytes << 18), config.dtype).reshape(-1, config.n_cepstra)
+            cepstra[start : start + len(rows)] = rows
+    return read_feature_table(path)
+
+
+def _existing_parent(path: str | Path) -> Path:
+    parent = Path(path).parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot be made: {error.strerror}", file=parent, remedy="choose another output folder"
+        ) from error
+    return parent
+
+
+def _extract_batch(
+    items: list[tuple[str, Path]], config: FeatureConfig, seed: int
+) -> tuple[list[RecordingFeatures], list[DataError]]:
+    signals: list[tuple[str, Path, NDArray]] = []
+    errors: list[DataError] = []
+    for name, path in items:
+        try:
+            signals.append((name, path, _read_signal(path, config)))
+        except DataError as error:
+            errors.append(error)
+    features = []
+    for part in _parts(signals):
+        generators = [recording_generator(name, seed) for name, _, _ in part]
+        extracted = features_of_signals(
+            [samples for _, _, samples in part], generators, config, names=[name for name, _, _ in part]
+        )
+        for (_, path, samples), one in zip(part, extracted, strict=True):
+            try:
+                _check_speech(path, samples, one, config)
+                features.append(one)
+            except DataError as error:
+                errors.append(error)
+    return features, errors
+
+
+def _read_signal(path: Path, config: FeatureConfig) -> NDArray:
+    samples, _ = read_audio(
+        path, rate=config.rate, channel=config.channel, resample=config.resample, dtype=config.dtype
+    )
+    if len(samples) < config.min_samples:
+        raise _too_short(path, len(samples), config)
+    return samples
+
+
+def _parts(signals: list[tuple[str, Path, NDArray]]) -> Iterator[list[tuple[str, Path, NDArray]]]:
+    """Cut a batch so that long recordings are worked on alone."""
+    part: list[tuple[str, Path, NDArray]] = []
+    total = 0
+    for signal in signals:
+        if part and total + len(signal[2]) > _BATCH_SAMPLES:
+            yield part
+            part, total = [], 0
+        part.append(signal)
+        total += len(signal[2])
+    if part:
+        yield part
+
+
+def _check_speech(path: Path, samples: NDArray, features: RecordingFeatures, config: FeatureConfig) -> None:
+    if not samples.any():
+        raise DataError("digital silence: every sample is 0", file=path, remedy="remove the recording from the lists")
+    n_speech = int(features.speech.sum())
+    if n_speech < config.min_speech_frames:
+        raise DataError(
+            f"no speech: {n_speech} of {len(features.speech)} frames pass the detector {config.vad!r}, at least "
+            f"{config.min_speech_frames} are needed",
+            file=path,
+            remedy="remove the recording from the lists or change features.vad",
+        )

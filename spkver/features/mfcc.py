@@ -1,0 +1,177 @@
+"""Mel-frequency cepstra and log-energy of one recording.
+
+The conventions are those of SIDEKIT's RSR2015 tutorial: no padding, pre-emphasis inside each frame, log-energy of the
+pre-emphasised frame before the window, a Hann window, filters of equal area on the HTK mel scale with integer bins,
+natural logarithm, orthonormal DCT-II, C0 dropped.
+
+References
+----------
+S. Davis and P. Mermelstein, "Comparison of parametric representations for monosyllabic word recognition in
+continuously spoken sentences", IEEE Trans. ASSP 28(4), 1980.
+M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (filters of equal area).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class MfccSettings:
+    """What one needs to know to compute cepstra; frequencies in Hz, lengths in samples."""
+
+    rate: int
+    window: int
+    shift: int
+    pre_emphasis: float
+    n_filters: int
+    low_frequency: float
+    high_frequency: float
+    n_cepstra: int
+
+    @property
+    def n_fft(self) -> int:
+        """Length of the Fourier transform: the next power of two."""
+        return 1 << (self.window - 1).bit_length()
+
+
+def n_frames(n_samples: int, *, window: int, shift: int) -> int:
+    """Number of whole frames in a signal; the tail is dropped.
+
+    Examples
+    --------
+    >>> n_frames(16000, window=400, shift=160)
+    98
+    """
+    return 0 if n_samples < window else (n_samples - window) // shift + 1
+
+
+def frame_signal(samples: NDArray, *, window: int, shift: int) -> NDArray:
+    """View a signal as overlapping frames.
+
+    Parameters
+    ----------
+    samples : ndarray [shape=(n,)]
+    window, shift : int [samples]
+
+    Returns
+    -------
+    ndarray [shape=(T, window)]
+        A read-only view.
+    """
+    if len(samples) < window:
+        return np.empty((0, window), samples.dtype)
+    return np.lib.stride_tricks.sliding_window_view(samples, window)[::shift]
+
+
+def hz_to_mel(frequency: NDArray | float) -> NDArray:
+    """Mel of a frequency in Hz on HTK's scale, 2595 log10(1 + f / 700)."""
+    return 2595.0 * np.log10(1.0 + np.asarray(frequency) / 700.0)
+
+
+def mel_to_hz(mel: NDArray | float) -> NDArray:
+    """Frequency in Hz of a mel on HTK's scale."""
+    return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
+
+
+def mel_filterbank(
+    *, rate: int, n_fft: int, n_filters: int, low_frequency: float, high_frequency: float
+) -> tuple[NDArray, NDArray]:
+    """Triangular filters of equal area, equally spaced on the mel scale, with integer bin limits.
+
+    Returns
+    -------
+    filters : ndarray [shape=(n_filters, n_fft // 2 + 1)]
+    edges : ndarray [shape=(n_filters + 2,), unit=Hz]
+        Corner frequencies: filter i rises from edge i to i + 1 and falls to i + 2.
+    """
+    edges = mel_to_hz(np.linspace(hz_to_mel(low_frequency), hz_to_mel(high_frequency), n_filters + 2))
+    bins = np.arange(n_fft // 2 + 1)
+    frequencies = bins * rate / n_fft
+    last_bin = np.floor(edges * n_fft / rate).astype(int)
+    filters = np.zeros((n_filters, len(bins)))
+    for number in range(n_filters):
+        low, centre, high = edges[number : number + 3]
+        first, middle, last = last_bin[number : number + 3]
+        height = 2.0 / (high - low)
+        rising = slice(first + 1, middle + 1)
+        # the last bin below the upper corner is left out, as in the tutorial's filters; its weight is next to nothing
+        falling = slice(middle + 1, max(last, middle + 1))
+        filters[number, rising] = height / (centre - low) * (frequencies[rising] - low)
+        filters[number, falling] = height / (high - centre) * (high - frequencies[falling])
+    return filters, edges
+
+
+@lru_cache(maxsize=8)
+def _tables(settings: MfccSettings, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
+    """Window, filters (bins, n_filters) and cosines (n_filters, n_cepstra), made once for a configuration."""
+    filters, _ = mel_filterbank(
+        rate=settings.rate,
+        n_fft=settings.n_fft,
+        n_filters=settings.n_filters,
+        low_frequency=settings.low_frequency,
+        high_frequency=settings.high_frequency,
+    )
+    band = np.arange(settings.n_filters)
+    order = np.arange(1, settings.n_cepstra + 1)
+    cosines = np.sqrt(2.0 / settings.n_filters) * np.cos(np.pi / settings.n_filters * np.outer(band + 0.5, order))
+    tables = np.hanning(settings.window), np.ascontiguousarray(filters.T), cosines
+    window, filters, cosines = (table.astype(dtype) for table in tables)
+    return window, filters, cosines
+
+
+def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
+    """Cepstra 1 to `n_cepstra` and log-energy of a signal.
+
+    Parameters
+    ----------
+    samples : ndarray [shape=(n,)]
+        The signal; its dtype (float32 or float64) is the dtype of the computation.
+    settings : MfccSettings
+
+    Returns
+    -------
+    cepstra : ndarray [shape=(T, n_cepstra)]
+    log_energy : ndarray [shape=(T,), unit=natural logarithm of the squared sample unit]
+        A frame of digital silence has the logarithm of the smallest normal number.
+
+    Examples
+    --------
+    >>> settings = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
+    >>> cepstra, log_energy = mfcc(np.sin(np.arange(8000) / 5), settings)
+    >>> cepstra.shape, log_energy.shape
+    ((48, 19), (48,))
+    """
+    log_mel, log_energy = log_mel_spectrum(samples, settings)
+    return log_mel @ _tables(settings, samples.dtype)[2], log_energy
+
+
+def log_mel_spectrum(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
+    """Log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
+    from scipy import fft
+
+    window, filters, _ = _tables(settings, samples.dtype)
+    smallest = np.finfo(samples.dtype).tiny
+    frames = _pre_emphasised_frames(samples, settings)
+    log_energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), smallest))
+    frames *= window
+    spectrum = fft.rfft(frames, n=settings.n_fft, axis=1)
+    power = spectrum.real**2
+    power += spectrum.imag**2
+    return np.log(np.maximum(power @ filters, smallest)), log_energy
+
+
+def _pre_emphasised_frames(samples: NDArray, settings: MfccSettings) -> NDArray:
+    """Frames after pre-emphasis, each started afresh: its first sample is its own predecessor."""
+    coefficient = samples.dtype.type(settings.pre_emphasis)
+    count = n_frames(len(samples), window=settings.window, shift=settings.shift)
+    frames = np.empty((count, settings.window), samples.dtype)
+    if count:
+        difference = samples[1:] - coefficient * samples[:-1]
+        frames[:, 1:] = frame_signal(difference, window=settings.window - 1, shift=settings.shift)[:count]
+        frames[:, 0] = samples[: (count - 1) * settings.shift + 1 : settings.shift] * (1 - coefficient)
+    return frames

@@ -1,0 +1,159 @@
+"""One run of a recipe in its output folder: stages that are skipped when their inputs have not changed.
+
+    OUTPUT/run.log, OUTPUT/config.yaml, and the artefacts of the stages
+
+Each artefact carries the fingerprint of what it was made from: the stage's configuration, the fingerprints of the
+stages it depends on and the library's version. A stage whose artefact carries the right fingerprint is not run again.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from spkver.config import write_yaml
+from spkver.errors import DataError
+from spkver.store import fingerprint, read_fingerprint
+from spkver.version import __version__
+
+logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+# What the numbers depend on besides this package.
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr", "librosa", "joblib")
+
+
+@dataclass
+class Run:
+    """A recipe at work.
+
+    Attributes
+    ----------
+    output : path
+        Folder that everything is written to.
+    jobs : int or None
+        Workers; all cores by default.
+    force : bool
+        Redo every stage.
+    stamps : dict
+        Stage name to fingerprint.
+    timings : dict
+        Stage name to seconds.
+    """
+
+    output: Path
+    jobs: int | None = None
+    force: bool = False
+    stamps: dict[str, str] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def path(self, name: str) -> Path:
+        """Path of an artefact in the output folder."""
+        return self.output / name
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Measure a stage that leaves no artefact of its own."""
+        started = time.perf_counter()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
+        logger.info("%s: %.1f s", name, self.timings[name])
+
+    def stage(
+        self,
+        name: str,
+        artefact: str,
+        *,
+        make: Callable[[Path, Mapping[str, Any]], object],
+        read: Callable[[Path], Value],
+        inputs: Any = None,
+        after: tuple[str, ...] = (),
+    ) -> Value:
+        """Run a stage unless its artefact is there and nothing that it depends on has changed; read the artefact.
+
+        The value always comes from the file, so that a run that takes up old artefacts continues with the same bits.
+
+        Parameters
+        ----------
+        name : str
+        artefact : str
+            File in the output folder.
+        make : callable
+            Computes and writes the artefact: called with its path and the attributes to write.
+        read : callable
+            Reads the value from the artefact.
+        inputs : object
+            Configuration and lists that the artefact depends on, see `spkver.store.fingerprint`.
+        after : tuple of str
+            Names of the stages that it depends on.
+        """
+        stamp = fingerprint(name, __version__, inputs, [self.stamps[stage] for stage in after])
+        self.stamps[name] = stamp
+        path = self.path(artefact)
+        if not self.force and read_fingerprint(path) == stamp:
+            try:
+                with self.timed(name):
+                    value = read(path)
+                logger.info("%s: up to date, taken from %s", name, path)
+                return value
+            except DataError as error:
+                logger.warning("%s is damaged and made again: %s", path, error)
+        with self.timed(name):
+            make(path, {"fingerprint": stamp})
+            return read(path)
+
+
+@contextmanager
+def start_run(output: str | Path, config: Any, *, jobs: int | None = None, force: bool = False) -> Iterator[Run]:
+    """Open the output folder: log to its `run.log` and keep the resolved configuration beside it.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written.
+    """
+    if jobs is not None and jobs < 1:
+        raise DataError(f"--jobs is {jobs}: expected a whole number of at least 1")
+    output = Path(output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(output / "run.log", encoding="utf-8")
+    except OSError as error:
+        raise DataError(
+            f"output folder cannot be written: {error.strerror}", file=output, remedy="choose another --output"
+        ) from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(min(root.level, logging.INFO) if root.level else logging.INFO)
+    try:
+        logger.info("spkver %s: %s", __version__, " ".join(sys.argv))
+        write_yaml(output / "config.yaml", config)
+        yield Run(output, jobs=jobs, force=force)
+        logger.info("finished")
+    except BaseException as error:
+        logger.error("stopped: %s", error or type(error).__name__)
+        raise
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the package, of Python and of the libraries that numbers depend on."""
+    found = {"spkver": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,157 @@
+"""What all of SIDEKIT's HDF5 files have in common: strings, columns and the ways in which they can be broken.
+
+SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings, which h5py and SIDEKIT's readers
+take as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.files import atomic_path
+from spkver.errors import DataError
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+# what h5py raises over broken files, by where they are broken
+_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+# gzip packs 1032 to 1 at best; more than that was promised but never written, and could fill the memory
+_MAX_RATIO = 2000
+_HARMLESS_BYTES = 1 << 24
+_REMEDY = "it is broken or of another kind: copy or write it again"
+
+
+def is_hdf5(path: str | Path) -> bool:
+    """Tell from its first bytes whether a file is HDF5."""
+    try:
+        with Path(path).open("rb") as handle:
+            return handle.read(len(_SIGNATURE)) == _SIGNATURE
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+
+
+@contextmanager
+def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
+    """Open a file for reading; whatever h5py finds broken in it becomes a DataError with the file's name.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, no HDF5 file, cut off or broken.
+    """
+    if not is_hdf5(path):
+        raise DataError("is not an HDF5 file", file=path, remedy=_REMEDY)
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(error.text, file=path, remedy=error.remedy or _REMEDY) from error
+    except _BROKEN as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"cannot be read: {why}", file=path, remedy=_REMEDY) from error
+
+
+@contextmanager
+def create_hdf5(path: str | Path, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
+    """Make a file, whole or not at all; `attributes` go to its root (a fingerprint, say)."""
+    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+        for name, value in (attributes or {}).items():
+            file.attrs[name] = value
+        yield file
+
+
+def read_array(
+    group: h5py.Group, name: str, *, kinds: str = "fiu", shape: tuple[int | None, ...] | None = None
+) -> NDArray[Any]:
+    """Read a dataset of numbers.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Where it lies.
+    name : str
+        Its name.
+    kinds : str
+        Kinds of numpy types that are allowed.
+    shape : tuple of int or None, optional
+        The shape that is expected; None for a free axis.
+
+    Raises
+    ------
+    DataError
+        If it is missing or of another type or shape, or promises far more than the file holds.
+    """
+    dataset = _dataset(group, name)
+    if dataset.dtype.kind not in kinds:
+        raise DataError(f"{name} should hold numbers, not {dataset.dtype}")
+    found = dataset.shape
+    wrong = found is None or (
+        shape is not None
+        and (len(found) != len(shape) or any(n not in (None, m) for n, m in zip(shape, found, strict=True)))
+    )
+    if wrong:
+        expected = "" if shape is None else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
+        raise DataError(f"{name} should have the shape {expected}, not {found}")
+    array: NDArray[Any] = np.asarray(dataset[()])
+    return array
+
+
+def read_strings(group: h5py.Group, name: str) -> NDArray[np.object_]:
+    """Read a column of ids as str, (N,)."""
+    dataset = _dataset(group, name)
+    if dataset.dtype.kind not in "SO" or dataset.ndim != 1:
+        raise DataError(f"{name} should be a column of strings, not {dataset.dtype} of shape {dataset.shape}")
+    values = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in dataset[()].tolist()]
+    strings = np.empty(len(values), dtype=object)
+    strings[:] = values
+    return strings
+
+
+def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
+    """Write numbers as SIDEKIT does: gzip, checksums, axes that can grow."""
+    group.create_dataset(
+        name, data=values, maxshape=(None,) * values.ndim, compression="gzip", fletcher32=True, chunks=_chunks(values)
+    )
+
+
+def write_strings(group: h5py.Group, name: str, ids: Sequence[str] | NDArray[np.object_]) -> None:
+    """Write a column of ids: ASCII byte strings where that is possible, else UTF-8.
+
+    Raises
+    ------
+    DataError
+        If an id holds a zero byte (HDF5 would cut it there) or cannot be encoded.
+    """
+    try:
+        raw = [one.encode("utf-8") for one in ids]
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
+    cut = next((one for one in raw if b"\0" in one), None)
+    if cut is not None:
+        raise DataError(f"id {cut!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
+    charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"
+    kind: Any = h5py.string_dtype(charset, max(map(len, raw), default=1))
+    write_column(group, name, np.array(raw, dtype=kind))
+
+
+def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
+    dataset = group.get(name)
+    if not isinstance(dataset, h5py.Dataset):
+        there = ", ".join(sorted(group)[:12]) or "nothing"
+        raise DataError(f"expected {name!r}, found {there}")
+    stored = dataset.id.get_storage_size()
+    if dataset.size and dataset.nbytes > max(_HARMLESS_BYTES, _MAX_RATIO * stored):
+        raise DataError(f"{name} promises {dataset.nbytes} bytes, but only {stored} were written")
+    return dataset
+
+
+def _chunks(values: NDArray[Any]) -> tuple[int, ...] | bool:
+    return True if values.size else (1,) * values.ndim

@@ -1,0 +1,124 @@
+"""SIDEKIT's IdMap: HDF5 (leftids, rightids, start, stop) and text ("model segment" or with " start stop")."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.files import write_text
+from spkver.errors import DataError, Problems
+from spkver.idmap import IdMap
+from spkver.sidekit.hdf5 import create_hdf5, is_hdf5, open_hdf5, read_array, read_strings, write_column, write_strings
+
+_HDF5_EXTENSIONS = (".h5", ".hdf5")
+_NONE = -1
+_SPACE = re.compile(r"\s|^\ufeff")
+
+
+def read_idmap(path: str | Path) -> IdMap:
+    """Read a map of models to segments, HDF5 or text as the content tells.
+
+    Raises
+    ------
+    DataError
+        With the place: no such file, broken, a malformed line, a row that occurs twice.
+    """
+    path = Path(path)
+    idmap, lines = _read_hdf5(path) if is_hdf5(path) else _read_text(path)
+    rows: dict[tuple[object, ...], int] = {}
+    for number, row in enumerate(
+        zip(idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist(), strict=True)
+    ):
+        first = rows.setdefault(row, number)
+        if first != number:
+            where = f"first in line {lines[first]}" if lines else f"rows {first} and {number}"
+            raise DataError(
+                f"{row[0]} {row[1]} for the second time, {where}",
+                file=path,
+                line=lines[number] if lines else None,
+                remedy="remove one of the two",
+            )
+    return idmap
+
+
+def write_idmap(path: str | Path, idmap: IdMap) -> None:
+    """Write a map: HDF5 where the name ends in .h5 or .hdf5, else text.
+
+    Text has the columns start and stop only where some row has them, with None for none.
+
+    Raises
+    ------
+    DataError
+        If an id holds what the format cannot hold (white space in text), a frame is beyond 32 bits, or the file
+        cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() in _HDF5_EXTENSIONS:
+        with create_hdf5(path) as file:
+            write_strings(file, "leftids", idmap.models)
+            write_strings(file, "rightids", idmap.segments)
+            write_column(file, "start", as_int32(idmap.start))
+            write_column(file, "stop", as_int32(idmap.stop))
+        return
+    torn = next((one for ids in (idmap.models, idmap.segments) for one in ids if _SPACE.search(one)), None)
+    if torn is not None:
+        raise DataError(f"id {torn!r} holds white space, which tears a line of text", remedy="write .h5, or rename it")
+    columns = [idmap.models, idmap.segments]
+    if (idmap.start != _NONE).any() or (idmap.stop != _NONE).any():
+        columns += [
+            np.array(["None" if frame == _NONE else str(frame) for frame in frames.tolist()], dtype=object)
+            for frames in (idmap.start, idmap.stop)
+        ]
+    write_text(path, "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True)))
+
+
+def as_int32(frames: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Frame numbers as SIDEKIT stores them; beyond 32 bits is an error, never another number."""
+    if len(frames) and (frames.max() > np.iinfo(np.int32).max or frames.min() < _NONE):
+        raise DataError(f"frame numbers {frames.min()} to {frames.max()} do not fit into 32 bits")
+    return frames.astype(np.int32)
+
+
+def _read_hdf5(path: Path) -> tuple[IdMap, list[int]]:
+    with open_hdf5(path) as file:
+        models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
+        start, stop = (read_array(file, name, kinds="i", shape=(len(models),)) for name in ("start", "stop"))
+        return IdMap(models, segments, start, stop), []
+
+
+def _read_text(path: Path) -> tuple[IdMap, list[int]]:
+    try:
+        text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes().count(b"\n", 0, error.start) + 1
+        raise DataError("is not UTF-8 text", file=path, line=line, remedy="save it as UTF-8") from error
+    problems = Problems(path)
+    rows: list[tuple[str, str, int, int]] = []
+    lines: list[int] = []
+    for line, content in enumerate(text.split("\n"), 1):
+        fields = content.split()
+        if not fields:
+            continue
+        frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
+        if len(fields) not in (2, 4) or None in frames:
+            problems.add(f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}", line=line)
+            continue
+        rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
+        lines.append(line)
+    problems.raise_if_any()
+    if not rows:
+        raise DataError("holds no rows", file=path, remedy="write the list again")
+    models, segments, start, stop = zip(*rows, strict=True)
+    try:
+        return IdMap(models, segments, start, stop), lines  # type: ignore[arg-type]  # it makes arrays of them
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
+
+
+def _frame(text: str) -> int | None:
+    if text in ("None", str(_NONE)):
+        return _NONE
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -1,0 +1,164 @@
+"""SIDEKIT's Mixture: a Gaussian mixture with diagonal covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkver.errors import DataError
+from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
+
+_WEIGHT_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureFile:
+    """Parameters of a mixture of C Gaussians in D dimensions, in float64.
+
+    Attributes
+    ----------
+    weights : array (C,)
+        Sum to 1.
+    means : array (C, D)
+        Means.
+    precisions : array (C, D)
+        Inverse variances.
+    variance_control : array (C, D)
+        Variances that floors and ceilings refer to: those of the training data.
+    """
+
+    weights: NDArray[np.float64]
+    means: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+    variance_control: NDArray[np.float64]
+
+
+def read_mixture(path: str | Path, prefix: str = "") -> MixtureFile:
+    """Read a mixture that SIDEKIT or `write_mixture` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken or of another kind, the mixture has full covariance, shapes do not agree, or a
+        parameter is out of its range.
+    """
+    with open_hdf5(path) as file:
+        weights = read_array(file, f"{prefix}w", kinds="f", shape=(None,)).astype(np.float64)
+        precisions = read_array(file, f"{prefix}invcov", kinds="f")
+        if precisions.ndim == 3:
+            raise DataError(
+                f"a mixture with full covariance (invcov {precisions.shape}), expected diagonal, (C, D)",
+                remedy="train a mixture with diagonal covariance",
+            )
+        n_components = len(weights)
+        means = read_array(file, f"{prefix}mu", kinds="f", shape=(n_components, None)).astype(np.float64)
+        control = read_array(file, f"{prefix}cov_var_ctl", kinds="f", shape=means.shape).astype(np.float64)
+        if precisions.shape != means.shape:
+            raise DataError(f"invcov should have the shape of mu, {means.shape}, not {precisions.shape}")
+        mixture = MixtureFile(weights, means, precisions.astype(np.float64), control)
+        _check_values(mixture)
+        return mixture
+
+
+def write_mixture(
+    path: str | Path,
+    *,
+    weights: NDArray[Any],
+    means: NDArray[Any],
+    variances: NDArray[Any],
+    variance_control: NDArray[Any],
+    prefix: str = "",
+    attributes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a mixture with diagonal covariance, with the constants that SIDEKIT expects beside the parameters.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    weights : array (C,)
+        Sum to 1.
+    means, variances, variance_control : array (C, D)
+        Parameters; the last is `cov_var_ctl`.
+    prefix : str
+        What to put before the names of the datasets.
+    attributes : dict, optional
+        Attributes of the file, such as a fingerprint.
+
+    Raises
+    ------
+    DataError
+        If shapes do not agree, a parameter is out of its range, or the file cannot be written.
+
+    Notes
+    -----
+    With many dimensions the determinant of the covariance, `det`, leaves the range of float64 (60 variances of 1e-6
+    multiply to 1e-360) and `cst` with it; both are written as they come. `a` comes from sums of logarithms instead
+    and stays finite; our own reader uses none of the three.
+    """
+    weights, means, variances, control = (
+        np.asarray(x, dtype=np.float64) for x in (weights, means, variances, variance_control)
+    )
+    if means.ndim != 2 or weights.shape != means.shape[:1] or variances.shape != means.shape != control.shape:
+        raise DataError(
+            f"expected (C,), (C, D), (C, D), (C, D), not {weights.shape}, {means.shape}, {variances.shape}, "
+            f"{control.shape}",
+            file=path,
+        )
+    with np.errstate(divide="ignore"):
+        mixture = MixtureFile(weights, means, 1 / variances, control)
+    try:
+        _check_values(mixture)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
+    with create_hdf5(path, attributes) as file:
+        for name, values in _datasets(mixture).items():
+            write_column(file, f"{prefix}{name}", values)
+
+
+def _datasets(mixture: MixtureFile) -> dict[str, NDArray[np.float64]]:
+    log_det = -np.log(mixture.precisions).sum(axis=1)
+    log_constant = -0.5 * (log_det + mixture.means.shape[1] * np.log(2 * np.pi))
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):  # see the notes above
+        det, constant = np.exp(log_det), np.exp(log_constant)
+        log_weights = np.log(mixture.weights)
+    a = (mixture.means**2 * mixture.precisions).sum(axis=1) - 2 * (log_weights + log_constant)
+    return {
+        "w": mixture.weights,
+        "mu": mixture.means,
+        "invcov": mixture.precisions,
+        "invchol": np.zeros(0),
+        "cov_var_ctl": mixture.variance_control,
+        "cst": constant,
+        "det": det,
+        "a": a,
+    }
+
+
+def _check_values(mixture: MixtureFile) -> None:
+    weights = mixture.weights
+    if mixture.means.size == 0:
+        raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
+        raise DataError(
+            f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}", remedy="train it again"
+        )
+    for name, values, positive in (
+        ("mu", mixture.means, False),
+        ("invcov", mixture.precisions, True),
+        ("cov_var_ctl", mixture.variance_control, True),
+    ):
+        bad = ~np.isfinite(values) | ((values <= 0) if positive else False)
+        if bad.any():
+            component, dimension = np.argwhere(bad)[0]
+            expected = "above 0 and finite" if positive else "finite"
+            raise DataError(
+                f"{name} of component {component}, dimension {dimension} should be {expected}, "
+                f"not {values[component, dimension]}",
+                remedy="train it again",
+            )

@@ -1,0 +1,25 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Small inputs and expected numbers that are part of the project."""
+    return Path(__file__).resolve().parent / "data"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Reference material that is not part of the project; tests that need it skip without it."""
+    folder = Path(os.environ.get("SPKVER_SHARED", ROOT.parent / "shared"))
+    if not (folder / "golden").is_dir():
+        pytest.skip("reference material not at hand: set SPKVER_SHARED")
+    return folder

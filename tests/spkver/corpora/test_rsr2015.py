@@ -1,0 +1,463 @@
+"""RSR2015's lists: a small tree made by hand, every way in which it can be wrong, and the size of the real lists."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.formats import read_key, read_trials
+from spkver.corpora import rsr2015_keys
+from spkver.corpora.rsr2015 import SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
+from spkver.errors import ConfigError, DataError, Problems
+from spkver.idmap import IdMap
+from spkver.sidekit import read_idmap
+
+BACKGROUND, TARGETS, SENTENCES, SESSIONS = ("m001", "m050"), ("m101", "m102", "m157"), ("001", "030"), range(1, 10)
+ENROL, TEST = (1, 4, 7), (2, 3)
+TYPES = ("TC", "TW", "IC", "IW")
+
+
+def segment(speaker: str, session: int, sentence: str) -> str:
+    return f"{speaker}/{speaker}_{session:02d}_{sentence}"
+
+
+def trial_lines() -> list[str]:
+    lines = []
+    for target, text, speaker, said, session in itertools.product(TARGETS, SENTENCES, TARGETS, SENTENCES, TEST):
+        kind = "TI"[target != speaker] + "CW"[text != said]
+        flags = ",".join("Y" if kind == one else "N" for one in TYPES)
+        lines.append(f"{target}_{text},{segment(speaker, session, said)}.sph,{flags}")
+    return lines
+
+
+def enrol_lines() -> list[str]:
+    return [
+        f"{target}_{text} " + ",".join(f"male/{segment(target, session, text)}.sph" for session in ENROL)
+        for target, text in itertools.product(TARGETS, SENTENCES)
+    ]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Make a tree with 2 background speakers and 3 others, 2 sentences of part 1 and one of another part."""
+    root = tmp_path / "rsr"
+    for speaker, session, text in itertools.product((*BACKGROUND, *TARGETS), SESSIONS, (*SENTENCES, "031")):
+        path = root / "sph/male" / f"{segment(speaker, session, text)}.sph"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    trn, ndx = key_files(root, "m", "eval")
+    for path, lines in ((trn, enrol_lines()), (ndx, trial_lines())):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    return root
+
+
+def read(root: Path, **options: object) -> object:
+    return read_rsr2015(root, **{"background_size": 5, **options})  # type: ignore[arg-type]
+
+
+# --- what is read ----------------------------------------------------------------------------------------------------
+
+
+def test_lists_of_a_small_corpus(corpus: Path) -> None:
+    lists = read_rsr2015(corpus, background_size=5, nap_step=7)
+    background = [segment(s, n, t) for s, n, t in itertools.product(BACKGROUND, SESSIONS, SENTENCES)]
+    assert list(lists.ubm) == sorted(background)
+    assert lists.nap == IdMap.from_pairs((one[:4], one) for one in sorted(background)[::7])
+    assert len(lists.background) == 5
+    assert set(lists.background.segments) <= set(background)
+    assert list(lists.background.segments) == sorted(set(lists.background.segments))
+    assert all(one.startswith(who + "/") for who, one in zip(lists.background.models, lists.background.segments))  # noqa: B905
+    expected = [(f"{m}_{t}", segment(m, n, t)) for m, t, n in itertools.product(TARGETS, SENTENCES, ENROL)]
+    assert lists.enrolment == IdMap.from_pairs(expected)
+    tests = sorted(segment(m, n, t) for m, n, t in itertools.product(TARGETS, TEST, SENTENCES))
+    assert lists.test == IdMap.from_pairs(zip(tests, tests, strict=True))
+    assert set(lists.recordings) == {*background, *tests, *lists.enrolment.segments}
+    assert all(path.is_file() and path.stem == one.split("/")[1] for one, path in lists.recordings.items())
+
+
+def test_trials_are_those_of_the_list(corpus: Path) -> None:
+    key = read_rsr2015(corpus, background_size=5).key
+    expected = {}
+    for model, one, *flags in (line.split(",") for line in trial_lines()):
+        if flags[0] == "Y" or flags[2] == "Y":
+            expected[model, one.removesuffix(".sph")] = flags[0] == "Y"
+    assert dict(zip(key.pairs(), key.is_target.tolist(), strict=True)) == expected
+    assert len(key) == len(expected) == 6 * 2 + 6 * 4
+    assert key.type_names == ("TC", "IC")
+    assert len(key.of_types("TC")) == 12
+    assert key.of_types("TC").is_target.all()
+    assert not key.of_types("IC").is_target.any()
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "counts"),
+    [
+        (("TC",), ("IC",), {"TC": 12, "IC": 24}),
+        (("TC",), ("TW",), {"TC": 12, "TW": 12}),
+        (("TC",), ("TW", "IC", "IW"), {"TC": 12, "TW": 12, "IC": 24, "IW": 24}),
+        (("TC", "TW"), ("IW",), {"TC": 12, "TW": 12, "IW": 24}),
+    ],
+)
+def test_types_of_trials(corpus: Path, target: tuple, nontarget: tuple, counts: dict[str, int]) -> None:
+    key = read_rsr2015(corpus, background_size=5, target=target, nontarget=nontarget).key
+    assert {name: len(key.of_types(name)) for name in key.type_names} == counts
+    assert key.is_target.sum() == sum(counts[name] for name in target)
+    for name in key.type_names:
+        wanted = [line.split(",") for line in trial_lines() if line.split(",")[2 + TYPES.index(name)] == "Y"]
+        pairs = [(model, one.removesuffix(".sph")) for model, one, *_ in wanted]
+        assert list(key.of_types(name).pairs()) == pairs
+
+
+def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
+    first, again, other = (read_rsr2015(corpus, background_size=9, seed=seed) for seed in (3, 3, 4))
+    assert first.background == again.background
+    assert first.background != other.background
+    assert first.nap == other.nap
+    assert list_hashes(first) == list_hashes(again)
+    changed = {name for name, value in list_hashes(first).items() if list_hashes(other)[name] != value}
+    assert changed == {"background"}
+    places = np.sort(np.random.default_rng(3).choice(36, 9, replace=False))  # the documented draw
+    assert first.background.segments.tolist() == [first.ubm[place] for place in places]
+
+
+def test_nap_size_spreads_over_all_speakers(corpus: Path) -> None:
+    lists = read_rsr2015(corpus, background_size=5, nap_step=3, nap_size=4)
+    assert lists.nap.segments.tolist() == [lists.ubm[::3][place] for place in (0, 3, 6, 9)]
+    assert set(lists.nap.models) == set(BACKGROUND)
+
+
+def test_sentences_and_ranges(corpus: Path) -> None:
+    lists = read_rsr2015(corpus, background_size=5, sentences=(30, 31), speakers=SpeakerRanges(background_m=(2, 50)))
+    assert list(lists.ubm) == sorted(segment("m050", n, t) for n, t in itertools.product(SESSIONS, ("030", "031")))
+
+
+def test_the_corpuss_own_division_of_speakers() -> None:
+    ranges = SpeakerRanges()
+    numbers = [(of[0], of[-1]) for of in (ranges.of(p, g) for g in "mf" for p in ("background", "dev", "eval"))]
+    assert numbers == [(1, 50), (51, 100), (101, 157), (1, 47), (48, 94), (95, 143)]
+
+
+def test_women_and_dev(corpus: Path) -> None:
+    (corpus / "sph/male").rename(corpus / "sph/female")
+    for folder in (corpus / "sph/female").iterdir():
+        for path in folder.iterdir():
+            path.rename(path.with_name("f" + path.name[1:]))
+        folder.rename(folder.with_name("f" + folder.name[1:]))
+    for old, new in zip(key_files(corpus, "m", "eval"), key_files(corpus, "f", "dev"), strict=True):
+        new.write_text(old.read_text().replace("male/", "female/").replace("m1", "f1"))
+    assert [path.name for path in key_files(corpus, "f", "dev")] == ["3sesspwd_dev_f.trn", "3sess-pwd_dev_f.ndx"]
+    lists = read_rsr2015(corpus, gender="f", partition="dev", background_size=5)
+    assert (lists.gender, lists.partition, len(lists.key), len(lists.ubm)) == (
+        "f",
+        "dev",
+        36,
+        18,
+    )  # f050 is no background
+    assert write_lists(lists, corpus / "task")[0].name == "3sesspwd_dev_f_trn.h5"
+
+
+def test_containers_in_any_case(corpus: Path) -> None:
+    expected = read_rsr2015(corpus, background_size=5)
+    for number, path in enumerate(sorted((corpus / "sph/male").rglob("*.sph"))):
+        path.rename(path.with_suffix((".wav", ".WAV", ".flac", ".Sph")[number % 4]))
+    (corpus / "sph/male/m001/notes.txt").touch()
+    (corpus / "sph/male/readme.wav").touch()
+    lists = read_rsr2015(corpus, background_size=5)
+    assert list_hashes(lists) == list_hashes(expected)
+    assert {path.suffix for path in lists.recordings.values()} == {".wav", ".WAV", ".flac", ".Sph"}
+
+
+@pytest.mark.parametrize("size", [1 << 24, 100])
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "  \n").replace(",", ", "),
+        lambda text: text.replace(",", "\t"),
+        lambda text: "\n\n" + text.replace("\n", "\n\n"),
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("male/", "").replace(".sph", ""),
+        lambda text: text.replace(".sph", ".wav"),
+    ],
+)
+def test_key_files_in_other_dress(
+    corpus: Path, rewrite: Callable[[str], str], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read_rsr2015(corpus, background_size=5)
+    monkeypatch.setattr(rsr2015_keys, "_BLOCK_BYTES", size)
+    for path in key_files(corpus, "m", "eval"):
+        path.write_text(rewrite(path.read_text()), newline="")
+    lists = read_rsr2015(corpus, background_size=5)
+    assert list_hashes(lists) == list_hashes(expected)
+    assert list(lists.key.pairs()) == list(expected.key.pairs())
+
+
+def test_one_session_enrols_too_and_ids_need_not_be_ascii(corpus: Path) -> None:
+    trn, ndx = key_files(corpus, "m", "eval")
+    trn.write_text(trn.read_text().replace("m101_001", "Žofie") + f"one male/{segment('m101', 9, '001')}.sph\n")
+    ndx.write_text(ndx.read_text().replace("m101_001,", "Žofie,"))
+    lists = read_rsr2015(corpus, background_size=5)
+    assert lists.enrolment.segments_of("one").tolist() == ["m101/m101_09_001"]
+    assert "Žofie" in lists.key.model_ids
+
+
+# --- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def both(corpus: Path) -> tuple[Path, Path]:
+    return key_files(corpus, "m", "eval")
+
+
+FIRST = "m101_001,m101/m101_02_001.sph,Y,N,N,N"
+BREAKAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no trn": (lambda c: both(c)[0].unlink(), r"3sesspwd_eval_m\.trn: no such file \(check"),
+    "no ndx": (lambda c: both(c)[1].unlink(), r"3sess-pwd_eval_m\.ndx: no such file \(check"),
+    "empty trn": (lambda c: both(c)[0].write_text("\n"), r"trn: holds no models"),
+    "empty ndx": (lambda c: both(c)[1].write_text(""), r"ndx: no target trials \(type TC\)"),
+    "no files": (lambda c: edit(both(c)[0], enrol_lines()[1], "m101_030"), r"trn:2: model 'm101_030' without files"),
+    "model twice": (
+        lambda c: edit(both(c)[0], "m101_030 ", "m101_001 "),
+        r"trn:2: model 'm101_001' for the second time, first in line 1 \(put all",
+    ),
+    "file twice": (
+        lambda c: edit(both(c)[0], "m101_04_001", "m101_01_001"),
+        r"trn:1: model 'm101_001' has the same file twice: m101/m101_01_001",
+    ),
+    "trn not utf-8": (
+        lambda c: both(c)[0].write_bytes("\n".join(enrol_lines()[:2]).encode() + b"\n\xe9t\xe9 x\n"),
+        r"trn:3: is not UTF-8 text",
+    ),
+    "ndx not utf-8": (
+        lambda c: both(c)[1].write_bytes("\n".join(trial_lines()[:4]).encode() + b"\n\xe9t\xe9,x,Y,N,N,N\n"),
+        r"ndx:5: is not UTF-8 text",
+    ),
+    "too few columns": (
+        lambda c: edit(both(c)[1], FIRST, "m101_001,m101/m101_02_001.sph,Y,N,N"),
+        r"ndx:1: expected 'model,segment,TC,TW,IC,IW' with Y or N.*found 'm101_001 m101/m101_02_001.sph Y N N'",
+    ),
+    "too many columns": (lambda c: edit(both(c)[1], FIRST, FIRST + ",N"), r"ndx:1: expected 'model,segment,TC"),
+    "other letter": (lambda c: edit(both(c)[1], FIRST, FIRST[:-1] + "X"), r"ndx:1: expected 'model,segment,TC"),
+    "longer flag": (lambda c: edit(both(c)[1], FIRST, FIRST + "N"), r"ndx:1: expected 'model,segment,TC"),
+    "two types": (
+        lambda c: edit(both(c)[1], FIRST, FIRST.replace("Y,N,N,N", "Y,N,Y,N")),
+        r"ndx:1: a trial of types TC and IC, expected exactly one Y",
+    ),
+    "no type": (lambda c: edit(both(c)[1], FIRST, FIRST.replace("Y", "N")), r"ndx:1: a trial of no type, expected exa"),
+    "trial twice": (
+        lambda c: edit(both(c)[1], trial_lines()[1], FIRST),
+        r"ndx:2: trial m101_001 m101/m101_02_001 for the second time, first in line 1",
+    ),
+    "not enrolled": (
+        lambda c: edit(both(c)[0], enrol_lines()[0] + "\n", ""),
+        r"ndx:1: model 'm101_001' has trials but no enrolment",
+    ),
+    "enrolment without recording": (
+        lambda c: (c / "sph/male/m101/m101_04_001.sph").unlink(),
+        r"trn:1: no recording 'm101/m101_04_001' \(copy its",
+    ),
+    "test without recording": (
+        lambda c: (c / "sph/male/m102/m102_03_030.sph").unlink(),
+        r"ndx:\d+: no recording 'm102/m102_03_030'",
+    ),
+    "two containers": (
+        lambda c: (c / "sph/male/m101/m101_04_001.WAV").touch(),
+        r"recording 'm101/m101_04_001' is there twice: .*m101_04_001\.WAV and .*m101_04_001\.sph",
+    ),
+    "no audio folder": (lambda c: (c / "sph/male").rename(c / "sph/males"), r"sph/male: cannot be read: No such file"),
+    "no background": (
+        lambda c: [(c / "sph/male" / one).rename(c / f"sph/male/x{one}") for one in BACKGROUND],
+        r"no recordings of background speakers m001 to m050, sentences 001 to 030",
+    ),
+    "background is tested": (
+        lambda c: edit(both(c)[1], "m102/m102_02_001", "m050/m050_02_001"),
+        r"ndx:\d+: recording 'm050/m050_02_001' is of a background speaker",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+@pytest.mark.parametrize("size", [1 << 24, 64])
+def test_breakage(corpus: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    breakage, message = BREAKAGES[name]
+    monkeypatch.setattr(rsr2015_keys, "_BLOCK_BYTES", size)
+    breakage(corpus)
+    with pytest.raises(DataError, match=message):
+        read(corpus)
+
+
+def test_the_line_of_a_test_segment_is_that_of_its_first_trial(corpus: Path) -> None:
+    (corpus / "sph/male/m157/m157_03_030.sph").unlink()
+    first = next(n for n, line in enumerate(trial_lines(), 1) if "m157_03_030" in line and line.split(",")[4] == "Y")
+    with pytest.raises(DataError, match=rf"ndx:{first}: no recording 'm157/m157_03_030'"):
+        read(corpus)
+
+
+def test_all_problems_at_once(corpus: Path) -> None:
+    for name in ("two types", "file twice", "test without recording", "two containers"):
+        BREAKAGES[name][0](corpus)
+    with pytest.raises(DataError) as caught:
+        read(corpus, background_size=1000, nap_size=70)
+    text = str(caught.value)
+    assert "ndx:1: a trial of types TC and IC" in text
+    assert "trn:1: model 'm101_001' has the same file twice" in text
+    assert "no recording 'm102/m102_03_030'" in text
+    assert "is there twice" in text
+    assert "background.size is 1000, but there are only 36 recordings to take from" in text
+    assert "nap.size is 70, but there are only 6 recordings" in text
+
+
+def test_a_missing_folder_is_one_problem(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone: no such folder \(name the folder that holds sph and key\)"):
+        read(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gender": "male"}, "gender should be 'm' or 'f', not 'male'"),
+        ({"partition": "test"}, "partition should be 'eval' or 'dev'"),
+        ({"target": ("TX",)}, "trials.target should be a list of types out of TC, TW, IC, IW"),
+        ({"target": "TC"}, "trials.target should be a list"),
+        ({"nontarget": ()}, "trials.nontarget should be a list"),
+        ({"nontarget": ("IC", "TC")}, "trials.nontarget should be types that are not among trials.target"),
+        ({"background_size": 0}, "background.size should be 1 or more"),
+        ({"nap_step": 0}, "nap.step should be 1 or more"),
+        ({"nap_size": 0}, "nap.size should be 1 or more"),
+        ({"seed": -1}, "seed should be 0 or more"),
+        ({"speakers": SpeakerRanges(dev_m=(9, 2))}, "speakers.dev_m should be first and last number"),
+        ({"background_size": 37}, r"background.size is 37, but there are only 36 .*set background.size to 36 or less"),
+    ],
+)
+def test_wrong_options(corpus: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(corpus, **options)
+
+
+def test_no_trials_of_a_kind(corpus: Path) -> None:
+    ndx = both(corpus)[1]
+    ndx.write_text("\n".join(line for line in trial_lines() if line.endswith("N,Y,N")) + "\n")
+    with pytest.raises(DataError, match=r"ndx: no target trials \(type TC\) \(choose other types in trials.target\)"):
+        read(corpus)
+    with pytest.raises(DataError, match=r"no nontarget trials \(type TW, IW\)"):
+        read(corpus, target=("IC",), nontarget=("TW", "IW"))
+
+
+def test_many_bad_lines_do_not_flood(corpus: Path) -> None:
+    both(corpus)[1].write_text("nonsense\n" * 5000)
+    with pytest.raises(DataError, match=r"\.\.\. and \d+ more") as caught:
+        read(corpus)
+    assert len(str(caught.value).splitlines()) < 30
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Path) -> None:
+    lists = read_rsr2015(corpus, background_size=5, nontarget=("IC", "IW"))
+    written = write_lists(lists, tmp_path / "task")
+    stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
+    names = [f"{stem}{extension}" for extension in (".h5", ".txt") for stem in stems]
+    assert [path.name for path in written] == [*names, "ubm_list.txt"]
+    assert all(path.is_file() for path in written)
+    for extension in (".h5", ".txt"):
+        at = {stem.rsplit("_", 1)[1]: tmp_path / "task" / f"{stem}{extension}" for stem in stems}
+        assert read_idmap(at["trn"]) == lists.enrolment
+        assert read_idmap(at["test"]) == lists.test
+        assert read_idmap(at["back"]) == lists.background
+        assert read_idmap(at["nap"]) == lists.nap
+        assert set(read_trials(at["ndx"]).pairs()) == set(lists.key.pairs())
+        key = read_key(at["key"])
+        truth = dict(zip(lists.key.pairs(), lists.key.is_target, strict=True))
+        assert dict(zip(key.pairs(), key.is_target, strict=True)) == truth
+    assert (tmp_path / "task/ubm_list.txt").read_text().split() == list(lists.ubm)
+
+
+def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
+    lists = read_rsr2015(corpus, background_size=5)
+    rows = [
+        f"{model} {one.removesuffix('.sph')} " + ("target TC" if flags[0] == "Y" else "nontarget IC")
+        for model, one, *flags in (line.split(",") for line in trial_lines())
+        if flags[0] == "Y" or flags[2] == "Y"
+    ]
+    texts = {
+        "ubm": lists.ubm,
+        "key": sorted(rows),
+        "enrolment": [f"{m} {s}" for m, s in zip(lists.enrolment.models, lists.enrolment.segments, strict=True)],
+    }
+    hashes = list_hashes(lists)
+    assert sorted(hashes) == ["background", "enrolment", "key", "nap", "test", "ubm"]
+    for name, lines in texts.items():
+        assert hashes[name] == hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+# --- the real size ---------------------------------------------------------------------------------------------------
+
+
+def test_fast_and_slow_ways_agree(tmp_path: Path) -> None:
+    """Blocks with an empty line are read line by line, others by array operations."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for number in range(3000):
+        flags = ["N"] * 4
+        flags[rng.integers(4)] = "Y"
+        lines.append(f"m{rng.integers(10**6)},{'x' * rng.integers(1, 30)}{number},{','.join(flags)}")
+    fast, slow = tmp_path / "fast.ndx", tmp_path / "slow.ndx"
+    fast.write_text("\n".join(lines) + "\n")
+    slow.write_text("\n".join(lines) + "\n\n")
+    problems = Problems()
+    for types in (("TC",), ("TW", "IW"), TYPES):
+        one, other = (rsr2015_keys.read_trials(path, types, problems) for path in (fast, slow))
+        expected = [line.split(",") for line in lines]
+        expected = [row for row in expected if TYPES[row.index("Y") - 2] in types]
+        for trials in (one, other):
+            assert [trials.model_ids[code] for code in trials.models] == [row[0] for row in expected]
+            assert [trials.segment_ids[code] for code in trials.segments] == [row[1] for row in expected]
+            assert [int(kind) for kind in trials.types] == [row.index("Y") - 2 for row in expected]
+            assert [lines[line - 1].split(",") for line in trials.lines] == expected
+    assert not problems.errors
+
+
+@pytest.mark.slow
+def test_the_numbers_of_the_real_male_list(tmp_path: Path) -> None:
+    """57 speakers, 30 sentences and 10,244 tests: 10,244 target and 573,664 nontarget trials, as published."""
+    speakers = [f"m{number}" for number in range(101, 158)]
+    tests = [(s, n, t) for s, t, n in itertools.product(speakers, range(1, 31), (2, 3, 5, 6, 8, 9))][:10244]
+    path = tmp_path / "real.ndx"
+    with path.open("w") as handle:
+        for (speaker, session, text), target in itertools.product(tests, speakers):
+            kind = "N,N,Y,N" if target != speaker else "Y,N,N,N"
+            handle.write(f"{target}_{text:03d},{segment(speaker, session, f'{text:03d}')}.sph,{kind}\n")
+    problems = Problems()
+    trials = rsr2015_keys.read_trials(path, ("TC", "IC"), problems)
+    assert not problems.errors
+    assert np.bincount(trials.types, minlength=4).tolist() == [10244, 0, 573664, 0]
+    assert len(trials.segment_ids) == 10244
+
+
+def test_the_layout_of_real_speech(shared: Path, tmp_path: Path) -> None:
+    root = tmp_path / "dsp"
+    subprocess.run(
+        [sys.executable, shared / "tools/make_layouts.py", "rsr2015", root, "--format", "flac"],
+        check=True,
+        capture_output=True,
+    )
+    lists = read_rsr2015(root)
+    assert (len(lists.ubm), len(lists.background), len(lists.nap)) == (730, 200, 105)
+    assert (len(lists.enrolment), len(lists.enrolment.unique_models()), len(lists.test)) == (690, 230, 920)
+    assert len(lists.recordings) == 2340
+    assert (lists.key.is_target.sum(), len(lists.key)) == (920, 920 * 23)
