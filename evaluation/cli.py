@@ -174,7 +174,7 @@ _CONVERTERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path, Any], None]]
 }
 
 
-@main.command()
+@main.command(short_help="Convert scores, a key or trials between text and HDF5.")
 @click.argument("kind", type=click.Choice(list(_CONVERTERS)))
 @click.argument("source", type=_FILE)
 @click.argument("destination", type=_FILE)

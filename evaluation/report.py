@@ -75,6 +75,8 @@ def format_table(
     """
     if columns is None:
         columns = list(rows[0]) if rows else []
+    if not columns:
+        return ""
     formats = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
     cells = [list(formats), *([_cell(row.get(name), form) for name, form in formats.items()] for row in rows)]
     right = [any(_is_number(row.get(name)) for row in rows) for name in formats]

@@ -36,11 +36,17 @@ class NapConfig:
         SIDEKIT's tutorial; "within": of the scatter within speakers, as in Campbell et al.
     list : str
         The list that the directions are estimated on: "background" (the tutorial's) or "nap".
+    step : int
+        The list "nap" takes every `step`-th recording of the UBM list ...
+    size : int or None
+        ... and at most so many of them.
     """
 
     rank: int = 40
     scatter: str = "total"
     list: str = "background"
+    step: int = 7
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if self.rank < 0:

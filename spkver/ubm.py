@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import progress
+from evaluation.parallel import chunk_bounds, progress
 from spkver.errors import ConfigError, DataError
-from spkver.gmm import Accumulator, GaussianMixture, e_step, m_step
+from spkver.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
 
 logger = logging.getLogger(__name__)
 
@@ -178,10 +178,6 @@ def _single_gaussian(frames: NDArray, jobs: int | None) -> tuple[GaussianMixture
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
     accumulator = e_step(frames, start, jobs=jobs)
     moment = accumulator.second[0] / len(frames)
-    if not np.isfinite(moment).all():
-        raise DataError(
-            "the frames of the universal background model are not all finite numbers", remedy="extract them again"
-        )
     if not (moment > 0).all():
         constant = np.flatnonzero(~(moment > 0)).tolist()
         raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
@@ -220,6 +216,10 @@ def _check(frames: NDArray, config: UbmConfig) -> None:
         raise DataError(
             f"{len(frames)} frames cannot train {config.components} Gaussians",
             remedy="lower ubm.components or give more background speech",
+        )
+    if not all(np.isfinite(frames[start:stop]).all() for start, stop in chunk_bounds(len(frames), CHUNK)):
+        raise DataError(
+            "the frames of the universal background model are not all finite numbers", remedy="extract them again"
         )
     dimension = config.first_split_dimension
     if dimension is not None and not 0 <= dimension < frames.shape[1]:

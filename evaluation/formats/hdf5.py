@@ -17,6 +17,7 @@ A key with trial types has two datasets more, ``trial_types`` and ``type_names``
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -38,6 +39,9 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _SIDEKIT_ID_LENGTH = 100
 _CELLS_PER_BLOCK = 1 << 23
 _CELLS_PER_CHUNK = 1 << 17
+# gzip makes a thousand bytes of one at the most
+_MOST_COMPRESSION = 1100
+_LEAST_CHUNK = 16  # bytes that a chunk takes at the least, with its entry in the index
 _NO_CODES = np.empty(0, np.int32)
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
 # what h5py raises over broken files, by where they are broken
@@ -160,7 +164,7 @@ def _read_ids(file: h5py.File, path: str | Path) -> tuple[np.ndarray, np.ndarray
 def _read_strings(file: h5py.File, name: str, path: str | Path) -> np.ndarray:
     if name not in file:
         raise _missing(file, name, path)
-    raw = file[name][()]
+    raw = _bounded(file, name, path)[()]
     if not isinstance(raw, np.ndarray) or raw.ndim != 1 or raw.dtype.kind not in "SO":
         raise DataError(f"expected {name} to be a column of strings, got {file[name]}", file=path)
     try:
@@ -173,7 +177,7 @@ def _read_strings(file: h5py.File, name: str, path: str | Path) -> np.ndarray:
 def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], path: str | Path) -> h5py.Dataset:
     if name not in file:
         raise _missing(file, name, path)
-    matrix, expected = file[name], tuple(map(len, tables))
+    matrix, expected = _bounded(file, name, path), tuple(map(len, tables))
     if matrix.shape != expected or matrix.dtype.kind not in "fiub":
         remedy = "the file is broken, or of another kind"
         got = f"{matrix.dtype} of shape {matrix.shape}"
@@ -181,6 +185,20 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], p
             f"expected {name}: numbers of shape {expected} for its ids, got {got}", file=path, remedy=remedy
         )
     return matrix
+
+
+def _bounded(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
+    """Give a dataset, unless it claims more than the file can hold: a damaged size would take all memory."""
+    dataset, size = file[name], Path(path).stat().st_size
+    if not hasattr(dataset, "shape") or dataset.shape is None:
+        raise DataError(f"expected {name} to be an array, got {dataset}", file=path)
+    chunk = dataset.chunks or dataset.shape
+    n_chunks = math.prod(-(-length // step) for length, step in zip(dataset.shape, chunk, strict=True) if step)
+    n_bytes = dataset.dtype.itemsize * max(math.prod(dataset.shape), math.prod(chunk))
+    if n_bytes > _MOST_COMPRESSION * size or n_chunks * _LEAST_CHUNK > size:
+        remedy = "the file is damaged: copy or write it again"
+        raise DataError(f"{name} claims more than the file can hold: shape {dataset.shape}", file=path, remedy=remedy)
+    return dataset
 
 
 def _read_mask(

@@ -36,14 +36,6 @@ class BackgroundConfig:
 
 
 @dataclass(frozen=True)
-class NapListConfig:
-    """The NAP list: every `step`-th recording of the UBM list, at most `size` of them."""
-
-    step: int = 7
-    size: int | None = None
-
-
-@dataclass(frozen=True)
 class ReportConfig:
     """Operating point of the detection cost function and window of the DET plot (old, new, big, sre10)."""
 
@@ -82,7 +74,6 @@ class Config:
     trials: TrialsConfig = field(default_factory=TrialsConfig)
     speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
     background: BackgroundConfig = field(default_factory=BackgroundConfig)
-    nap_list: NapListConfig = field(default_factory=NapListConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     ubm: UbmConfig = field(default_factory=UbmConfig)
     map: MapConfig = field(default_factory=MapConfig)
@@ -122,8 +113,8 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
             nontarget=config.trials.nontarget,
             speakers=config.speakers,
             background_size=config.background.size,
-            nap_step=config.nap_list.step,
-            nap_size=config.nap_list.size,
+            nap_step=config.nap.step,
+            nap_size=config.nap.size,
             sentences=config.background.sentences,
             seed=config.seed,
         )

@@ -108,7 +108,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
     Raises
     ------
     DataError
-        If the engine is not installed or refuses the voice, a parameter or the text.
+        If the engine is not installed, refuses the voice, or stays silent.
     """
     engine = _engine()
     with engine.lock:
@@ -120,8 +120,8 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
         _check(engine.library.espeak_Synth(data, len(data), 0, 0, 0, _UTF8, None, None), f"the text {text!r}")
         _check(engine.library.espeak_Synchronize(), f"the text {text!r}")
         samples = np.frombuffer(b"".join(engine.chunks), dtype=np.int16)
-    if not samples.size:
-        raise DataError(f"the speech engine gave no samples for {text!r}")
+    if not samples.any():
+        raise DataError(f"the speech engine has nothing to say for the text {text!r}")
     return samples, engine.rate
 
 

@@ -33,10 +33,10 @@ class Variability:
     centres: dict[str, Centre] = field(default_factory=lambda: {"m": Centre(105.0, 0.98), "f": Centre(185.0, 1.1)})
     pitch_spread: float = 0.15
     pitch_range: tuple[float, float] = (0.2, 0.55)
-    tract_spread: float = 0.06
-    formant_spread: float = 0.05  # of each formant alone
-    height_spread: float = 0.2
-    width_spread: float = 0.2
+    tract_spread: float = 0.055
+    formant_spread: float = 0.045  # of each formant alone
+    height_spread: float = 0.18
+    width_spread: float = 0.18
     consonants: tuple[float, float] = (70.0, 130.0)  # per cent
     rate: float = 165.0  # words per minute
     rate_spread: float = 0.12
@@ -56,7 +56,7 @@ class Variability:
     channel_high: tuple[float, float] = (4500.0, 7800.0)  # Hz, upper edge
     reverberation: tuple[float, float] = (0.12, 0.45)  # s to fall by 60 dB
     direct_to_reverberant: tuple[float, float] = (4.0, 18.0)  # dB
-    signal_to_noise: tuple[float, float] = (12.0, 32.0)  # dB
+    signal_to_noise: tuple[float, float] = (10.0, 30.0)  # dB
     level: tuple[float, float] = (-34.0, -20.0)  # dB below full scale, of the speech
     silence: tuple[float, float] = (0.1, 0.3)  # s before and after
 

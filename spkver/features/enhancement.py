@@ -1,8 +1,8 @@
 """Speech enhancement for the voice activity detector `snr`: minimum statistics and a decision-directed Wiener filter.
 
 The noise floor of each of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40
-frames. Its recursion is linear, so it is one `lfilter`; the minima are running minima inside blocks. Only the Wiener
-filter's recursion is not linear: it steps through time once, for all recordings of a batch at a time.
+frames; the minima are running minima inside blocks. The smoothing and the Wiener filter step through time, for all
+recordings of a batch at once: arrays are (time, recording, bin).
 
 References
 ----------
@@ -42,15 +42,22 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
     list of ndarray [shape=(n,)]
         Each delayed by 32 samples, in the same unit and dtype. The result of one signal does not depend on the others.
     """
-    long_enough = [index for index, signal in enumerate(signals) if len(signal) >= _SHORTEST]
-    spectra = [_analyse(signals[index]) for index in long_enough]
-    magnitudes = [np.abs(spectrum) for spectrum in spectra]
-    noises = [_noise_floor(magnitude) for magnitude in magnitudes]
-    cleaned = _wiener(magnitudes, noises)
     result = list(signals)
-    for index, spectrum, magnitude, clean in zip(long_enough, spectra, magnitudes, cleaned, strict=True):
-        gain = clean / np.maximum(magnitude, np.finfo(magnitude.dtype).tiny)
-        result[index] = _synthesise(spectrum * gain, len(signals[index]))
+    groups: dict[int, list[int]] = {}
+    for index, signal in enumerate(signals):
+        if len(signal) >= _SHORTEST:
+            groups.setdefault(min(_RUN_IN, len(signal) // _HOP), []).append(index)
+    for run_in, group in groups.items():
+        # longest first, so that the signals still running are always the first ones
+        group.sort(key=lambda index: -len(signals[index]))
+        spectra = [_analyse(signals[index]) for index in group]
+        lengths = np.array([len(spectrum) for spectrum in spectra])
+        magnitude = np.zeros((lengths[0], len(group), _BINS), signals[group[0]].dtype)
+        for place, spectrum in enumerate(spectra):
+            np.abs(spectrum, out=magnitude[: lengths[place], place])
+        gain = _wiener_gain(magnitude, _noise_floor(magnitude, run_in), lengths)
+        for place, index in enumerate(group):
+            result[index] = _synthesise(spectra[place] * gain[: lengths[place], place], len(signals[index]))
     return result
 
 
@@ -74,61 +81,55 @@ def _analyse(signal: NDArray) -> NDArray:
     return fft.rfft(frames * _window(signal.dtype), axis=1)
 
 
-def _noise_floor(magnitudes: NDArray) -> NDArray:
-    """Noise magnitude (K, 33) from the minimum of smoothed magnitudes over the last blocks."""
-    from scipy.signal import lfilter
+def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
+    """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
+    dtype = magnitude.dtype
+    # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
+    n_tracked = run_in + len(magnitude)
+    n_blocks = (n_tracked + 1 + _BLOCK - 1) // _BLOCK
+    smooth = np.full((n_blocks * _BLOCK, *magnitude.shape[1:]), np.inf, dtype)
+    np.multiply(magnitude[:run_in], dtype.type(1 - _SMOOTHING), out=smooth[1 : 1 + run_in])
+    np.multiply(magnitude, dtype.type(1 - _SMOOTHING), out=smooth[1 + run_in : 1 + n_tracked])
+    previous, decay = np.zeros(magnitude.shape[1:], dtype), dtype.type(_SMOOTHING)
+    for now in smooth[1 : 1 + n_tracked]:
+        previous = previous * decay
+        now += previous
+        previous = now
+    smooth[0] = _FIRST_MINIMUM
+    running = smooth.reshape(n_blocks, _BLOCK, *magnitude.shape[1:])
+    np.minimum.accumulate(running, axis=1, out=running)
+    # block b looks back at the final minima of blocks b - 3 to b - 1, before the first at the absolute level
+    finished = np.full((n_blocks + _N_BLOCKS - 2, *magnitude.shape[1:]), _FIRST_MINIMUM, dtype)
+    finished[_N_BLOCKS - 1 :] = running[:-1, -1]
+    before = finished[:n_blocks]
+    for back in range(1, _N_BLOCKS - 1):
+        before = np.minimum(before, finished[back : back + n_blocks])
+    np.minimum(running, before[:, None], out=running)
+    noise = smooth[1 + run_in : 1 + n_tracked]
+    noise *= dtype.type(_OVERESTIMATION)
+    return noise
 
-    dtype = magnitudes.dtype
-    run_in = min(_RUN_IN, len(magnitudes) - 1)
-    tracked = np.concatenate([magnitudes[:run_in], magnitudes])
-    coefficients = np.array([1 - _SMOOTHING], dtype), np.array([1, -_SMOOTHING], dtype)
-    smooth = lfilter(*coefficients, tracked, axis=0)
-    # frame i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
-    n_blocks = (len(smooth) + 1 + _BLOCK - 1) // _BLOCK
-    blocks = np.full((n_blocks * _BLOCK, _BINS), np.inf, dtype)
-    blocks[0] = _FIRST_MINIMUM
-    blocks[1 : 1 + len(smooth)] = smooth
-    running = np.minimum.accumulate(blocks.reshape(n_blocks, _BLOCK, _BINS), axis=1)
-    finished = np.full((n_blocks + _N_BLOCKS - 1, _BINS), _FIRST_MINIMUM, dtype)
-    finished[_N_BLOCKS - 1 :] = running[:, -1]
-    # block b looks back at the final minima of blocks b - 3 to b - 1
-    before = np.lib.stride_tricks.sliding_window_view(finished[:-1], _N_BLOCKS - 1, axis=0).min(axis=-1)
-    lowest = np.minimum(running, before[:n_blocks, None]).reshape(-1, _BINS)
-    return dtype.type(_OVERESTIMATION) * lowest[1 + run_in : 1 + len(smooth)]
 
-
-def _wiener(magnitudes: Sequence[NDArray], noises: Sequence[NDArray]) -> list[NDArray]:
-    """Clean magnitudes (K, 33) of each signal: p[t] = A e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
-    if not magnitudes:
-        return []
-    dtype = magnitudes[0].dtype
-    memory, innovation = dtype.type(_MEMORY), dtype.type(1 - _MEMORY)
-    # longest first, so that the signals still running are always the first ones
-    order = sorted(range(len(magnitudes)), key=lambda index: -len(magnitudes[index]))
-    lengths = np.array([len(magnitudes[index]) for index in order])
-    shape = (lengths[0], len(order), _BINS)
-    magnitude, excess, noise = np.zeros(shape, dtype), np.zeros(shape, dtype), np.ones(shape, dtype)
-    for place, index in enumerate(order):
-        magnitude[: lengths[place], place] = magnitudes[index]
-        # the smallest number keeps digital silence from 0 / 0
-        noise[: lengths[place], place] = noises[index] + np.finfo(dtype).tiny
-        excess[: lengths[place], place] = innovation * np.maximum(magnitudes[index] - noises[index], 0)
-    running = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
-    last = np.zeros(shape[1:], dtype)
-    expected, total = np.empty_like(last), np.empty_like(last)
+def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArray:
+    """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
+    dtype = magnitude.dtype
+    estimate = magnitude - noise
+    np.maximum(estimate, 0, out=estimate)
+    estimate *= dtype.type(1 - _MEMORY)
+    # the smallest number keeps digital silence from 0 / 0
+    noise += np.finfo(dtype).tiny
+    memory = dtype.type(_MEMORY)
+    running = np.searchsorted(-lengths, -np.arange(len(magnitude)), side="left")
+    previous, total = np.zeros(magnitude.shape[1:], dtype), np.empty(magnitude.shape[1:], dtype)
     for time, n_running in enumerate(running):
         here = slice(0, n_running)
-        e, s, p = expected[here], total[here], magnitude[time, here]
-        np.multiply(last[here], memory, out=e)
-        e += excess[time, here]
+        e, p, s = estimate[time, here], previous[here], total[here]
+        p *= memory
+        e += p
         np.add(e, noise[time, here], out=s)
         e /= s
-        p *= e  # in place: the magnitudes become the clean ones
-        last = magnitude[time]
-    clean: list[NDArray] = [magnitude] * len(order)
-    for place, index in enumerate(order):
-        clean[index] = magnitude[: lengths[place], place]
-    return clean
+        np.multiply(magnitude[time, here], e, out=p)
+    return estimate
 
 
 def _synthesise(spectrum: NDArray, n_samples: int) -> NDArray:

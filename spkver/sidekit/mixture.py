@@ -104,7 +104,7 @@ def write_mixture(
     weights, means, variances, control = (
         np.asarray(x, dtype=np.float64) for x in (weights, means, variances, variance_control)
     )
-    if means.ndim != 2 or weights.shape != means.shape[:1] or variances.shape != means.shape != control.shape:
+    if means.ndim != 2 or weights.shape != means.shape[:1] or {variances.shape, control.shape} != {means.shape}:
         raise DataError(
             f"expected (C,), (C, D), (C, D), (C, D), not {weights.shape}, {means.shape}, {variances.shape}, "
             f"{control.shape}",

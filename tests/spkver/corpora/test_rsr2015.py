@@ -308,8 +308,9 @@ def test_the_line_of_a_test_segment_is_that_of_its_first_trial(corpus: Path) -> 
 
 
 def test_all_problems_at_once(corpus: Path) -> None:
-    for name in ("two types", "file twice", "test without recording", "two containers"):
+    for name in ("two types", "file twice", "test without recording"):
         BREAKAGES[name][0](corpus)
+    (corpus / "sph/male/m157/m157_07_001.flac").touch()
     with pytest.raises(DataError) as caught:
         read(corpus, background_size=1000, nap_size=70)
     text = str(caught.value)

@@ -1,0 +1,11 @@
+"""Run all benchmarks; an argument names an RSR2015-shaped tree for the features."""
+
+import sys
+
+from benchmarks import e_step, features, scoring
+
+e_step.main()
+print()
+scoring.main()
+print()
+features.main(*sys.argv[1:2])

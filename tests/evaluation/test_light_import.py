@@ -1,0 +1,22 @@
+"""Importing the package stays cheap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+HEAVY = ["librosa", "sklearn", "matplotlib", "scipy.stats", "h5py", "spkver"]
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = f"""
+import json, sys
+import evaluation, evaluation.trials, evaluation.formats, evaluation.detection, evaluation.report, evaluation.plots
+import evaluation.cli
+before = [name for name in {HEAVY} if name in sys.modules]
+evaluation.detection.evaluate_detection([1.0], [0.0])
+print(json.dumps([before, [name for name in {HEAVY} if name in sys.modules]]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[], []]

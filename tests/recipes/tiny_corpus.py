@@ -1,0 +1,78 @@
+"""A corpus in RSR2015's layout, small enough for a run in a second: buzzes through two resonances, not speech."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from scipy.signal import lfilter
+
+from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+
+RATE = 16000
+N_SENTENCES, N_SESSIONS = 2, 4
+FOLDERS = {"m": "male", "f": "female"}
+# a run on it: 32 background recordings, 8 models
+SETTINGS = {"ubm.components": 8, "nap.rank": 4, "background.size": 24}
+
+
+def vowel(
+    rng: np.random.Generator, *, pitch: float, formants: Sequence[float], seconds: float, rate: int = RATE
+) -> np.ndarray:
+    """A pulse train through resonances between two pauses, with a little noise, in [-1, 1]."""
+    n = round(seconds * rate)
+    pulses = np.zeros(n)
+    pulses[:: max(1, round(rate / pitch))] = 1.0
+    sound = pulses + 0.02 * rng.standard_normal(n)
+    for place, formant in enumerate(formants):
+        angle, radius = 2 * np.pi * formant / rate, 0.97 - 0.01 * place
+        sound = lfilter([1.0], [1.0, -2 * radius * np.cos(angle), radius**2], sound)
+    ramp = np.interp(np.arange(n) / n, [0, 0.12, 0.2, 0.8, 0.88, 1], [0, 0, 1, 1, 0, 0])
+    sound *= ramp * 0.3 / np.abs(sound).max()
+    return sound + 1e-3 * rng.standard_normal(n)
+
+
+def speaker_sound(speaker: str, session: int, sentence: int, *, seconds: float = 0.6) -> np.ndarray:
+    """What a speaker says: formants of the speaker, pitch and a third formant of the sentence, both a little off."""
+    voice = np.random.default_rng([ord(speaker[0]), int(speaker[1:])])
+    formants = voice.uniform([300, 1200], [800, 2200])
+    pitch = voice.uniform(90, 200)
+    rng = np.random.default_rng([ord(speaker[0]), int(speaker[1:]), session, sentence])
+    wobble = rng.normal(1.0, 0.04, 3)
+    third = 2500 + 500 * sentence
+    return vowel(rng, pitch=pitch * wobble[2], formants=[*(formants * wobble[:2]), third], seconds=seconds)
+
+
+def write_tiny_corpus(
+    root: Path,
+    *,
+    gender: str = "m",
+    partition: str = "eval",
+    background: Sequence[int] = (1, 2, 3, 4),
+    evaluation: Sequence[int] = (101, 102, 103, 104),
+    extensions: Sequence[str] = ("wav",),
+) -> Path:
+    """Write recordings and key files; the containers of `extensions` take turns. Returns `root`."""
+    folder = FOLDERS[gender]
+    speakers = [f"{gender}{number:03d}" for number in (*background, *evaluation)]
+    count = 0
+    for speaker in speakers:
+        (root / "sph" / folder / speaker).mkdir(parents=True, exist_ok=True)
+        for sentence in range(1, N_SENTENCES + 1):
+            for session in range(1, N_SESSIONS + 1):
+                extension = extensions[count % len(extensions)]
+                count += 1
+                path = root / "sph" / folder / speaker / f"{speaker}_{session:02d}_{sentence:03d}.{extension}"
+                form = {"sph": "NIST", "wav": "WAV", "flac": "FLAC"}[extension]
+                soundfile.write(path, speaker_sound(speaker, session, sentence), RATE, format=form, subtype="PCM_16")
+    models = speakers[len(background) :]
+    shape = {"n_sentences": N_SENTENCES, "n_sessions": N_SESSIONS}
+    for kind in ("trn", "ndx"):
+        (root / "key" / "part1" / kind).mkdir(parents=True, exist_ok=True)
+    trn = root / "key" / "part1" / "trn" / f"3sesspwd_{partition}_{gender}.trn"
+    trn.write_text("".join(enrolment_lines(models, folder=folder, **shape)))
+    ndx = root / "key" / "part1" / "ndx" / f"3sess-pwd_{partition}_{gender}.ndx"
+    ndx.write_text("".join(line for lines in trial_lines(models, **shape) for line in lines))
+    return root

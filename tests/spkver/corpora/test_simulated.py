@@ -1,0 +1,323 @@
+"""The simulated corpus: its tree, its keys, reproducible to the byte, and what goes wrong goes wrong cleanly."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from spkver.corpora import simulated
+from spkver.corpora.simulated import SimulatedCorpus, simulate_rsr2015, split_speakers
+from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkver.errors import DataError
+
+pytest.importorskip("espeakng_loader")
+
+SMALL: dict[str, Any] = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender": "both"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> SimulatedCorpus:
+    return simulate_rsr2015(tmp_path_factory.mktemp("corpus") / "small", **SMALL, jobs=1)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- the tree -------------------------------------------------------------------------------------
+
+
+def test_tree_has_the_files_of_rsr2015(corpus: SimulatedCorpus) -> None:
+    speakers = {"male": ("m001", "m002", "m101", "m102"), "female": ("f001", "f002", "f095", "f096")}
+    audio = {
+        f"sph/{folder}/{speaker}/{speaker}_0{session}_00{sentence}.wav"
+        for folder in speakers
+        for speaker in speakers[folder]
+        for session in (1, 2, 3, 4)
+        for sentence in (1, 2)
+    }
+    keys = {f"key/part1/trn/3sesspwd_eval_{sex}.trn" for sex in "mf"}
+    keys |= {f"key/part1/ndx/3sess-pwd_eval_{sex}.ndx" for sex in "mf"}
+    assert set(contents(corpus.folder)) == audio | keys | {"README.txt", "simulation.json"}
+    assert corpus == SimulatedCorpus(
+        folder=corpus.folder,
+        genders="mf",
+        n_background=4,
+        n_development=0,
+        n_evaluation=4,
+        n_files=64,
+        seconds=corpus.seconds,
+        n_models=8,
+        n_targets=16,
+        n_impostors=16,
+        created=True,
+    )
+
+
+def test_recordings_are_16_bit_mono_at_16_khz(corpus: SimulatedCorpus) -> None:
+    files = sorted(corpus.folder.rglob("*.wav"))
+    infos = [soundfile.info(file) for file in files]
+    assert {(info.samplerate, info.channels, info.format, info.subtype) for info in infos} == {
+        (16_000, 1, "WAV", "PCM_16")
+    }
+    assert sum(info.frames for info in infos) / 16_000 == pytest.approx(corpus.seconds, abs=1e-3)
+    assert len({file.read_bytes() for file in files}) == len(files)
+
+
+def test_tree_says_what_it_is(corpus: SimulatedCorpus) -> None:
+    readme = (corpus.folder / "README.txt").read_text()
+    assert "synthetic speech, not RSR2015" in readme
+    assert "spkver simulate rsr2015 OUTPUT --speakers 4 --sentences 2 --sessions 4 --seed 3 --gender both" in readme
+    record = json.loads((corpus.folder / "simulation.json").read_text())
+    assert record["parameters"] == {**SMALL, "audio_format": "wav"}
+    assert record["speakers"]["f"] == {
+        "background": ["f001", "f002"],
+        "development": [],
+        "evaluation": ["f095", "f096"],
+    }
+
+
+def test_key_files(corpus: SimulatedCorpus) -> None:
+    trn = (corpus.folder / "key/part1/trn/3sesspwd_eval_f.trn").read_text()
+    assert trn.splitlines()[:2] == [
+        "f095_001 female/f095/f095_01_001.sph,female/f095/f095_04_001.sph",
+        "f095_002 female/f095/f095_01_002.sph,female/f095/f095_04_002.sph",
+    ]
+    ndx = (corpus.folder / "key/part1/ndx/3sess-pwd_eval_f.ndx").read_text().splitlines()
+    assert ndx[:8] == [
+        "f095_001,f095/f095_02_001.sph,Y,N,N,N",
+        "f095_001,f095/f095_03_001.sph,Y,N,N,N",
+        "f095_001,f095/f095_02_002.sph,N,Y,N,N",
+        "f095_001,f095/f095_03_002.sph,N,Y,N,N",
+        "f095_001,f096/f096_02_001.sph,N,N,Y,N",
+        "f095_001,f096/f096_03_001.sph,N,N,Y,N",
+        "f095_001,f096/f096_02_002.sph,N,N,N,Y",
+        "f095_001,f096/f096_03_002.sph,N,N,N,Y",
+    ]
+    for line in trn.splitlines():
+        for file in line.split(" ")[1].split(","):
+            assert (corpus.folder / "sph" / file).with_suffix(".wav").is_file()
+    for line in ndx:
+        assert (corpus.folder / "sph/female" / line.split(",")[1]).with_suffix(".wav").is_file()
+
+
+def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
+    """57 speakers, 30 sentences, 6 test sessions: 10,260 target trials and 56 times as many impostors'."""
+    speakers = split_speakers("m", 157).evaluation
+    kinds: Counter[str] = Counter()
+    seen = 0
+    for lines in trial_lines(speakers, n_sentences=30, n_sessions=9):
+        kinds.update(line[-8:-1] for line in lines)
+        seen += len(set(lines))
+    assert kinds == {"Y,N,N,N": 10_260, "N,N,Y,N": 574_560, "N,Y,N,N": 30_780, "N,N,N,Y": 574_560}
+    assert seen == sum(kinds.values())
+    models = list(enrolment_lines(speakers, folder="male", n_sentences=30, n_sessions=9))
+    assert len(models) == 1710
+    assert models[-1] == "m157_030 male/m157/m157_01_030.sph,male/m157/m157_04_030.sph,male/m157/m157_07_030.sph\n"
+
+
+@pytest.mark.parametrize("n_sentences", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_sessions", [2, 5])
+def test_letters_agree_with_the_names(n_sentences: int, n_sessions: int) -> None:
+    speakers = ("m101", "m102", "m103")
+    lines = [
+        line for of_model in trial_lines(speakers, n_sentences=n_sentences, n_sessions=n_sessions) for line in of_model
+    ]
+    assert len(set(lines)) == len(lines)
+    for line in lines:
+        model, segment, *letters = line.strip().split(",")
+        speaker, sentence = model.split("_")
+        said_by, session, said = segment.removesuffix(".sph").split("/")[1].split("_")
+        right = (said_by == speaker, said == sentence)
+        order = [(True, True), (True, False), (False, True), (False, False)]
+        assert letters == ["Y" if right == kind else "N" for kind in order]
+        assert session not in ("01", "04", "07")
+    own = [line for line in lines if line.startswith("m101_001,m101/")]
+    others = [line for line in lines if line.startswith("m101_001,m102/")]
+    n_tests = n_sessions - sum(session <= n_sessions for session in (1, 4, 7))
+    assert len(own) == min(4, n_sentences) * n_tests
+    assert len(others) == min(2, n_sentences) * n_tests
+
+
+@pytest.mark.parametrize(
+    ("gender", "n_speakers", "sizes", "last"),
+    [
+        ("m", 3, (1, 0, 2), "m102"),
+        ("m", 4, (2, 0, 2), "m102"),
+        ("m", 34, (12, 0, 22), "m122"),
+        ("f", 34, (12, 0, 22), "f116"),
+        ("m", 156, (50, 0, 106), "m206"),
+        ("f", 156, (47, 0, 109), "f203"),
+        ("m", 157, (50, 50, 57), "m157"),
+        ("f", 157, (47, 47, 63), "f157"),
+        ("m", 999, (50, 50, 899), "m999"),
+        ("f", 999, (47, 47, 905), "f999"),
+    ],
+)
+def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: str) -> None:
+    split = split_speakers(gender, n_speakers)
+    assert (len(split.background), len(split.development), len(split.evaluation)) == sizes
+    assert len(set(split.speakers)) == n_speakers
+    assert split.background[0] == f"{gender}001"
+    assert split.evaluation[0] == {"m": "m101", "f": "f095"}[gender]
+    assert split.evaluation[-1] == last
+    assert split.development[:1] == ({"m": "m051", "f": "f048"}[gender],)[: sizes[1]]
+
+
+# --- reproducible ---------------------------------------------------------------------------------
+
+
+def test_bytes_do_not_depend_on_the_number_of_workers(corpus: SimulatedCorpus, tmp_path: Path) -> None:
+    again = simulate_rsr2015(tmp_path / "again", **SMALL, jobs=2)
+    assert contents(again.folder) == contents(corpus.folder)
+
+
+def test_a_larger_corpus_holds_the_smaller_one(corpus: SimulatedCorpus, tmp_path: Path) -> None:
+    larger = simulate_rsr2015(
+        tmp_path / "larger", n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m", jobs=1
+    )
+    small, large = contents(corpus.folder), contents(larger.folder)
+    shared = [name for name in small if name.startswith("sph/male")]
+    assert len(shared) == 32
+    assert all(small[name] == large[name] for name in shared)
+
+
+def test_another_seed_gives_other_speech(corpus: SimulatedCorpus, tmp_path: Path) -> None:
+    other = simulate_rsr2015(tmp_path / "other", **{**SMALL, "seed": 4, "gender": "m"}, jobs=1)
+    small, large = contents(corpus.folder), contents(other.folder)
+    assert all(small[name] != large[name] for name in small if name.startswith("sph/male"))
+
+
+@pytest.mark.parametrize(("audio_format", "container"), [("sph", "NIST"), ("flac", "FLAC")])
+def test_formats_hold_the_same_samples(
+    corpus: SimulatedCorpus, tmp_path: Path, audio_format: str, container: str
+) -> None:
+    other = simulate_rsr2015(
+        tmp_path / "other",
+        **{**SMALL, "n_speakers": 3, "n_sentences": 1, "n_sessions": 2, "gender": "m"},
+        audio_format=audio_format,
+        jobs=1,
+    )
+    file = other.folder / f"sph/male/m101/m101_02_001.{audio_format}"
+    assert soundfile.info(file).format == container
+    samples, rate = soundfile.read(file, dtype="int16")
+    expected, _ = soundfile.read(corpus.folder / "sph/male/m101/m101_02_001.wav", dtype="int16")
+    assert rate == 16_000
+    np.testing.assert_array_equal(samples, expected)
+    key = (other.folder / "key/part1/ndx/3sess-pwd_eval_m.ndx").read_text()
+    assert key.splitlines()[0] == "m101_001,m101/m101_02_001.sph,Y,N,N,N"
+
+
+def test_a_finished_tree_is_left_as_it_is(corpus: SimulatedCorpus) -> None:
+    times = {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")}
+    again = simulate_rsr2015(corpus.folder, **SMALL)
+    assert not again.created
+    assert (again.n_files, again.seconds, again.n_targets) == (corpus.n_files, corpus.seconds, corpus.n_targets)
+    assert {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")} == times
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    made = simulate_rsr2015(tmp_path / "new", n_speakers=3, n_sentences=1, n_sessions=2, jobs=1)
+    assert made.n_files == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"n_speakers": 2}, "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation"),
+        ({"n_speakers": 1000}, "3 to 999, not 1000"),
+        ({"n_sentences": 0}, "n_sentences is 1 to 30, not 0"),
+        ({"n_sentences": 31}, "1 to 30, not 31"),
+        ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
+        ({"n_sessions": 10}, "2 to 9, not 10"),
+        ({"seed": -1}, "seed is 0 to"),
+        ({"gender": "x"}, "gender is 'm', 'f' or 'both', not 'x'"),
+        ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
+    ],
+)
+def test_arguments_out_of_range(tmp_path: Path, change: dict[str, object], text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        simulate_rsr2015(tmp_path / "new", **{**TINY, **change})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("record", [None, "", "{}", "[]", '{"version": 1}', '"text"'])
+def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str | None) -> None:
+    (tmp_path / "thesis.txt").write_text("ten years of work")
+    if record is not None:
+        (tmp_path / "simulation.json").write_text(record)
+    before = contents(tmp_path)
+    with pytest.raises(DataError, match="not a simulated corpus"):
+        simulate_rsr2015(tmp_path, **TINY, jobs=1)
+    assert contents(tmp_path) == before
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(DataError, match="is a file"):
+        simulate_rsr2015(tmp_path / "file", **TINY, jobs=1)
+
+
+def test_a_corpus_of_other_arguments_is_not_touched(corpus: SimulatedCorpus) -> None:
+    before = contents(corpus.folder)
+    with pytest.raises(DataError, match="n_sessions 4, not 5; seed 3, not 0"):
+        simulate_rsr2015(corpus.folder, **{**SMALL, "n_sessions": 5, "seed": 0})
+    assert contents(corpus.folder) == before
+
+
+def test_a_recording_that_is_gone_is_named(tmp_path: Path) -> None:
+    simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    (tmp_path / "new/sph/male/m101/m101_02_001.wav").unlink()
+    with pytest.raises(DataError, match=r"lacks 1 of the corpus's 6 recordings, the first .*m101_02_001\.wav"):
+        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), DataError("the engine failed"), OSError(28, "disk full")])
+def test_nothing_is_left_of_a_run_that_ends_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    calls = []
+
+    def synthesise(*arguments: object, **options: object) -> np.ndarray:
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise failure
+        return np.zeros(1000, np.float32)
+
+    monkeypatch.setattr(simulated, "synthesise_utterance", synthesise)
+    expected = DataError if isinstance(failure, OSError) else type(failure)
+    with pytest.raises(expected):
+        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    assert len(calls) == 4
+    assert not any(tmp_path.iterdir())
+
+
+def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
+        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_too_small_is_seen_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from collections import namedtuple
+
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(simulated.shutil, "disk_usage", lambda folder: usage(free=500_000))
+    with pytest.raises(DataError, match="6 recordings need about"):
+        simulate_rsr2015(tmp_path / "sub" / "new", **TINY, jobs=1)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,304 @@
+"""Simulated speakers: told apart, the same to the bit in any order and process, with the channel that was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.fft import dct
+from scipy.signal import freqz
+
+from spkver.corpora import channels, espeak
+from spkver.corpora.channels import SAMPLE_RATE, Session, filter_from_gains, make_session, transmit
+from spkver.corpora.sentences import SENTENCES
+from spkver.corpora.variability import VARIABILITY, Variability
+from spkver.corpora.voices import make_voice, synthesise_utterance, tilt, voice_file
+from spkver.errors import DataError
+
+pytest.importorskip("espeakng_loader")
+
+# A studio: the speaker as drawn, no channel, no room, next to no noise.
+STUDIO = Session(
+    number=0,
+    rate=1.0,
+    pitch=1.0,
+    pitch_range=1.0,
+    tract=1.0,
+    tilt=0.0,
+    breath=0.0,
+    response=np.ones(1, np.float32),
+    noise="white",
+    signal_to_noise=60.0,
+    level=-26.0,
+    silence=(0.1, 0.1),
+)
+
+
+def fingerprint(samples: np.ndarray) -> str:
+    return hashlib.sha256(samples.tobytes()).hexdigest()
+
+
+# --- the same to the bit --------------------------------------------------------------------------
+
+UTTERANCES = [(gender, number, take) for gender in "mf" for number in range(1, 13) for take in (1, 2)]
+
+
+def fingerprints(utterances: list[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
+    return {
+        (gender, number, take): fingerprint(
+            synthesise_utterance(
+                make_voice(gender, number), SENTENCES[take], make_session(gender, number, take), take=take
+            )
+        )
+        for gender, number, take in utterances
+    }
+
+
+def test_utterances_are_the_same_in_any_order() -> None:
+    forward = fingerprints(UTTERANCES)
+    assert forward == fingerprints(UTTERANCES[::-1])
+    assert len(set(forward.values())) == len(UTTERANCES)
+
+
+def test_utterances_are_the_same_in_another_process() -> None:
+    code = (
+        "from test_simulated_voices import UTTERANCES, fingerprints\n"
+        "print(*fingerprints(UTTERANCES[1::3][::-1]).values())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == list(fingerprints(UTTERANCES[1::3][::-1]).values())
+
+
+@pytest.mark.slow
+def test_all_accents_and_sentences_are_the_same_in_any_order() -> None:
+    """The engine carries state between calls for some phonemes; none of ours may be among them."""
+    jobs = [(accent, sentence) for accent in espeak.ACCENTS for sentence in SENTENCES]
+    voice = make_voice("m", 1)
+
+    def speak(accent: str, sentence: str) -> str:
+        text = voice_file(replace(voice, accent=accent), STUDIO)
+        return fingerprint(espeak.synthesise(sentence, text, words_per_minute=160)[0])
+
+    first = {job: speak(*job) for job in jobs}
+    for seed in range(3):
+        shuffled = np.random.default_rng(seed).permutation(len(jobs))
+        assert {jobs[index]: speak(*jobs[index]) for index in shuffled} == first
+
+
+def test_seed_number_session_and_take_all_matter() -> None:
+    voice, session = make_voice("m", 1), make_session("m", 1, 1)
+    samples = [
+        synthesise_utterance(voice, SENTENCES[0], session),
+        synthesise_utterance(voice, SENTENCES[0], session, take=1),
+        synthesise_utterance(voice, SENTENCES[0], make_session("m", 1, 2)),
+        synthesise_utterance(make_voice("m", 2), SENTENCES[0], session),
+        synthesise_utterance(make_voice("m", 1, seed=1), SENTENCES[0], session),
+        synthesise_utterance(make_voice("f", 1), SENTENCES[0], session),
+    ]
+    assert len({fingerprint(each) for each in samples}) == len(samples)
+
+
+# --- told apart -----------------------------------------------------------------------------------
+
+
+def description(samples: np.ndarray) -> np.ndarray:
+    """Mean and spread of 13 mel cepstra and log pitch: a plain description of a voice, shape (27,)."""
+    windows = np.lib.stride_tricks.sliding_window_view(samples.astype(float), 512)[::160] * np.hanning(512)
+    energy = np.log(np.sum(windows**2, axis=1) + 1e-12)
+    windows = windows[energy > energy.max() - 6]
+    power = np.abs(np.fft.rfft(windows)) ** 2
+    edges = 700 * np.expm1(np.linspace(np.log1p(100 / 700), np.log1p(7000 / 700), 28))
+    bins = np.fft.rfftfreq(512, 1 / SAMPLE_RATE)
+    rising = (bins - edges[:-2, None]) / np.diff(edges)[:-1, None]
+    falling = (edges[2:, None] - bins) / np.diff(edges)[1:, None]
+    bank = np.maximum(0, np.minimum(rising, falling))
+    cepstra = dct(np.log(power @ bank.T + 1e-12), norm="ortho")[:, 1:14]
+    correlation = np.fft.irfft(np.abs(np.fft.rfft(windows, 1024)) ** 2)[:, 40:230]  # 70 to 400 Hz
+    correlation = correlation / (512 - np.arange(40, 230))  # fewer products at a longer lag
+    lag = 40 + np.median(np.argmax(correlation, axis=1))
+    return np.concatenate([cepstra.mean(axis=0), cepstra.std(axis=0), [np.log(SAMPLE_RATE / lag)]])
+
+
+def share_recognised(gender: str, n_speakers: int, seed: int = 0) -> float:
+    """How many speakers' second sentence is nearest to their own first one."""
+    first, second = (
+        np.array(
+            [
+                description(synthesise_utterance(make_voice(gender, number, seed), sentence, STUDIO))
+                for number in range(1, n_speakers + 1)
+            ]
+        )
+        for sentence in SENTENCES[:2]
+    )
+    scale = first.std(axis=0)
+    first, second = (first - first.mean(axis=0)) / scale, (second - second.mean(axis=0)) / scale
+    distances = np.sum((first[:, None] - second[None]) ** 2, axis=2)
+    return float(np.mean(np.argmin(distances, axis=1) == np.arange(n_speakers)))
+
+
+@pytest.mark.parametrize("gender", ["m", "f"])
+def test_24_speakers_are_told_apart(gender: str) -> None:
+    assert share_recognised(gender, 24) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("gender", ["m", "f"])
+def test_157_speakers_are_told_apart(gender: str, seed: int) -> None:
+    assert share_recognised(gender, 157, seed) >= 0.9
+
+
+def test_equal_voices_would_not_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above can fail: it does when all speakers are one."""
+    one = make_voice("m", 1)
+    monkeypatch.setitem(globals(), "make_voice", lambda gender, number, seed: replace(one, number=number))
+    assert share_recognised("m", 12) < 0.5
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gender", ["m", "f"])
+def test_pitch_is_what_the_voice_says(gender: str) -> None:
+    for number in range(1, 6):
+        voice = replace(make_voice(gender, number), pitch_range=0.3, breath=-60.0)
+        pitch = np.exp(description(synthesise_utterance(voice, SENTENCES[0], STUDIO))[-1])
+        assert 0.85 * voice.pitch < pitch < 1.45 * voice.pitch
+
+
+def test_a_longer_tract_lowers_formants_and_leaves_pitch() -> None:
+    voice = replace(make_voice("m", 1), breath=-60.0)
+    short, long = (
+        description(synthesise_utterance(voice, SENTENCES[0], replace(STUDIO, tract=tract))) for tract in (1.0, 0.9)
+    )
+    assert long[-1] == pytest.approx(short[-1], abs=0.06)
+    assert long[0] > short[0]  # more energy at low frequencies
+
+
+def test_levels_silence_and_noise_are_what_the_session_says() -> None:
+    random = np.random.default_rng(0)
+    speech = (0.3 * np.sin(2 * np.pi * 440 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)).astype(np.float32)
+    session = replace(STUDIO, signal_to_noise=20.0, level=-30.0, silence=(0.25, 0.25))
+    for noise in ("white", "pink", "babble"):
+        recorded = transmit(speech, replace(session, noise=noise), random)
+        assert recorded.dtype == np.float32
+        assert len(recorded) == 1.5 * SAMPLE_RATE
+        inner = recorded[4000:20000]
+        sine = speech * (inner @ speech) / (speech @ speech)
+        assert 10 * np.log10(np.mean(sine**2)) == pytest.approx(-30, abs=0.3)
+        rest = np.concatenate([recorded[:4000], inner - sine, recorded[20000:]])
+        assert 10 * np.log10(np.mean(rest**2)) == pytest.approx(-50, abs=0.3)
+
+
+def test_filter_has_the_gains_asked_for() -> None:
+    frequencies, gains = np.array([200.0, 1000.0, 3000.0, 7000.0]), np.array([-6.0, 0.0, 4.0, -8.0])
+    taps = filter_from_gains(frequencies, gains, n_taps=257)
+    _, response = freqz(taps, worN=frequencies, fs=SAMPLE_RATE)
+    assert taps.dtype == np.float32
+    np.testing.assert_allclose(20 * np.log10(np.abs(response)), gains, atol=0.5)
+
+
+@pytest.mark.parametrize("slope", [-3.0, 0.0, 2.0])
+def test_tilt_per_octave(slope: float) -> None:
+    impulse = np.zeros(4001, np.float32)
+    impulse[2000] = 1
+    _, response = freqz(tilt(impulse, slope), worN=np.array([1000.0, 4000.0]), fs=SAMPLE_RATE)
+    low, high = 20 * np.log10(np.abs(response))
+    assert high - low == pytest.approx(2 * slope, abs=0.4)
+
+
+def test_room_decays_as_asked_and_starts_with_the_direct_sound() -> None:
+    variability = Variability(reverberation=(0.3, 0.3), direct_to_reverberant=(10.0, 10.0))
+    response = channels._room(np.random.default_rng(0), variability)
+    assert response[0] == 1
+    assert np.sum(response[1:] ** 2) == pytest.approx(0.1)
+    early, late = response[600:1000], response[2200:2600]  # 0.1 s apart: a third of the 60 dB
+    assert 10 * np.log10(np.sum(early**2) / np.sum(late**2)) == pytest.approx(20, abs=2)
+
+
+def test_engine_speaks_at_its_own_rate_and_slower_when_told() -> None:
+    text = voice_file(make_voice("m", 1), STUDIO)
+    fast, rate = espeak.synthesise(SENTENCES[0], text, words_per_minute=220)
+    slow, _ = espeak.synthesise(SENTENCES[0], text, words_per_minute=120)
+    assert rate == 22_050
+    assert fast.dtype == np.int16
+    assert len(slow) > 1.4 * len(fast)
+
+
+def test_utterances_are_as_long_as_sentences() -> None:
+    for number, sentence in enumerate(SENTENCES):
+        samples = synthesise_utterance(make_voice("f", number), sentence, make_session("f", number, 1))
+        assert samples.dtype == np.float32
+        assert 1.2 * SAMPLE_RATE < len(samples) < 5 * SAMPLE_RATE
+        assert 0.01 < np.abs(samples).max() <= 1
+        assert np.isfinite(samples).all()
+
+
+def test_sentences() -> None:
+    assert len(set(SENTENCES)) == len(SENTENCES) == 30
+    assert all(5 <= len(sentence.split()) <= 11 for sentence in SENTENCES)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(("x", 1, 0), "not 'x'"), (("m", -1, 0), "0 or more"), (("m", 1, -1), "0 or more")],
+)
+def test_voice_that_does_not_exist(arguments: tuple[str, int, int], text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        make_voice(*arguments)
+
+
+def test_accent_that_is_not_reproducible_is_refused() -> None:
+    with pytest.raises(DataError, match="en-GB-scotland"):
+        voice_file(replace(make_voice("m", 1), accent="en-GB-scotland"), STUDIO)
+
+
+def test_engine_that_refuses_a_voice() -> None:
+    with pytest.raises(DataError, match="refused the voice"):
+        espeak.synthesise(SENTENCES[0], "", words_per_minute=150)
+
+
+def test_text_without_words() -> None:
+    with pytest.raises(DataError, match="nothing to say for the text ''"):
+        espeak.synthesise("", voice_file(make_voice("m", 1), STUDIO), words_per_minute=150)
+
+
+def test_engine_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
+        espeak.loader()
+
+
+def test_data_in_a_deep_folder(tmp_path: Path) -> None:
+    """The library cuts long paths off, and then ends without its data."""
+    import espeakng_loader
+
+    deep = tmp_path / ("x" * 120) / ("y" * 120)
+    deep.parent.mkdir()
+    deep.symlink_to(espeakng_loader.get_data_path(), target_is_directory=True)
+    code = (
+        "import espeakng_loader\n"
+        f"espeakng_loader.get_data_path = lambda: {str(deep)!r}\n"
+        "from test_simulated_voices import UTTERANCES, fingerprints\n"
+        "print(*fingerprints(UTTERANCES[:1]).values())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == list(fingerprints(UTTERANCES[:1]).values())
+
+
+def test_constants_are_ranges() -> None:
+    for name, value in vars(VARIABILITY).items():
+        if isinstance(value, tuple):
+            assert value[0] < value[1], name
