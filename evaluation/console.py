@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -38,9 +39,9 @@ class Group(_CleanEnd, click.Group):
 @contextmanager
 def clean_end(ctx: click.Context) -> Iterator[None]:
     """Turn errors into a message and an exit status, and stop the workers."""
-    _terminate_like_interrupt()
     try:
-        yield
+        with _terminate_like_interrupt():
+            yield
     except SpkverError as error:
         click.echo(f"Error: {error}", err=True)
         ctx.exit(STATUS_ERROR)
@@ -50,32 +51,56 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"Error: {where}{error.strerror or error}", err=True)
         ctx.exit(STATUS_ERROR)
+    except MemoryError as error:
+        click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
+        ctx.exit(STATUS_ERROR)
     except KeyboardInterrupt as error:
         # workers that wait for work would keep the process alive
         if "joblib" in sys.modules:
             from evaluation.parallel import stop_workers
 
-            stop_workers()
+            with _deaf():
+                stop_workers()
         terminated = isinstance(error, _Terminated)
         what = "terminated" if terminated else "interrupted"
         click.echo(f"{what}; finished steps are kept, the same command goes on from there", err=True)
         ctx.exit(STATUS_TERMINATED if terminated else STATUS_INTERRUPT)
 
 
-def _terminate_like_interrupt() -> None:
+@contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
-    try:
-        signal.signal(signal.SIGTERM, handle)
-    except ValueError:  # not the main thread: the caller has its own way to end
+    with _handled(handle, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let no second Ctrl-C disturb the clearing up."""
+    with _handled(signal.SIG_IGN, signal.SIGINT), _handled(signal.SIG_IGN, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def _handled(handler: Any, number: signal.Signals) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # the caller has its own way to end
+        yield
         return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 class EchoHandler(logging.Handler):
-    """Log lines on standard error, beside a progress bar too."""
+    """Log lines on standard error, beside a progress bar too; none that is marked as one for files only."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "file_only", False):
+            return
         level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
         click.echo(level + record.getMessage(), err=True)
 

@@ -51,6 +51,10 @@ class ConfigError(DataError):
     """A configuration key or value is unknown or out of its range."""
 
 
+class WorkerError(SpkverError):
+    """A worker process died while it worked, most often killed for lack of memory."""
+
+
 class Problems:
     """Collects everything that is wrong with a list, so that the user mends it all at once.
 

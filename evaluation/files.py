@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # the suffix is kept, for writers that choose the format by it
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:80]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
         os.close(handle)
     except OSError as error:
         raise _disk_error(path, error) from error
@@ -49,8 +50,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
-        if isinstance(error, DataError):
-            raise
+        if error.filename is not None and Path(error.filename).resolve() not in (temporary.resolve(), path.resolve()):
+            raise  # of another file, which the caller was reading
         raise _disk_error(path, error) from error
     finally:
         with suppress(OSError):
@@ -75,5 +76,8 @@ def _umask() -> int:
 
 
 def _disk_error(path: Path, error: OSError) -> DataError:
-    remedy = "free space or choose another output folder" if error.errno == 28 else "check the folder and its rights"
-    return DataError(f"cannot be written: {error.strerror or error}", file=path, remedy=remedy)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    remedy = "free space or choose another output folder" if full else "check the folder and its rights"
+    # h5py puts pages into its texts, but keeps the number
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return DataError(f"cannot be written: {reason}", file=path, remedy=remedy)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeVar
 
+from evaluation.errors import WorkerError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -66,6 +68,8 @@ def ordered_map(
     ------
     Exception
         Whatever the first failing item raised; no worker is left behind.
+    WorkerError
+        If a worker process was killed.
     """
     jobs = default_jobs() if jobs is None else jobs
     if total is None and isinstance(items, Sized):
@@ -107,6 +111,7 @@ def _run_workers(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int, threads: bool
 ) -> Iterator[Result]:
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
     from threadpoolctl import threadpool_limits
 
     settings: dict[str, Any] = {"backend": "threading"} if threads else {"backend": "loky", "inner_max_num_threads": 1}
@@ -118,6 +123,10 @@ def _run_workers(
         try:
             yield from results
             finished = True
+        except TerminatedWorkerError as error:
+            raise WorkerError(
+                "a worker process was killed, most often because memory ran out (use fewer --jobs)"
+            ) from error
         finally:
             if not finished and not threads:
                 stop_workers()

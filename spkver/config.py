@@ -1,15 +1,18 @@
 """One configuration: YAML and command-line settings into frozen dataclasses, with the same names everywhere.
 
 An unknown key is an error that lists the near ones; a value of the wrong kind is an error that says what was expected.
+Both name the line of the file that the key stands in.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
@@ -19,6 +22,9 @@ from spkver.errors import ConfigError, Problems
 from spkver.features.config import PRESETS, FeatureConfig
 
 Config = TypeVar("Config")
+
+# Dotted name of a key to the file and the line that it stands in; nothing for keys from the command line.
+Places = dict[str, tuple[str | Path | None, int | None]]
 
 _MERGED = "tag:yaml.org,2002:map"
 
@@ -45,16 +51,22 @@ def load_config(
         With all problems at once.
     """
     values: dict[str, Any] = {}
+    places: Places = {}
     _merge(values, defaults or {})
     if file is not None:
-        _merge(values, read_yaml(file))
+        from_file, lines = _read(file)
+        _merge(values, from_file)
+        places.update({name: (file, line) for name, line in lines.items()})
     problems = Problems()
     for setting in settings:
         try:
-            _merge(values, _parse_setting(setting))
+            from_setting = _parse_setting(setting)
         except ConfigError as error:
             problems.note(error)
-    config = _build(kind, values, "", problems, file)
+            continue
+        _merge(values, from_setting)
+        places.update(dict.fromkeys(_names(from_setting), (None, None)))
+    config = _build(kind, values, "", problems, places)
     if problems.errors:
         raise ConfigError("\n".join(map(str, problems.errors)))
     return typing.cast(Config, config)
@@ -68,21 +80,48 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     ConfigError
         If the file is missing, not YAML, or not a mapping.
     """
+    return _read(path)[0]
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Values of a file, and the line of each dotted key."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=path) from error
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", file=path, remedy="check --config") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not a text in UTF-8: {error}", file=path, remedy="name a YAML file") from error
     try:
         values = yaml.load(text, Loader=_StrictLoader)
+        node = yaml.compose(text, Loader=_StrictLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise ConfigError(f"not YAML: {getattr(error, 'problem', None) or error}", file=path, line=line) from error
     if values is None:
-        return {}
+        return {}, {}
     if not isinstance(values, dict):
-        raise ConfigError(f"expected a mapping of keys to values, got {type(values).__name__}", file=path)
-    return values
+        raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
+    return values, _lines(node)
+
+
+def _lines(node: yaml.MappingNode, prefix: str = "") -> dict[str, int]:
+    lines = {}
+    for key, value in node.value:
+        lines[prefix + key.value] = key.start_mark.line + 1
+        if isinstance(value, yaml.MappingNode):
+            lines.update(_lines(value, f"{prefix}{key.value}."))
+    return lines
+
+
+def _names(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Dotted names of all keys of nested values."""
+    names = []
+    for key, value in values.items():
+        names.append(prefix + key)
+        if isinstance(value, Mapping):
+            names.extend(_names(value, f"{prefix}{key}."))
+    return names
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -121,7 +160,7 @@ _StrictLoader.add_constructor(_MERGED, _unique_mapping)
 def _parse_setting(setting: str) -> dict[str, Any]:
     key, separator, text = setting.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"expected KEY=VALUE, got {setting!r}")
+        raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
     try:
         value = yaml.load(text, Loader=_StrictLoader)
     except yaml.YAMLError as error:
@@ -142,52 +181,78 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
                 _merge(into[key], value)
 
 
-def _build(kind: Any, values: Any, prefix: str, problems: Problems, file: str | Path | None) -> Any:
+def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Places) -> Any:
     """Build a dataclass from a mapping; problems are collected, and None comes back where there are any."""
     if not isinstance(values, Mapping):
-        problems.note(ConfigError(f"{prefix.rstrip('.') or 'the configuration'} must hold keys, got {values!r}"))
+        name = prefix.rstrip(".")
+        problems.note(_placed(ConfigError(f"{name} holds keys of its own, got {values!r}"), name, places))
         return None
     fields = {field.name: field for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     before = len(problems.errors)
     arguments = {}
     if kind is FeatureConfig:
-        values = {**_preset(values, problems), **values}
+        values = {**_preset(values, problems, places), **values}
     for key, value in values.items():
         name = prefix + key
         if key not in fields:
-            problems.note(_unknown(name, [prefix + known for known in fields], file))
+            problems.note(_placed(_unknown(name, kind, prefix), name, places))
         elif dataclasses.is_dataclass(hints[key]):
-            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", problems, file)
+            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", problems, places)
         else:
             try:
                 arguments[key] = _convert(value, hints[key], name)
             except ConfigError as error:
-                problems.note(error)
+                problems.note(_placed(error, name, places))
     for key, hint in hints.items():
         # sections that nobody mentioned are built too: presets and checks live there
         if key in fields and key not in arguments and dataclasses.is_dataclass(hint) and key not in values:
-            arguments[key] = _build(hint, {}, prefix + key + ".", problems, file)
+            arguments[key] = _build(hint, {}, prefix + key + ".", problems, places)
     if len(problems.errors) > before:
         return None
     try:
         return kind(**arguments)
     except ConfigError as error:
-        problems.note(error)
+        # a dataclass names the key that it refuses first
+        problems.note(_placed(error, error.text.split()[0], places))
         return None
 
 
-def _preset(values: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+def _preset(values: Mapping[str, Any], problems: Problems, places: Places) -> dict[str, Any]:
     name = values.get("preset", "sidekit")
+    if not isinstance(name, str):
+        return {}  # told as a value of the wrong kind
     if name not in PRESETS:
-        problems.note(ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}"))
+        error = ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
+        problems.note(_placed(error, "features.preset", places))
         return {}
     return dict(PRESETS[name])
 
 
-def _unknown(name: str, known: list[str], file: str | Path | None) -> ConfigError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known
-    return ConfigError(f"unknown configuration key {name!r}: did you mean {', '.join(near)}?", file=file)
+def _placed(error: ConfigError, name: str, places: Places) -> ConfigError:
+    file, line = places.get(name, (None, None))
+    return ConfigError(error.text, file=file, line=line, remedy=error.remedy)
+
+
+def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
+    known = _keys(kind, prefix)
+    last = name.rpartition(".")[2]
+    near = [key for key in known if key.rpartition(".")[2] == last]
+    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return ConfigError(f"unknown configuration key {name!r}: did you mean {' or '.join(near)}?")
+    there = ", ".join(field.name for field in dataclasses.fields(kind))
+    return ConfigError(f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {there}")
+
+
+def _keys(kind: Any, prefix: str) -> list[str]:
+    """Dotted names of all keys of a dataclass and of its sections."""
+    keys = []
+    for key, hint in typing.get_type_hints(kind).items():
+        keys.append(prefix + key)
+        if dataclasses.is_dataclass(hint):
+            keys.extend(_keys(hint, f"{prefix}{key}."))
+    return keys
 
 
 def _convert(value: Any, hint: Any, name: str) -> Any:
@@ -205,14 +270,12 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         if len(value) != len(arguments):
             raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
         return tuple(_convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
-    if hint is float and isinstance(value, str):
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
         # YAML 1.1 takes 1e-3 for a string
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        with suppress(ValueError, OverflowError):
+            value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if hint is str and isinstance(value, Path):

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
-from spkver.features import FeatureConfig, FeatureTable, Frames, extract_features, load_frames, read_feature_table
+from spkver.errors import DataError
+from spkver.features import (
+    FeatureConfig,
+    FeatureTable,
+    Frames,
+    extract_features,
+    label_file,
+    load_frames,
+    read_feature_table,
+)
 from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
 from spkver.nap import NapConfig, Projection, fit_nap
@@ -41,7 +50,10 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
         return extract_features(recordings, config, path, seed=seed, jobs=run.jobs, attributes=attributes)
 
     files = {name: _file_stamp(path) for name, path in recordings.items()}
-    table = run.stage("features", "features.h5", make=make, read=read_feature_table, inputs=[files, config, seed])
+    labels = [_file_stamp(label_file(config, name)) for name in recordings] if config.vad == "labels" else []
+    inputs = [files, labels, config.extraction(), seed]
+    table = run.stage("features", "features.h5", make=make, read=read_feature_table, inputs=inputs)
+    run.stamp("frames", config.post_processing(), after=("features",))
 
     @cache
     def frames() -> Frames:
@@ -67,13 +79,11 @@ def universal_model(run: Run, frames: LazyFrames, recordings: tuple[str, ...], c
     def copy(path: Path, attributes: Mapping[str, Any]) -> None:
         _write_ubm(path, read_ubm(str(config.file)), attributes)
 
-    inputs: list[Any] = [config, recordings]
     if config.file is not None:
-        inputs.append(_file_stamp(Path(config.file)))
+        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, inputs=_file_stamp(Path(config.file)))
     return run.stage(
-        "ubm", "gmm/ubm.h5", make=make if config.file is None else copy, read=read_ubm, inputs=inputs,
-        after=("features",),
-    )  # fmt: skip
+        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=("frames",)
+    )
 
 
 def read_ubm(path: str | Path) -> TrainedUbm:
@@ -116,7 +126,7 @@ def statistics(run: Run, name: str, ubm: TrainedUbm, frames: LazyFrames, idmap: 
         return Statistics(server.models, server.segments, server.stat0, server.stat1)
 
     return run.stage(
-        f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=read, inputs=idmap, after=("features", "ubm")
+        f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=read, inputs=idmap, after=("frames", "ubm")
     )
 
 
@@ -166,7 +176,8 @@ def nuisance_projection(run: Run, name: str, found: Supervectors, config: NapCon
     def read(path: Path) -> Projection:
         return Projection(read_arrays(path, "directions")["directions"])
 
-    return run.stage("nap", "data/nap.h5", make=make, read=read, inputs=config, after=(f"supervectors of {name}",))
+    inputs = [config.rank, config.scatter]
+    return run.stage("nap", "data/nap.h5", make=make, read=read, inputs=inputs, after=(f"supervectors of {name}",))
 
 
 def svm_system(
@@ -223,18 +234,21 @@ def gmm_scores(
         system,
         trials,
         lambda: score_gmm_ubm(ubm.mixture, models.models, models.vectors, frames(), trials, jobs=run.jobs),
-        after=("ubm", "supervectors of models", "features"),
+        after=("ubm", "supervectors of models", "frames"),
     )
 
 
 def _scores(run: Run, system: str, trials: Trials, compute: Callable[[], Scores], *, after: tuple[str, ...]) -> Scores:
     def make(path: Path, attributes: Mapping[str, Any]) -> None:
         scores = compute()
-        # the text first: the stage is done when the HDF5 file with the fingerprint is there
+        # the stage is done when the HDF5 file is there: it goes first and comes last, so that the text fits it
+        path.unlink(missing_ok=True)
         write_scores(path.with_suffix(".txt"), scores)
         write_scores(path, scores, attributes=dict(attributes))
 
     def read(path: Path) -> Scores:
+        if not path.with_suffix(".txt").is_file():
+            raise DataError("the scores as text are gone", file=path.with_suffix(".txt"))
         scores = read_scores(path)
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, align(scores, trials))
 

@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,10 +63,29 @@ class Run:
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         """Measure a stage that leaves no artefact of its own."""
+        with self._measured(name):
+            yield
+        logger.info("%s: %.1f s", name, self.timings[name])
+
+    @contextmanager
+    def _measured(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
         self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
-        logger.info("%s: %.1f s", name, self.timings[name])
+
+    def stamp(self, name: str, inputs: Any = None, *, after: tuple[str, ...] = ()) -> str:
+        """Fingerprint of a stage, kept for those that depend on it; `stage` calls this.
+
+        Parameters
+        ----------
+        name : str
+        inputs : object
+            Configuration and lists that it depends on, see `spkver.store.fingerprint`.
+        after : tuple of str
+            Names of the stages that it depends on.
+        """
+        self.stamps[name] = fingerprint(name, __version__, inputs, [self.stamps[stage] for stage in after])
+        return self.stamps[name]
 
     def stage(
         self,
@@ -91,17 +110,14 @@ class Run:
             Computes and writes the artefact: called with its path and the attributes to write.
         read : callable
             Reads the value from the artefact.
-        inputs : object
-            Configuration and lists that the artefact depends on, see `spkver.store.fingerprint`.
-        after : tuple of str
-            Names of the stages that it depends on.
+        inputs, after
+            See `stamp`.
         """
-        stamp = fingerprint(name, __version__, inputs, [self.stamps[stage] for stage in after])
-        self.stamps[name] = stamp
+        stamp = self.stamp(name, inputs, after=after)
         path = self.path(artefact)
         if not self.force and read_fingerprint(path) == stamp:
             try:
-                with self.timed(name):
+                with self._measured(name):
                     value = read(path)
                 logger.info("%s: up to date, taken from %s", name, path)
                 return value
@@ -126,26 +142,40 @@ def start_run(output: str | Path, config: Any, *, jobs: int | None = None, force
     output = Path(output)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(output / "run.log", encoding="utf-8")
+        handler = _RunLog(output / "run.log", encoding="utf-8")
     except OSError as error:
         raise DataError(
             f"output folder cannot be written: {error.strerror}", file=output, remedy="choose another --output"
         ) from error
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
+    level = root.level
     root.addHandler(handler)
-    root.setLevel(min(root.level, logging.INFO) if root.level else logging.INFO)
+    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
     try:
         logger.info("spkver %s: %s", __version__, " ".join(sys.argv))
         write_yaml(output / "config.yaml", config)
         yield Run(output, jobs=jobs, force=force)
         logger.info("finished")
     except BaseException as error:
-        logger.error("stopped: %s", error or type(error).__name__)
+        # the one who catches it shows it
+        logger.error("stopped: %s", str(error) or type(error).__name__, extra={"file_only": True})
         raise
     finally:
+        root.setLevel(level)
         root.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):
+            handler.close()
+
+
+class _RunLog(logging.FileHandler):
+    """The log of a run. A full disk does not end the run here: the artefacts will say so, once."""
+
+    def __init__(self, path: Path, *, encoding: str) -> None:
+        super().__init__(path, encoding=encoding)
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        pass
 
 
 def versions() -> dict[str, str]:

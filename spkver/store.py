@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _FINGERPRINT = "fingerprint"
+# what h5py and NumPy raise over broken files, by where they are broken
+_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 
 
 def fingerprint(*parts: Any) -> str:
@@ -123,9 +125,12 @@ def open_file(path: str | Path) -> Iterator[h5py.File]:
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
-    except (OSError, KeyError) as error:
+    except DataError:
+        raise
+    except _BROKEN as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
-            f"not a complete HDF5 file of the expected kind: {error}", file=path, remedy="remove it and run again"
+            f"not a complete HDF5 file of the expected kind: {why}", file=path, remedy="remove it and run again"
         ) from error
 
 

@@ -82,6 +82,14 @@ class SimulatedCorpus:
     n_impostors: int
     created: bool
 
+    def __str__(self) -> str:
+        return (
+            f"{self.folder}: {'' if self.created else 'there already: '}synthetic speech of"
+            f" {self.n_background} background, {self.n_development} development and {self.n_evaluation} evaluation"
+            f" speakers, {self.n_files} recordings ({self.seconds / 3600:.1f} h), {self.n_models} models,"
+            f" {self.n_targets} target and {self.n_impostors} impostor trials"
+        )
+
 
 @dataclass(frozen=True)
 class Split:

@@ -32,6 +32,11 @@ def recording_generator(name: str, seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, *map(int, words[:4])])))
 
 
+def label_file(config: FeatureConfig, name: str) -> Path:
+    """Label file of a recording, for the detector `labels`."""
+    return Path(str(config.labels_dir)) / f"{name}.lbl"
+
+
 def features_of_signals(
     signals: list[NDArray],
     generators: list[np.random.Generator],
@@ -84,6 +89,5 @@ def _simple_vad(log_energy: NDArray, name: str, config: FeatureConfig) -> NDArra
     if config.vad == "percentile":
         return percentile_vad(log_energy, percentile=config.vad_percentile)
     if config.vad == "labels":
-        path = Path(str(config.labels_dir)) / f"{name}.lbl"
-        return read_labels(path, len(log_energy), shift_seconds=config.shift)
+        return read_labels(label_file(config, name), len(log_energy), shift_seconds=config.shift)
     return np.ones(len(log_energy), bool)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 
 from spkver.errors import ConfigError
 from spkver.features.mfcc import MfccSettings
@@ -14,6 +15,9 @@ _CHOICES = {
     "deltas": (0, 1, 2),
     "dtype": ("float32", "float64"),
 }
+# keys that only the post-processing reads, and keys that no number depends on
+_AFTERWARDS = ("rasta", "deltas", "normalisation", "keep_all")
+_NO_NUMBERS = ("preset", "memory_gb")
 
 
 @dataclass(frozen=True)
@@ -107,12 +111,18 @@ class FeatureConfig:
         for name in ("window", "shift", "n_filters", "n_cepstra", "min_speech_frames", "sample_scale", "memory_gb"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"features.{name} is {getattr(self, name)}: expected a number above 0")
+        if self.window_samples < 2 or self.shift_samples < 1:
+            raise ConfigError(
+                f"features.window {self.window} s and features.shift {self.shift} s are {self.window_samples} and "
+                f"{self.shift_samples} samples: expected at least 2 and 1"
+            )
         if self.n_cepstra >= self.n_filters:
             raise ConfigError(
                 f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}: C0 is left out"
             )
-        if self.dither < 0 or not 0 <= self.vad_percentile <= 100:
-            raise ConfigError("features.dither must be at least 0 and features.vad_percentile from 0 to 100")
+        for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
+            if not 0 <= getattr(self, name) <= high:
+                raise ConfigError(f"features.{name} is {getattr(self, name)}: expected 0 to {high}")
         if self.vad == "labels" and self.labels_dir is None:
             raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
 
@@ -135,6 +145,14 @@ class FeatureConfig:
     def min_samples(self) -> int:
         """Samples that a recording needs for `min_speech_frames` frames."""
         return self.window_samples + (self.min_speech_frames - 1) * self.shift_samples
+
+    def extraction(self) -> dict[str, object]:
+        """What the stored features depend on."""
+        return {name: value for name, value in asdict(self).items() if name not in (*_AFTERWARDS, *_NO_NUMBERS)}
+
+    def post_processing(self) -> dict[str, object]:
+        """What the frames depend on besides the stored features."""
+        return {name: getattr(self, name) for name in _AFTERWARDS}
 
     def mfcc_settings(self) -> MfccSettings:
         """The part that `spkver.features.mfcc` works with."""

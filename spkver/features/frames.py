@@ -114,4 +114,8 @@ class Frames:
 def read_feature_table(path: str | Path) -> FeatureTable:
     """Open a feature store of ours; the big arrays are mapped, not read."""
     small = read_arrays(path, "ids", "offsets", "speech", "energy")
-    return FeatureTable(small["ids"], small["offsets"], map_array(path, "cep"), small["energy"], small["speech"])
+    table = FeatureTable(small["ids"], small["offsets"], map_array(path, "cep"), small["energy"], small["speech"])
+    n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech), int(table.offsets[-1])}
+    if len(table.offsets) != len(table.ids) + 1 or len(n_frames) != 1 or (np.diff(table.offsets) < 0).any():
+        raise DataError("the parts of the feature store do not fit together", file=path, remedy="extract it again")
+    return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -10,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.parallel import chunks, ordered_map
+from spkver.errors import DataError
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, Frames
 from spkver.features.postprocess import post_process, rasta_labels
+
+logger = logging.getLogger(__name__)
 
 _CHUNK = 64  # recordings in one task
 
@@ -36,15 +41,28 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     offsets = _kept_offsets(table, config)
     shape = (int(offsets[-1]), config.dimension)
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
-    if size <= config.memory_gb * 1e9:
-        values: NDArray = np.empty(shape, config.dtype)
-    else:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            values = np.memmap(file, dtype=config.dtype, mode="w+", shape=shape)
+    values = np.empty(shape, config.dtype) if size <= config.memory_gb * 1e9 else _mapped(folder, shape, config.dtype)
     work = partial(_fill, table=table, config=config, offsets=offsets, values=values)
     for _ in ordered_map(work, chunks(range(len(table)), _CHUNK), jobs=jobs, threads=True, description="frames"):
         pass
     return Frames(table.ids, offsets, values)
+
+
+def _mapped(folder: str | Path, shape: tuple[int, int], dtype: str) -> NDArray:
+    """An array in a file without a name: it is gone with the process."""
+    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # reserved now: the disk would be found full by a signal that kills the process
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+    except OSError as error:
+        raise DataError(
+            f"no space for {size / 1e9:.1f} GB of frames: {error.strerror or error}",
+            file=folder,
+            remedy="free space, or raise features.memory_gb if there is memory",
+        ) from error
 
 
 def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int64]:

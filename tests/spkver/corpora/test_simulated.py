@@ -59,6 +59,7 @@ def test_tree_has_the_files_of_rsr2015(corpus: SimulatedCorpus) -> None:
         n_impostors=16,
         created=True,
     )
+    assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
 
 
 def test_recordings_are_16_bit_mono_at_16_khz(corpus: SimulatedCorpus) -> None:

@@ -25,8 +25,8 @@ def golden() -> dict[str, np.ndarray]:
 
 
 def peer_noise(n_samples: int) -> np.ndarray:
-    """The peer's masking noise: the draws after the dither's from its generator, which starts at seed 0 for each file."""
-    generator = np.random.RandomState(0)  # noqa: NPY002  # the peer's generator is the point
+    """The peer's masking noise: the draws after the dither's, from a generator that starts at seed 0 for each file."""
+    generator = np.random.RandomState(0)  # the peer's generator is the point
     generator.randn(n_samples)
     return generator.randn(n_samples)
 
