@@ -9,7 +9,7 @@ from evaluation.parallel import default_jobs
 from spkver.gmm import GaussianMixture, e_step
 
 
-def main(n_frames: int = 200_000, n_components: int = 512, dimension: int = 60) -> None:
+def main(n_frames: int = 400_000, n_components: int = 512, dimension: int = 60) -> None:
     rng = np.random.default_rng(0)
     frames = rng.standard_normal((n_frames, dimension)).astype(np.float32)
     mixture = GaussianMixture(

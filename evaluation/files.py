@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from evaluation.errors import DataError
 
@@ -56,6 +58,73 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Yield a binary file that takes the place of `path` on success; a full disk is an error at the end of the block.
+
+    For the HDF5 library, which does not let go of a file that it could not write and may take the process with it:
+    writes that fail are remembered instead of failing.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    DataError
+        As `atomic_path`.
+    """
+    with atomic_path(path) as temporary, _LateErrors(temporary) as file:
+        yield file  # type: ignore[misc]  # as much of a binary file as h5py needs
+        if file.error is not None:
+            raise file.error
+
+
+class _LateErrors(io.RawIOBase):
+    """A file for writing and reading whose first error waits in `error`."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w+b", buffering=0)
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view, written = memoryview(data).cast("B"), 0
+        while self.error is None and written < len(view):
+            with self._noted():
+                written += self._file.write(view[written:]) or 0
+        return len(view)
+
+    def readinto(self, buffer: Any) -> int:
+        view, read = memoryview(buffer).cast("B"), 0
+        while read < len(view) and (count := self._file.readinto(view[read:])):
+            read += count
+        view[read:] = bytes(len(view) - read)
+        return len(view)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def truncate(self, size: int | None = None) -> int:
+        with self._noted():
+            self._file.truncate(size)
+        return self.tell() if size is None else size
+
+    def close(self) -> None:
+        with self._noted():
+            self._file.close()
+        super().close()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = self.error or error
 
 
 def write_text(path: str | Path, text: str) -> None:

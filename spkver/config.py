@@ -102,6 +102,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
         return {}, {}
     if not isinstance(values, dict):
         raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
+    assert isinstance(node, yaml.MappingNode)
     return values, _lines(node)
 
 

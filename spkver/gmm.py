@@ -180,13 +180,17 @@ def _accumulate_chunk(bounds: tuple[int, int], frames: NDArray, parameters: NDAr
     start, stop = bounds
     kernel = PosteriorKernel(parameters, frames.dtype)
     dimension = frames.shape[1]
-    total = np.zeros(parameters.shape)
+    zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), 2 * dimension))
+    block = np.empty(sums.shape, frames.dtype)
     log_likelihood = 0.0
     for first, last in chunk_bounds(stop - start, kernel.size):
-        joint, augmented, block = kernel(frames[start + first : start + last])
-        total += joint @ augmented
-        log_likelihood += float(block.sum())
-    return Accumulator(total[:, -1], total[:, dimension:-1], total[:, :dimension], log_likelihood, stop - start)
+        joint, augmented, of_frames = kernel(frames[start + first : start + last])
+        # the counts apart: with an even number of columns the product runs at its full rate
+        np.matmul(joint, augmented[:, :-1], out=block)
+        sums += block
+        zeroth += joint @ augmented[:, -1]
+        log_likelihood += float(of_frames.sum())
+    return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, stop - start)
 
 
 def e_step(frames: NDArray, mixture: GaussianMixture, *, jobs: int | None = None) -> Accumulator:

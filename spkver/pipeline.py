@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
-from spkver.errors import DataError
+from spkver.errors import ConfigError, DataError
 from spkver.features import (
     FeatureConfig,
     FeatureTable,
@@ -81,9 +81,42 @@ def universal_model(run: Run, frames: LazyFrames, recordings: tuple[str, ...], c
 
     if config.file is not None:
         return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, inputs=_file_stamp(Path(config.file)))
-    return run.stage(
-        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=("frames",)
-    )
+    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=("frames",))
+
+
+def check_ubm(config: UbmConfig, *, dimension: int, most_frames: int) -> None:
+    """Check the options of the universal background model against the features, before there are any.
+
+    Parameters
+    ----------
+    config : UbmConfig
+    dimension : int
+        Length of a frame.
+    most_frames : int
+        Frames that there are at most, when all is speech.
+
+    Raises
+    ------
+    DataError
+        If `ubm.file` cannot be read or has another dimension, the first split dimension does not exist, or there
+        cannot be as many frames as Gaussians.
+    """
+    if config.file is not None:
+        found = read_ubm(config.file).mixture.dimension
+        if found != dimension:
+            raise ConfigError(
+                f"ubm.file holds a mixture of {found} dimensions, the features have {dimension}",
+                file=config.file,
+                remedy="choose the features that it was trained on",
+            )
+        return
+    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
+        raise ConfigError(f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}")
+    if config.components > most_frames:
+        raise ConfigError(
+            f"ubm.components is {config.components}, but the background speech has at most {most_frames} frames",
+            remedy="lower it or give more background speech",
+        )
 
 
 def read_ubm(path: str | Path) -> TrainedUbm:

@@ -1,13 +1,16 @@
 """One run of a recipe in its output folder: stages that are skipped when their inputs have not changed.
 
-    OUTPUT/run.log, OUTPUT/config.yaml, and the artefacts of the stages
+    OUTPUT/run.log, OUTPUT/config.yaml, OUTPUT/stages.json, and the artefacts of the stages
 
 Each artefact carries the fingerprint of what it was made from: the stage's configuration, the fingerprints of the
-stages it depends on and the library's version. A stage whose artefact carries the right fingerprint is not run again.
+stages it depends on and the library's version. A stage whose artefact has the right fingerprint is not run again.
+`stages.json` keeps the fingerprints with the checksums of the files: a damaged file is made again, and is noticed
+before it is opened, since the HDF5 library reads some damage as other numbers and dies of some.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import platform
 import sys
@@ -19,15 +22,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evaluation.files import write_text
 from spkver.config import write_yaml
 from spkver.errors import DataError
-from spkver.store import fingerprint, read_fingerprint
+from spkver.store import file_digest, fingerprint
 from spkver.version import __version__
 
 logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
+_LEDGER = "stages.json"
 # What the numbers depend on besides this package.
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr", "librosa", "joblib")
 
@@ -115,7 +120,7 @@ class Run:
         """
         stamp = self.stamp(name, inputs, after=after)
         path = self.path(artefact)
-        if not self.force and read_fingerprint(path) == stamp:
+        if not self.force and self._is_current(artefact, stamp):
             try:
                 with self._measured(name):
                     value = read(path)
@@ -125,7 +130,28 @@ class Run:
                 logger.warning("%s is damaged and made again: %s", path, error)
         with self.timed(name):
             make(path, {"fingerprint": stamp})
+            entry = {"stage": name, "fingerprint": stamp, "sha256": file_digest(path)}
+            ledger = {**self._ledger(), artefact: entry}
+            write_text(self.path(_LEDGER), json.dumps(ledger, indent=2, sort_keys=True) + "\n")
             return read(path)
+
+    def _is_current(self, artefact: str, stamp: str) -> bool:
+        entry, path = self._ledger().get(artefact, {}), self.path(artefact)
+        if entry.get("fingerprint") != stamp or not path.is_file():
+            return False
+        if entry.get("sha256") == file_digest(path):
+            return True
+        logger.warning("%s is not as it was written and made again", path)
+        return False
+
+    def _ledger(self) -> dict[str, dict[str, str]]:
+        """Artefact to stage, fingerprint and checksum; nothing where the file is missing or damaged."""
+        try:
+            ledger = json.loads(self.path(_LEDGER).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        entries = ledger.items() if isinstance(ledger, dict) else ()
+        return {artefact: entry for artefact, entry in entries if isinstance(entry, dict)}
 
 
 @contextmanager

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import atomic_path
+from evaluation.files import atomic_file
 from spkver.errors import DataError
 
 if TYPE_CHECKING:
     import h5py
 
 FORMAT_VERSION = 1
-_FINGERPRINT = "fingerprint"
 # what h5py and NumPy raise over broken files, by where they are broken
 _BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 
@@ -102,7 +101,7 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
     import h5py
 
     # times are not tracked, so that equal contents are equal bytes
-    with atomic_path(path) as temporary, h5py.File(temporary, "w", track_order=False) as file:
+    with atomic_file(path) as handle, h5py.File(handle, "w", track_order=False) as file:
         yield file
         file.attrs["format_version"] = FORMAT_VERSION
         for name, value in (attributes or {}).items():
@@ -165,12 +164,13 @@ def map_array(path: str | Path, name: str) -> NDArray:
         return np.memmap(path, dtype=dataset.dtype, mode="r", offset=offset, shape=dataset.shape)
 
 
-def read_fingerprint(path: str | Path) -> str | None:
-    """Fingerprint of an artefact of ours; None if the file is missing, not readable or has none."""
-    if not Path(path).is_file():
-        return None
+def file_digest(path: str | Path) -> str | None:
+    """SHA-256 of a file's bytes; None if it cannot be read."""
+    digest = hashlib.sha256()
     try:
-        with open_file(path) as file:
-            return file.attrs.get(_FINGERPRINT)
-    except DataError:
+        with Path(path).open("rb") as file:
+            while block := file.read(1 << 22):
+                digest.update(block)
+    except OSError:
         return None
+    return digest.hexdigest()

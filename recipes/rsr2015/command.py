@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from prepare import Config
 
 from evaluation.console import Command, echo_log
-from spkver.config import load_config
+from spkver.config import load_config, read_yaml
 from spkver.corpora.simulated import simulate_rsr2015
 from spkver.errors import DataError
 from spkver.run import Run, start_run
@@ -27,9 +28,9 @@ def recipe_command(
     def main(
         corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], jobs: int | None, force: bool
     ) -> None:
-        config = load_config(
-            Config, file=config_file or CONFIG / f"{default_config}.yaml", settings=_with_corpus(corpus, settings)
-        )
+        own = CONFIG / f"{default_config}.yaml"
+        config = load_config(Config, file=config_file, settings=settings, defaults=_defaults(own, corpus, config_file))
+        _check_corpus(corpus)
         with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
             click.echo(recipe(run, _corpus_folder(corpus, run, config), config))
 
@@ -50,24 +51,24 @@ def recipe_command(
     return click.command(cls=Command, help=description, context_settings=settings)(main)
 
 
-def _with_corpus(corpus: str, settings: tuple[str, ...]) -> tuple[str, ...]:
-    """The simulated corpus is small: it gets settings that fit it, below the user's own."""
-    if corpus != "simulated":
-        return settings
-    from spkver.config import read_yaml
+def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
+    """The recipe's own file, unless the user gives one; a simulated corpus is small and has settings that fit it."""
+    defaults = {} if config_file else read_yaml(own)
+    if corpus == "simulated":
+        for section, values in read_yaml(CONFIG / "simulated.yaml").items():
+            defaults[section] = {**defaults.get(section, {}), **values}
+    return defaults
 
-    small = read_yaml(CONFIG / "simulated.yaml")
-    return tuple(f"{key}={value}" for key, value in small.items()) + settings
+
+def _check_corpus(corpus: str) -> None:
+    if corpus != "simulated" and not Path(corpus).is_dir():
+        raise DataError(
+            "no such folder", file=corpus, remedy="give the root of RSR2015, which holds sph and key, or 'simulated'"
+        )
 
 
 def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
     if corpus != "simulated":
-        if not Path(corpus).is_dir():
-            raise DataError(
-                "no such folder",
-                file=corpus,
-                remedy="give the root of RSR2015, which holds sph and key, or 'simulated'",
-            )
         return Path(corpus)
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
     size = config.simulation

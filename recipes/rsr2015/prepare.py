@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spkver.corpora.rsr2015 import Rsr2015, SpeakerRanges, read_rsr2015, write_lists
-from spkver.errors import ConfigError
+from spkver.errors import ConfigError, DataError, Problems
 from spkver.features import FeatureConfig, check_recordings
 from spkver.idmap import IdMap
 from spkver.nap import NapConfig, check_rank
+from spkver.pipeline import check_ubm
 from spkver.run import Run
 from spkver.supervectors import MapConfig
 from spkver.svm import SvmConfig
@@ -118,11 +119,29 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
             sentences=config.background.sentences,
             seed=config.seed,
         )
-        sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
-        check_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
-        check_recordings(lists.recordings, config.features, jobs=run.jobs)
+        _check(lists, config, run.jobs)
         write_lists(lists, run.path("task"))
     return lists
+
+
+def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
+    """Check the header of every recording, and the options against what there is."""
+    problems = Problems()
+    background = {name: lists.recordings[name] for name in lists.ubm}
+    others = {name: path for name, path in lists.recordings.items() if name not in background}
+    seconds = check_recordings(background, config.features, jobs=jobs, problems=problems)
+    check_recordings(others, config.features, jobs=jobs, problems=problems)
+    sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
+    try:
+        check_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
+    except ConfigError as error:
+        problems.note(error)
+    if not problems.errors:  # the duration is that of all recordings
+        try:
+            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=int(seconds / config.features.shift))
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
 
 
 def main() -> None:

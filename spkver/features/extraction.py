@@ -13,17 +13,24 @@ from numpy.typing import NDArray
 from evaluation.parallel import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.errors import DataError, Problems
-from spkver.features.compute import RecordingFeatures, features_of_signals, recording_generator
+from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, read_feature_table
+from spkver.features.vad import read_labels
 from spkver.store import new_file, write_strings
 
 _BATCH = 32  # recordings in one task
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
 
-def check_recordings(recordings: Mapping[str, Path], config: FeatureConfig, *, jobs: int | None = None) -> float:
-    """Check the header of every file before any long step.
+def check_recordings(
+    recordings: Mapping[str, Path],
+    config: FeatureConfig,
+    *,
+    jobs: int | None = None,
+    problems: Problems | None = None,
+) -> float:
+    """Check the header of every file, and its speech labels if there are any, before any long step.
 
     Parameters
     ----------
@@ -31,6 +38,8 @@ def check_recordings(recordings: Mapping[str, Path], config: FeatureConfig, *, j
         Recording id to audio file.
     config : FeatureConfig
     jobs : int, optional
+    problems : Problems, optional
+        Takes what is wrong; without it, it is raised.
 
     Returns
     -------
@@ -43,20 +52,23 @@ def check_recordings(recordings: Mapping[str, Path], config: FeatureConfig, *, j
         With all problems of all files at once: missing, unreadable, wrong rate, several channels, too short.
     """
     items = chunks(sorted(recordings.items()), 256)
-    problems, seconds = Problems(), 0.0
+    found, seconds = Problems() if problems is None else problems, 0.0
     work = partial(_check_headers, config=config)
     for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description="checking audio"):
         seconds += duration
         for error in errors:
-            problems.note(error)
-    problems.raise_if_any()
+            found.note(error)
+    if problems is None:
+        found.raise_if_any()
     return seconds
 
 
 def _check_headers(items: list[tuple[str, Path]], config: FeatureConfig) -> tuple[float, list[DataError]]:
     seconds, errors = 0.0, []
-    for _, path in items:
+    for name, path in items:
         try:
+            if config.vad == "labels":
+                read_labels(label_file(config, name), 0, shift_seconds=config.shift)
             header = audio_header(path)
             _check_header(path, header.rate, header.channels, header.n_samples, config)
             seconds += header.n_samples / header.rate
@@ -129,7 +141,7 @@ def extract_features(
     work = partial(_extract_batch, config=config, seed=seed)
     problems = Problems()
     lengths: list[int] = []
-    with tempfile.TemporaryFile(dir=_existing_parent(path)) as spool, new_file(path, attributes=attributes) as file:
+    with new_file(path, attributes=attributes) as file, tempfile.TemporaryFile(dir=Path(path).parent) as spool:
         # lengths are known at the end only: the big array is spooled, then copied into a contiguous dataset
         energies, labels = [], []
         for batch, errors in ordered_map(work, items, jobs=jobs, description="features"):
@@ -153,17 +165,6 @@ def extract_features(
             rows = np.frombuffer(spool.read(row_bytes << 18), config.dtype).reshape(-1, config.n_cepstra)
             cepstra[start : start + len(rows)] = rows
     return read_feature_table(path)
-
-
-def _existing_parent(path: str | Path) -> Path:
-    parent = Path(path).parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"cannot be made: {error.strerror}", file=parent, remedy="choose another output folder"
-        ) from error
-    return parent
 
 
 def _extract_batch(

@@ -54,8 +54,10 @@ def _mapped(folder: str | Path, shape: tuple[int, int], dtype: str) -> NDArray:
     logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            # reserved now: the disk would be found full by a signal that kills the process
-            os.posix_fallocate(file.fileno(), 0, size)
+            file.truncate(size)
+            if hasattr(os, "posix_fallocate"):
+                # reserved now: later, a full disk would be a signal that kills the process
+                os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
     except OSError as error:
         raise DataError(

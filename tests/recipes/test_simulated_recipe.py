@@ -1,0 +1,23 @@
+"""The embedded corpus through the whole recipe: neither trivial nor hopeless, and NAP helps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import svm_gmm
+from click.testing import CliRunner
+
+pytest.importorskip("espeakng_loader")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gender", ["m", "f"])
+def test_equal_error_rate_lies_between_1_and_10_per_cent(tmp_path, gender):
+    arguments = ["--corpus", "simulated", "--output", str(tmp_path), "--set", f"gender={gender}"]
+    result = CliRunner().invoke(svm_gmm.main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "SIMULATED" in result.output
+    systems = json.loads((tmp_path / "results.json").read_text())["systems"]
+    assert 0.01 < systems["svm-gmm"]["eer"] < 0.10
+    assert systems["svm-gmm-nap"]["eer"] < systems["svm-gmm"]["eer"]
