@@ -66,6 +66,13 @@ def is_shorten(fields: dict[str, str]) -> bool:
 def shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     """(rate in Hz, channels, samples of each) of a file compressed with shorten; checks that it can be decoded."""
     _import_av(path)
+    coding = fields.get("sample_coding", "")
+    if not coding.startswith("pcm,"):  # FFmpeg before 8 crashes on others
+        raise DataError(
+            f"cannot be decoded: sample_coding is {coding!r}, expected pcm,embedded-shorten",
+            file=path,
+            remedy="decode it with sph2pipe",
+        )
     rate, channels, n_samples = (
         _number(path, fields, name) for name in ("sample_rate", "channel_count", "sample_count")
     )
@@ -93,7 +100,7 @@ def read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
         raise DataError(
             f"cannot be decoded ({fields['sample_coding']}): {reason}",
             file=path,
-            remedy="copy the file again; codings other than pcm,embedded-shorten need sph2pipe",
+            remedy=COPY_AGAIN,
         ) from error
     frames = np.concatenate(blocks, axis=1).T if blocks else np.zeros((0, channels), np.int16)
     if frames.shape[1] != channels or frames.dtype != np.int16:
