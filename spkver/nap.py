@@ -129,7 +129,9 @@ def fit_nap(
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
     if rank and not values[-1] > values[0] * n_sessions * np.finfo(vectors.dtype).eps:
         spanned = int((values > values[0] * n_sessions * np.finfo(vectors.dtype).eps).sum())
-        raise ConfigError(f"nap.rank is {rank}, but the {n_sessions} sessions span only {spanned} directions")
+        raise ConfigError(
+            f"nap.rank is {rank}, but the {n_sessions} sessions span only {spanned} directions", remedy="lower it"
+        )
     weights = (coordinates / np.sqrt(vectors.shape[1] * values)).T
     directions = np.empty((rank, vectors.shape[1]))
     with threadpool_limits(1):
@@ -147,11 +149,11 @@ def check_rank(
             raise DataError(f"the scatter within speakers needs one speaker for each of the {n_sessions} sessions")
         n_speakers = len(set(speakers))
         limit = n_sessions - n_speakers
-        of = f"{n_sessions} sessions of {n_speakers} speakers, which have {limit} directions within speakers"
+        why = f"{n_sessions} sessions of {n_speakers} speakers differ in only {limit} directions within speakers"
     else:
-        limit, of = n_sessions, f"{n_sessions} sessions"
+        limit, why = n_sessions, f"{n_sessions} sessions span at most {n_sessions} directions"
     if rank > limit:
-        raise ConfigError(f"nap.rank is {rank}, above the number of {of}; lower it or give more sessions")
+        raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
 
 
 def gram_matrix(vectors: NDArray, others: NDArray | None = None, *, jobs: int | None = None) -> NDArray[np.float64]:

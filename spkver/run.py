@@ -127,7 +127,7 @@ class Run:
                 logger.info("%s: up to date, taken from %s", name, path)
                 return value
             except DataError as error:
-                logger.warning("%s is damaged and made again: %s", path, error)
+                logger.warning("%s cannot be used and is made again: %s", path, error)
         with self.timed(name):
             make(path, {"fingerprint": stamp})
             entry = {"stage": name, "fingerprint": stamp, "sha256": file_digest(path)}
@@ -141,7 +141,7 @@ class Run:
             return False
         if entry.get("sha256") == file_digest(path):
             return True
-        logger.warning("%s is not as it was written and made again", path)
+        logger.warning("%s is not as it was written: it is made again", path)
         return False
 
     def _ledger(self) -> dict[str, dict[str, str]]:

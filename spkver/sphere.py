@@ -67,7 +67,7 @@ def shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     """(rate in Hz, channels, samples of each) of a file compressed with shorten; checks that it can be decoded."""
     _import_av(path)
     coding = fields.get("sample_coding", "")
-    if not coding.startswith("pcm,"):  # FFmpeg before 8 crashes on others
+    if not coding.startswith("pcm,"):  # older releases of FFmpeg crash on others
         raise DataError(
             f"cannot be decoded: sample_coding is {coding!r}, expected pcm,embedded-shorten",
             file=path,

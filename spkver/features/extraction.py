@@ -20,6 +20,7 @@ from spkver.features.vad import read_labels
 from spkver.store import new_file, write_strings
 
 _BATCH = 32  # recordings in one task
+_LOUDEST = 65536.0  # samples that were never divided by full scale still pass; their squares fit float32
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
 
@@ -198,6 +199,13 @@ def _read_signal(path: Path, config: FeatureConfig) -> NDArray:
     )
     if len(samples) < config.min_samples:
         raise _too_short(path, len(samples), config)
+    peak = float(np.abs(samples).max())
+    if peak > _LOUDEST:
+        raise DataError(
+            f"samples of up to {peak:.3g} times full scale: no speech is that loud",
+            file=path,
+            remedy="write the file again from its source",
+        )
     return samples
 
 

@@ -121,7 +121,9 @@ def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"label file cannot be read: {error}", file=path, remedy="check features.labels_dir or choose another VAD"
+            f"label file cannot be read: {getattr(error, 'strerror', None) or error}",
+            file=path,
+            remedy="check features.labels_dir or choose another features.vad",
         ) from error
     labels = np.zeros(n_frames, bool)
     for number, line in enumerate(lines, 1):

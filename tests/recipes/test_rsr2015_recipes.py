@@ -1,0 +1,320 @@
+"""The recipes from audio to results, on the tiny corpus: what they write, and what a second run does again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import soundfile
+from conftest import Recipe, datasets, leftovers, made
+from tiny_corpus import write_tiny_corpus
+
+from evaluation.formats import read_key, read_scores
+from evaluation.trials import split_scores
+
+FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
+SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
+NAP_STAGES = {"nap", "models of svm-gmm-nap", "scores of svm-gmm-nap"}
+LISTS = ("enroll", "back", "test")
+STATISTICS = {f"statistics of {name}" for name in LISTS}
+SUPERVECTORS = {f"supervectors of {name}" for name in LISTS}
+AFTER_UBM = STATISTICS | SUPERVECTORS | SVM_STAGES | NAP_STAGES
+EVERYTHING = {"features", "ubm"} | AFTER_UBM
+
+
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory) -> Path:
+    """Output of the SVM-GMM recipe; read only."""
+    import svm_gmm
+    from conftest import options
+
+    output = tmp_path_factory.mktemp("finished") / "out"
+    with pytest.raises(SystemExit) as end:
+        svm_gmm.main.main([*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"])
+    assert not end.value.code
+    return output
+
+
+@pytest.fixture
+def output(finished, tmp_path) -> Path:
+    """A copy of that output for a test to go on from."""
+    return Path(shutil.copytree(finished, tmp_path / "out"))
+
+
+def test_results_are_documented(finished):
+    results = json.loads((finished / "results.json").read_text())
+    assert set(results) == {"recipe", "config", "versions", "lists", "timings", "systems"}
+    assert results["recipe"] == "rsr2015/svm_gmm"
+    assert results["config"]["ubm"]["components"] == 8
+    assert {"spkver", "python", "numpy", "scipy", "scikit-learn"} <= set(results["versions"])
+    assert set(results["lists"]) == {"background", "enrolment", "key", "nap", "test", "ubm"}
+    assert all(len(digest) == 64 for digest in results["lists"].values())
+    assert results["timings"]["features"] > 0
+    assert set(results["systems"]) == {"svm-gmm", "svm-gmm-nap"}
+    for system in results["systems"].values():
+        assert (system["n_target"], system["n_nontarget"]) == (16, 48)
+        assert 0 <= system["eer"] <= 0.5
+        assert 0 <= system["min_dcf_sre08"] <= 1
+        assert 0 <= system["prbep"] <= 48
+        assert set(system["trial_types"]) == {"TC-IC"}
+
+
+def test_all_files_are_there(finished):
+    there = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
+    stems = ["sesspwd_eval_m_trn", *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx"))]
+    lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")} | {"task/ubm_list.txt"}
+    systems = ("svm-gmm", "svm-gmm-nap")
+    expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
+    expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
+    expected |= {"gmm/ubm.h5", "gmm/ubm.png", "det.png", "det.pdf", "det.svg"}
+    expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json"}
+    assert there == expected
+    log = (finished / "run.log").read_text()
+    assert "svm-gmm" in log
+    assert log.rstrip().endswith("finished")
+
+
+def test_statistics_and_supervectors_are_float32(finished):
+    for name in FLOAT32:
+        with h5py.File(finished / f"data/{name}.h5") as file:
+            assert file["stat1"].dtype == np.float32, name
+            assert file["stat0"].dtype == np.float32, name
+    with h5py.File(finished / "data/sv_test.h5") as file:
+        assert file["stat1"].shape == (16, 8 * 60)
+
+
+def test_text_and_hdf5_scores_are_the_same(finished):
+    for system in ("svm-gmm", "svm-gmm-nap"):
+        binary, text = (read_scores(finished / f"scores/{system}{extension}") for extension in (".h5", ".txt"))
+        assert list(binary.pairs()) == list(text.pairs())
+        np.testing.assert_allclose(binary.values, text.values, rtol=1e-6)
+    key = read_key(finished / "task/3sess-pwd_eval_m_key.h5")
+    target, nontarget = split_scores(read_scores(finished / "scores/svm-gmm.h5"), key)
+    assert target.mean() > nontarget.mean()
+
+
+def test_rerun_makes_nothing_again(recipe: Recipe, tiny, output):
+    before = datasets(output)
+    stamps = {path: path.stat().st_mtime_ns for path in output.rglob("*.h5") if path.parent.name != "task"}
+    outcome = recipe(tiny, output)
+    assert outcome.status == 0
+    assert made(outcome.err) == set()
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert datasets(output) == before
+
+
+def test_force_makes_everything_again_with_the_same_bits(recipe: Recipe, tiny, output):
+    before = datasets(output)
+    outcome = recipe(tiny, output, "--force")
+    assert made(outcome.err) == EVERYTHING
+    assert datasets(output) == before
+
+
+@pytest.mark.parametrize("name", ["svm_gmm", "gmm_ubm"])
+def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, tmp_path, name):
+    settings = {"nap__rank": 4 if name == "svm_gmm" else 0}
+    one = recipe(tiny, tmp_path / "one", "--jobs", "1", name=name, **settings)
+    two = recipe(tiny, tmp_path / "two", "--jobs", "2", name=name, **settings)
+    assert one.status == two.status == 0
+    assert datasets(tmp_path / "one") == datasets(tmp_path / "two")
+    assert one.out.splitlines()[2:3] == two.out.splitlines()[2:3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"svm__tolerance": "1e-4"}, SVM_STAGES | NAP_STAGES - {"nap"}),
+        ({"nap__rank": 3}, NAP_STAGES),
+        ({"nap__scatter": "within"}, NAP_STAGES),
+        ({"nap__step": 3}, set()),
+        ({"nap__list": "nap"}, NAP_STAGES | {"statistics of nap", "supervectors of nap"}),
+        ({"map__relevance": 10}, SUPERVECTORS | SVM_STAGES | NAP_STAGES),
+        ({"ubm__components": 4}, {"ubm"} | AFTER_UBM),
+        ({"features__normalisation": "cms"}, {"ubm"} | AFTER_UBM),
+        ({"features__memory_gb": 1e-9}, set()),
+        ({"features__dither": 0.5}, EVERYTHING),
+        ({"seed": 5}, EVERYTHING),
+        ({"report__window": "old"}, set()),
+        ({"trials__nontarget": "[IW]"}, {"scores of svm-gmm", "scores of svm-gmm-nap"}),
+        (
+            {"background__size": 20},
+            {"statistics of back", "supervectors of back"} | SVM_STAGES | NAP_STAGES,
+        ),
+    ],
+)
+def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, settings, expected):
+    if "nap__list" in settings:
+        settings = {**settings, "nap__rank": 2, "nap__step": 3}
+    outcome = recipe(tiny, output, **settings)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == expected
+
+
+def test_changed_recording_makes_everything_again(recipe: Recipe, tiny, own_corpus, tmp_path):
+    output = tmp_path / "out"
+    assert recipe(own_corpus, output).status == 0
+    path = own_corpus / "sph/male/m001/m001_01_001.wav"
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+    assert made(recipe(own_corpus, output).err) == EVERYTHING
+
+
+def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
+    outcome = recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0)
+    assert outcome.status == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["recipe"] == "rsr2015/gmm_ubm"
+    system = results["systems"]["gmm-ubm"]
+    assert (system["n_target"], system["n_nontarget"]) == (16, 48)
+    assert {"eer", "min_dcf_sre08", "prbep"} <= set(system)
+    for name in ("task", "gmm/ubm.h5", "data/stat_enroll.h5", "data/sv_models.h5", "det.png", "run.log"):
+        assert (tmp_path / name).exists()
+    assert read_scores(tmp_path / "scores/gmm-ubm.h5").values.shape == (64,)
+    assert (tmp_path / "scores/gmm-ubm.txt").is_file()
+    assert made(recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0).err) == set()
+
+
+def test_prepare_writes_the_lists_only(tiny, tmp_path, capsys, monkeypatch):
+    import prepare
+    from conftest import options
+
+    monkeypatch.setattr("sys.argv", ["prepare.py", *options(tiny, tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        prepare.main()
+    assert not end.value.code
+    assert "32 UBM, 24 background" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"task", "run.log", "config.yaml"}
+
+
+def test_trial_types_are_reported_one_by_one(recipe: Recipe, tiny, tmp_path):
+    outcome = recipe(
+        tiny, tmp_path, trials__target="[TC, TW]", trials__nontarget="[IC, IW]", nap__rank=0, report__formats="[svg]"
+    )
+    assert outcome.status == 0
+    system = json.loads((tmp_path / "results.json").read_text())["systems"]["svm-gmm"]
+    counts = {name: (pair["n_target"], pair["n_nontarget"]) for name, pair in system["trial_types"].items()}
+    assert counts == {"TC-IC": (16, 48), "TC-IW": (16, 48), "TW-IC": (16, 48), "TW-IW": (16, 48)}
+    assert (system["n_target"], system["n_nontarget"]) == (32, 96)
+    for word in ("all", "TC-IC", "TC-IW", "TW-IC", "TW-IW"):
+        assert word in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("gender", "partition", "background", "evaluation"),
+    [("f", "eval", (1, 2, 3, 47), (95, 96, 143)), ("m", "dev", (1, 2, 3, 50), (51, 52, 100))],
+)
+def test_other_sex_and_partition(recipe: Recipe, tmp_path, gender, partition, background, evaluation):
+    corpus = write_tiny_corpus(
+        tmp_path / "corpus", gender=gender, partition=partition, background=background, evaluation=evaluation
+    )
+    outcome = recipe(corpus, tmp_path / "out", gender=gender, partition=partition, nap__rank=0)
+    assert outcome.status == 0, outcome.err
+    system = json.loads((tmp_path / "out/results.json").read_text())["systems"]["svm-gmm"]
+    assert (system["n_target"], system["n_nontarget"]) == (12, 24)
+    assert (tmp_path / f"out/task/3sess-pwd_{partition}_{gender}_key.h5").is_file()
+
+
+def test_containers_may_be_mixed(recipe: Recipe, finished, tmp_path):
+    corpus = write_tiny_corpus(tmp_path / "corpus", extensions=("wav", "flac", "sph"))
+    assert recipe(corpus, tmp_path / "out").status == 0
+    ours, theirs = (read_scores(folder / "scores/svm-gmm-nap.h5") for folder in (tmp_path / "out", finished))
+    np.testing.assert_array_equal(ours.values, theirs.values)
+
+
+def test_own_ubm_from_a_file(recipe: Recipe, tiny, finished, tmp_path):
+    outcome = recipe(tiny, tmp_path, ubm__file=finished / "gmm/ubm.h5")
+    assert "Gaussians:" not in outcome.err
+    ours, theirs = (read_scores(folder / "scores/svm-gmm.h5") for folder in (tmp_path, finished))
+    # the mixture is stored by its precisions, whose reciprocals round
+    np.testing.assert_allclose(ours.values, theirs.values, rtol=0, atol=1e-4)
+
+
+def test_sidekits_ubm(recipe: Recipe, tiny, shared, tmp_path):
+    path = shared / "golden" / "sidekit" / "h5" / "ubm64.h5"
+    outcome = recipe(tiny, tmp_path, ubm__file=path)
+    assert outcome.status == 0, outcome.err
+    with h5py.File(path) as theirs, h5py.File(tmp_path / "gmm/ubm.h5") as ours:
+        np.testing.assert_array_equal(ours["mu"][()], theirs["mu"][()])
+    assert made(recipe(tiny, tmp_path, ubm__file=path).err) == set()
+
+
+def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
+    config = tmp_path / "my.yaml"
+    config.write_text("seed: 7\nmap:\n  relevance: 5\n")
+    outcome = recipe(tiny, tmp_path / "out", "--config", str(config), "--set", "map.relevance=6", nap__rank=0)
+    assert outcome.status == 0
+    resolved = json.loads((tmp_path / "out/results.json").read_text())["config"]
+    assert (resolved["seed"], resolved["map"]["relevance"]) == (7, 6.0)
+
+
+def test_settings_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
+    """The corpus itself needs eSpeak; its settings do not."""
+    import command
+    from prepare import Config
+
+    from spkver.config import load_config
+
+    config = tmp_path / "my.yaml"
+    config.write_text("ubm: {components: 16}\n")
+    own = command.CONFIG / "svm_gmm.yaml"
+    simulated = load_config(Config, defaults=command._defaults(own, "simulated", None))
+    assert (simulated.ubm.components, simulated.nap.rank) == (64, 20)
+    users = load_config(Config, file=config, defaults=command._defaults(own, "simulated", config))
+    assert (users.ubm.components, users.nap.rank) == (16, 20)
+
+
+# --- artefacts that were damaged -------------------------------------------------------------------------------------
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("artefact", "damage", "stage"),
+    [
+        ("features.h5", lambda path: path.write_bytes(path.read_bytes()[:5000]), "features"),
+        ("features.h5", lambda path: path.write_bytes(b""), "features"),
+        ("gmm/ubm.h5", lambda path: flip(path, 40), "ubm"),
+        ("gmm/ubm.h5", lambda path: flip(path, 900), "ubm"),
+        ("data/nap.h5", lambda path: flip(path, path.stat().st_size - 100), "nap"),  # a number, no structure
+        ("svm/svm-gmm.h5", lambda path: path.unlink(), "models of svm-gmm"),
+        ("scores/svm-gmm.txt", lambda path: path.unlink(), "scores of svm-gmm"),
+        ("stages.json", lambda path: path.write_text("{"), None),
+        ("stages.json", lambda path: path.write_text("[]"), None),
+    ],
+)
+def test_damaged_artefact_is_made_again(recipe: Recipe, tiny, output, artefact, damage, stage):
+    before = datasets(output)
+    damage(output / artefact)
+    outcome = recipe(tiny, output)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == ({stage} if stage else EVERYTHING)
+    assert datasets(output) == before
+    assert (output / artefact).is_file()
+    assert not leftovers(output)
+
+
+def test_scores_as_text_never_fit_another_hdf5_file(recipe: Recipe, tiny, output, monkeypatch):
+    """A run that dies between the two must not leave old scores that a return to the old settings would take."""
+    import spkver.pipeline
+
+    write = spkver.pipeline.write_scores
+
+    def die(path, scores, **options):
+        if path.suffix == ".h5":
+            raise KeyboardInterrupt
+        write(path, scores, **options)
+
+    monkeypatch.setattr(spkver.pipeline, "write_scores", die)
+    assert recipe(tiny, output, map__relevance=10).status == 130
+    monkeypatch.undo()
+    assert recipe(tiny, output).status == 0
+    binary, text = (read_scores(output / f"scores/svm-gmm{extension}") for extension in (".h5", ".txt"))
+    np.testing.assert_allclose(binary.values, text.values, rtol=1e-6)
