@@ -2,10 +2,12 @@
 
 import sys
 
-from benchmarks import e_step, features, scoring
+from benchmarks import e_step, evaluation, features, scoring
 
 e_step.main()
 print()
 scoring.main()
+print()
+evaluation.main()
 print()
 features.main(*sys.argv[1:2])

@@ -40,8 +40,13 @@ class Group(_CleanEnd, click.Group):
 def clean_end(ctx: click.Context) -> Iterator[None]:
     """Turn errors into a message and an exit status, and stop the workers."""
     try:
-        with _terminate_like_interrupt():
-            yield
+        with _interrupts() as came:
+            try:
+                yield
+            except Exception as error:
+                if came:  # what breaks on the way out of an interrupt is part of it
+                    raise came[0]() from error
+                raise
     except SpkverError as error:
         click.echo(f"Error: {error}", err=True)
         ctx.exit(STATUS_ERROR)
@@ -68,12 +73,16 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
 
 
 @contextmanager
-def _terminate_like_interrupt() -> Iterator[None]:
-    def handle(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
+def _interrupts() -> Iterator[list[type[KeyboardInterrupt]]]:
+    """Have SIGTERM end the command as Ctrl-C does; yields the interrupts that came."""
+    came: list[type[KeyboardInterrupt]] = []
 
-    with _handled(handle, signal.SIGTERM):
-        yield
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(_Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise came[-1]
+
+    with _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT):
+        yield came
 
 
 @contextmanager
@@ -88,7 +97,11 @@ def _handled(handler: Any, number: signal.Signals) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # the caller has its own way to end
         yield
         return
-    before = signal.signal(number, handler)
+    before = signal.getsignal(number)
+    if before == signal.SIG_IGN and number == signal.SIGINT:  # a job in the background: Ctrl-C is not for it
+        yield
+        return
+    signal.signal(number, handler)
     try:
         yield
     finally:

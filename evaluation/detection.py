@@ -13,10 +13,13 @@ of the scores could reach; isotonic regression (pool adjacent violators) gives i
 Metrics
 -------
 * `hull`, `rocch`: the vertices of the ROCCH; `roc`: the curve itself; `det_curve`: either on probit axes
-* `eer`: the equal error rate, at most 0.5 on the hull
-* `min_dcf`: the least detection cost at a prior, normalised or not
+* `eer`: the equal error rate, by five names (`evaluation.equal_error`); that of the hull by default, at most 0.5
+* `min_dcf`: the least detection cost at a prior, normalised or not; `act_dcf`: that of the scores taken as LLRs
 * `prbep`: the number of errors where misses and false alarms are equally many
-* `evaluate_detection`: all of them
+* `tpr_at_fpr`: the share of target trials accepted where few nontarget trials are
+* `evaluate_detection`: those of the hull together
+
+Each has a second form, such as `min_dcf_of`, on the runs or blocks of `evaluation.runs`.
 
 References
 ----------
@@ -33,7 +36,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.curves import det_curve, roc, roc_of
+from evaluation.equal_error import METHODS, EqualError, balance, eer, eer_of, equal_error, equal_error_of
 from evaluation.errors import DataError
+from evaluation.operating_points import TrueAccept, tpr_at_fpr, tpr_at_fpr_of
+from evaluation.runs import Blocks, Runs, as_count, pav, runs_of
+
+__all__ = [
+    "METHODS",
+    "SRE08",
+    "SRE10",
+    "Detection",
+    "EqualError",
+    "Hull",
+    "TrueAccept",
+    "act_dcf",
+    "act_dcf_of",
+    "det_curve",
+    "eer",
+    "eer_of",
+    "effective_prior",
+    "equal_error",
+    "equal_error_of",
+    "evaluate_detection",
+    "evaluate_detection_of",
+    "hull",
+    "hull_eer",
+    "hull_min_dcf",
+    "hull_of",
+    "hull_prbep",
+    "min_dcf",
+    "min_dcf_of",
+    "prbep",
+    "prbep_of",
+    "roc",
+    "roc_of",
+    "rocch",
+    "tpr_at_fpr",
+    "tpr_at_fpr_of",
+]
 
 # (p_target, c_miss, c_fa) of NIST's evaluations of these years
 SRE08 = (0.01, 10.0, 1.0)
@@ -46,18 +87,18 @@ class Hull:
 
     Parameters
     ----------
-    misses : np.ndarray of int64, shape (V,)
-        Target trials rejected at each vertex, from 0 to `n_target`, rising.
-    false_alarms : np.ndarray of int64, shape (V,)
+    misses : np.ndarray of float64, shape (V,)
+        Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
+    false_alarms : np.ndarray of float64, shape (V,)
         Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
-    n_target, n_nontarget : int
+    n_target, n_nontarget : int, or float where trials have weights
         Number of trials.
     """
 
     misses: np.ndarray
     false_alarms: np.ndarray
-    n_target: int
-    n_nontarget: int
+    n_target: int | float
+    n_nontarget: int | float
 
     @property
     def p_miss(self) -> np.ndarray:
@@ -76,7 +117,7 @@ class Detection:
 
     Parameters
     ----------
-    n_target, n_nontarget : int
+    n_target, n_nontarget : int, or float where trials have weights
         Number of trials.
     eer : float
         Equal error rate of the hull.
@@ -87,8 +128,8 @@ class Detection:
         Number of misses, which is that of false alarms, where the hull has equally many of both.
     """
 
-    n_target: int
-    n_nontarget: int
+    n_target: int | float
+    n_nontarget: int | float
     eer: float
     min_dcf_sre08: float
     min_dcf_sre10: float
@@ -117,7 +158,12 @@ def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
     >>> evaluate_detection([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]).eer
     0.125
     """
-    vertices = hull(target, nontarget)
+    return evaluate_detection_of(pav(runs_of(target, nontarget)))
+
+
+def evaluate_detection_of(blocks: Blocks) -> Detection:
+    """Compute every metric of the hull from isotonic blocks."""
+    vertices = hull_of(blocks)
     return Detection(
         n_target=vertices.n_target,
         n_nontarget=vertices.n_nontarget,
@@ -126,19 +172,6 @@ def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
         min_dcf_sre10=hull_min_dcf(vertices, effective_prior(*SRE10))[0],
         prbep=hull_prbep(vertices),
     )
-
-
-def eer(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Equal error rate: where the hull has as large a miss as false-alarm rate.
-
-    Parameters and errors as for `evaluate_detection`. Returns a fraction between 0 and 0.5.
-
-    Examples
-    --------
-    >>> eer([1.0, 1.0], [1.0])
-    0.5
-    """
-    return hull_eer(hull(target, nontarget))
 
 
 def min_dcf(
@@ -173,8 +206,50 @@ def min_dcf(
     >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.25
     """
+    blocks = pav(runs_of(target, nontarget))
+    return min_dcf_of(blocks, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+
+
+def min_dcf_of(
+    blocks: Blocks, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> float:
+    """Least detection cost of isotonic blocks; see `min_dcf`."""
     prior = effective_prior(p_target, c_miss, c_fa)
-    return hull_min_dcf(hull(target, nontarget), prior, normalised=normalised)[0]
+    return hull_min_dcf(hull_of(blocks), prior, normalised=normalised)[0]
+
+
+def act_dcf(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    p_target: float,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    normalised: bool = True,
+) -> float:
+    """Actual detection cost: that of scores taken as natural log-likelihood ratios, at Bayes' threshold.
+
+    A trial is accepted when its score is at or above -logit(P), with the effective prior P. Parameters and errors as
+    for `min_dcf`.
+
+    Examples
+    --------
+    >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
+    0.5
+    """
+    runs = runs_of(target, nontarget)
+    return act_dcf_of(runs, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+
+
+def act_dcf_of(
+    runs: Runs, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> float:
+    """Actual detection cost of runs; see `act_dcf`."""
+    prior = effective_prior(p_target, c_miss, c_fa)
+    place = int(np.searchsorted(runs.thresholds, np.log1p(-prior) - np.log(prior)))
+    p_miss = runs.misses[place] / runs.n_target
+    p_fa = (runs.n_nontarget - runs.rejected[place]) / runs.n_nontarget
+    return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
 
 
 def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
@@ -182,7 +257,12 @@ def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters and errors as for `evaluate_detection`. Returns a number of trials, fractional between two vertices.
     """
-    return hull_prbep(hull(target, nontarget))
+    return prbep_of(pav(runs_of(target, nontarget)))
+
+
+def prbep_of(blocks: Blocks) -> float:
+    """Precision-recall break-even point of isotonic blocks; see `prbep`."""
+    return hull_prbep(hull_of(blocks))
 
 
 def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
@@ -221,31 +301,23 @@ def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarr
 
 def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
     """Vertices of the ROC convex hull, as numbers of errors; parameters and errors as for `evaluate_detection`."""
-    from scipy.optimize import isotonic_regression
+    return hull_of(pav(runs_of(target, nontarget)))
 
-    n_target, n_nontarget = _runs(target, nontarget)
-    weights = n_target + n_nontarget
-    starts = isotonic_regression(n_target / weights, weights=weights).blocks[:-1]
-    blocks = np.stack([np.add.reduceat(n_target, starts), np.add.reduceat(n_nontarget, starts)], axis=1)
-    # rounding may have left neighbours of equal slope apart: with whole numbers that is decided exactly
-    pooled: list[tuple[int, int]] = []
-    for n_tar, n_non in blocks.tolist():
-        while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:
-            n_tar, n_non = n_tar + pooled[-1][0], n_non + pooled[-1][1]
-            pooled.pop()
-        pooled.append((n_tar, n_non))
-    misses, rejected = np.concatenate([[[0, 0]], np.cumsum(pooled, axis=0)]).T
-    return Hull(misses, rejected[-1] - rejected, int(misses[-1]), int(rejected[-1]))
+
+def hull_of(blocks: Blocks) -> Hull:
+    """Vertices of the ROC convex hull of isotonic blocks."""
+    misses, rejected = (np.concatenate([[0.0], np.cumsum(one)]) for one in (blocks.target, blocks.nontarget))
+    return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
 
 
 def hull_eer(vertices: Hull) -> float:
     """Equal error rate of a hull."""
-    return _balance(vertices.p_miss, vertices.p_fa)
+    return balance(vertices.p_miss, vertices.p_fa)
 
 
 def hull_prbep(vertices: Hull) -> float:
     """Number of errors where a hull has equally many misses and false alarms."""
-    return _balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
+    return balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
 
 
 def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tuple[float, float, float]:
@@ -272,112 +344,3 @@ def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tu
     best = int(costs.argmin())
     scale = min(prior, 1 - prior) if normalised else 1.0
     return float(costs[best] / scale), float(p_miss[best]), float(p_fa[best])
-
-
-def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the receiver operating characteristic; equal scores make one slanted piece.
-
-    Parameters and errors as for `evaluate_detection`.
-
-    Returns
-    -------
-    p_miss, p_fa : np.ndarray of float64, shape (P,)
-        From (0, 1) to (1, 0), without points on the line between their neighbours.
-    """
-    n_target, n_nontarget = _runs(target, nontarget)
-    turns = n_target[1:] * n_nontarget[:-1] != n_target[:-1] * n_nontarget[1:]
-    keep = np.concatenate([turns, [True]])
-    misses = np.concatenate([[0], np.cumsum(n_target)[keep]])
-    rejected = np.concatenate([[0], np.cumsum(n_nontarget)[keep]])
-    return misses / misses[-1], (rejected[-1] - rejected) / rejected[-1]
-
-
-def det_curve(
-    p_miss: np.ndarray, p_fa: np.ndarray, *, box: tuple[float, float, float, float], points: int = 101
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a curve of straight pieces (`rocch` or `roc`) on probit axes, where they bend, within a box.
-
-    Parameters
-    ----------
-    p_miss, p_fa : np.ndarray, shape (V,)
-        Vertices from (0, 1) to (1, 0).
-    box : tuple of float
-        Smallest and largest p_fa, smallest and largest p_miss, all strictly between 0 and 1.
-    points : int
-        Number of points on each piece.
-
-    Returns
-    -------
-    x, y : np.ndarray of float64, shape (E * points,)
-        Probit of p_fa and of p_miss along the E pieces that cross the box; empty if none does.
-    """
-    from scipy.special import ndtri
-
-    start, stop = np.stack([p_fa[:-1], p_miss[:-1]]), np.stack([p_fa[1:], p_miss[1:]])  # (2, V - 1) each
-    low, high = np.array([box[0], box[2]])[:, None], np.array([box[1], box[3]])[:, None]
-    first, last = _clip(start, stop, low, high)
-    inside = first <= last
-    share = np.linspace(first[inside], last[inside], points, axis=1)  # (E, points)
-    curve = start[:, inside, None] + (stop - start)[:, inside, None] * share
-    # rounding may leave a clipped end a little outside
-    x, y = ndtri(np.clip(curve, low[..., None], high[..., None])).reshape(2, -1)
-    return x, y
-
-
-def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the share of each piece from which to which it lies in the box; first > last where it does not."""
-    step = stop - start
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack([(low - start) / step, (high - start) / step])  # (2 ends, 2 axes, V - 1)
-    still = step == 0  # parallel to an axis: inside everywhere or nowhere
-    within = (start >= low) & (start <= high)
-    entry = np.where(still, np.where(within, 0.0, 2.0), ends.min(axis=0))
-    leave = np.where(still, 1.0, ends.max(axis=0))
-    return np.maximum(entry.max(axis=0), 0.0), np.minimum(leave.min(axis=0), 1.0)
-
-
-def _balance(rising: np.ndarray, falling: np.ndarray) -> float:
-    """Value at which a rising and a falling curve with common vertices meet."""
-    after = int(np.argmax(rising >= falling))
-    gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
-    share = gap_before / (gap_before - gap_after)
-    return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
-
-
-def _runs(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Count the trials of each class in runs of rising score.
-
-    A run is one score value, or the values of one class alone between two values of the other; the order within the
-    latter changes no metric.
-
-    Returns
-    -------
-    n_target, n_nontarget : np.ndarray of int64, shape (R,)
-    """
-    target, nontarget = _checked(target, "target"), _checked(nontarget, "nontarget")
-    swapped = len(target) > len(nontarget)
-    small, large = (nontarget, target) if swapped else (target, nontarget)
-    values, counts = np.unique(small, return_counts=True)
-    large = np.sort(large)
-    below, up_to = np.searchsorted(large, values, "left"), np.searchsorted(large, values, "right")
-    # in turn: the large class below each value, both at the value; at the end the large class above
-    n_small, n_large = np.zeros((2, 2 * len(values) + 1), np.int64)
-    n_small[1::2] = counts
-    n_large[1::2] = up_to - below
-    n_large[0::2] = np.concatenate([below, [len(large)]]) - np.concatenate([[0], up_to])
-    kept = n_small + n_large > 0
-    n_small, n_large = n_small[kept], n_large[kept]
-    return (n_large, n_small) if swapped else (n_small, n_large)
-
-
-def _checked(scores: ArrayLike, name: str) -> np.ndarray:
-    scores = np.asarray(scores, np.float64)
-    if scores.ndim != 1:
-        raise DataError(f"expected {name} scores of shape (N,), got {scores.shape}")
-    if not len(scores):
-        remedy = "detection metrics need trials of both classes: check the key"
-        raise DataError(f"expected {name} scores, got none", remedy=remedy)
-    n_bad = int(np.isnan(scores).sum())
-    if n_bad:
-        raise DataError(f"expected numbers as {name} scores, got {n_bad} NaN among {len(scores)}")
-    return scores

@@ -106,5 +106,7 @@ def pair_codes(models: np.ndarray, segments: np.ndarray, n_segments: int) -> np.
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Give the place of each id in another table, or -1."""
-    places = {one: place for place, one in enumerate(table)}
-    return np.array([places.get(one, -1) for one in ids], np.int32)
+    if len(ids) == len(table) and ids.tolist() == table.tolist():
+        return np.arange(len(ids), dtype=np.int32)
+    places = {one: place for place, one in enumerate(table.tolist())}
+    return np.array([places.get(one, -1) for one in ids.tolist()], np.int32)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from evaluation.errors import WorkerError
@@ -21,6 +24,7 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def default_jobs() -> int:
@@ -117,9 +121,10 @@ def _run_workers(
     settings: dict[str, Any] = {"backend": "threading"} if threads else {"backend": "loky", "inner_max_num_threads": 1}
     finished = False
     with parallel_config(**settings, n_jobs=jobs), threadpool_limits(1):
-        results = Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs")(
-            delayed(function)(item) for item in items
-        )
+        with _undisturbed():
+            results = Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs")(
+                delayed(function)(item) for item in items
+            )
         try:
             yield from results
             finished = True
@@ -130,6 +135,34 @@ def _run_workers(
         finally:
             if not finished and not threads:
                 stop_workers()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back while workers start, since joblib cannot be stopped half-way there.
+
+    Worker processes inherit the mask, so that a Ctrl-C on the terminal is for this process alone, which ends them.
+    """
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
+
+    for tracker in (resource_tracker, loky_resource_tracker):
+        tracker.ensure_running()  # when they start, they lift the mask
+    came: list[int] = []
+    in_main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in _ENDING} if in_main else {}
+    for ending in handlers:
+        signal.signal(ending, lambda number, frame: came.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for ending, handler in handlers.items():
+            signal.signal(ending, handler)
+    for number in came[:1]:
+        signal.raise_signal(number)
 
 
 def stop_workers() -> None:

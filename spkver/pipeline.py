@@ -20,13 +20,13 @@ from evaluation.trials import Scores, Trials, align
 from spkver.errors import ConfigError, DataError
 from spkver.features import (
     FeatureConfig,
-    FeatureTable,
     Frames,
     extract_features,
     label_file,
     load_frames,
     read_feature_table,
 )
+from spkver.features.exchange import import_sidekit, sidekit_files
 from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
 from spkver.nap import NapConfig, Projection, fit_nap
@@ -44,12 +44,16 @@ LazyFrames = Callable[[], Frames]
 
 
 def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> LazyFrames:
-    """Extract features of all recordings (`features.h5`) and hand out their post-processed frames."""
+    """Extract features of all recordings, or take SIDEKIT's (`features.h5`); hand out their post-processed frames."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> FeatureTable:
-        return extract_features(recordings, config, path, seed=seed, jobs=run.jobs, attributes=attributes)
+    def make(path: Path, attributes: Mapping[str, Any]) -> None:
+        if config.files is None:
+            extract_features(recordings, config, path, seed=seed, jobs=run.jobs, attributes=attributes)
+        else:
+            import_sidekit(config.files, recordings, config, path, attributes=attributes)
 
-    files = {name: _file_stamp(path) for name, path in recordings.items()}
+    sources = recordings if config.files is None else sidekit_files(config.files, recordings)
+    files = {name: _file_stamp(path) for name, path in sources.items()}
     labels = [_file_stamp(label_file(config, name)) for name in recordings] if config.vad == "labels" else []
     inputs = [files, labels, config.extraction(), seed]
     table = run.stage("features", "features.h5", make=make, read=read_feature_table, inputs=inputs)
@@ -84,7 +88,7 @@ def universal_model(run: Run, frames: LazyFrames, recordings: tuple[str, ...], c
     return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=("frames",))
 
 
-def check_ubm(config: UbmConfig, *, dimension: int, most_frames: int) -> None:
+def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
     """Check the options of the universal background model against the features, before there are any.
 
     Parameters
@@ -92,7 +96,7 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: int) -> None:
     config : UbmConfig
     dimension : int
         Length of a frame.
-    most_frames : int
+    most_frames : float
         Frames that there are at most, when all is speech.
 
     Raises
@@ -114,7 +118,7 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: int) -> None:
         raise ConfigError(f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}")
     if config.components > most_frames:
         raise ConfigError(
-            f"ubm.components is {config.components}, but the background speech has at most {most_frames} frames",
+            f"ubm.components is {config.components}, but the background speech has at most {most_frames:.0f} frames",
             remedy="lower it or give more background speech",
         )
 

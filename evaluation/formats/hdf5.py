@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.errors import DataError
-from evaluation.files import atomic_path
+from evaluation.formats.source import read_bytes, write_bytes
 from evaluation.trials import Key, Scores, Trials
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
     import h5py
 
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(BytesIO(read_bytes(path)) if _is_gzip(path) else path, "r") as file:
             yield file
     except DataError as error:
         if error.file is not None:
@@ -149,6 +149,11 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         remedy = "it may be truncated or no HDF5 file: copy or write it again"
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+
+
+def _is_gzip(path: str | Path) -> bool:
+    with Path(path).open("rb") as handle:
+        return handle.read(2) == b"\x1f\x8b"
 
 
 def _read_ids(file: h5py.File, path: str | Path) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +194,7 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], p
 
 def _bounded(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
     """Give a dataset, unless it claims more than the file can hold: a damaged size would take all memory."""
-    dataset, size = file[name], Path(path).stat().st_size
+    dataset, size = file[name], file.id.get_filesize()
     if not hasattr(dataset, "shape") or dataset.shape is None:
         raise DataError(f"expected {name} to be an array, got {dataset}", file=path)
     chunk = dataset.chunks or dataset.shape
@@ -244,8 +249,7 @@ def _created(path: str | Path, trials: Trials, attributes: dict[str, str] | None
         for name, text in (attributes or {}).items():
             file.attrs[name] = text
         yield file
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(image.getbuffer())
+    write_bytes(path, image.getvalue())
 
 
 def _write_strings(file: h5py.File, name: str, ids: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Lists as text in UTF-8, one trial a line, columns separated by white space.
+"""Lists as text in UTF-8, one trial a line, columns separated by white space; gzip is read and, by ``.gz``, written.
 
 =========  =====================================
 Trials     ``model segment``
@@ -6,40 +6,45 @@ Key        ``model segment target|nontarget``
 Scores     ``model segment score``
 =========  =====================================
 
-Kaldi, the VoicePrivacy toolkits and SIDEKIT write these columns. Blank lines, Windows line ends and a byte order mark
-are accepted. Scores are written with the fewest digits that read back to the same float64.
+These columns are written; other orders are read too (`evaluation.formats.layouts`). Blank lines, Windows line ends and
+a byte order mark are accepted. Scores are written with the fewest digits that read back to the same float64.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from evaluation.errors import DataError
 from evaluation.files import atomic_path
-from evaluation.pairs import find_repeat, sorted_table
+from evaluation.formats.layouts import (
+    DETECT,
+    LABELS,
+    Choice,
+    Content,
+    Layout,
+    detect_layout,
+    expected_columns,
+    forced_layout,
+    is_label,
+    is_number,
+)
+from evaluation.formats.source import read_text_bytes, shown, write_bytes
+from evaluation.formats.tokens import Columns, cut_columns, first_line
+from evaluation.pairs import find_repeat
 from evaluation.trials import Key, Scores, Trials
 
-_BLOCK_BYTES = 1 << 22
 _LINES_PER_WRITE = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# the six bytes at which bytes.split() cuts
-_IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
+_LINES_TO_DETECT = 1000
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
-
-_COLUMNS = {
-    2: "2 columns (model segment)",
-    3: "3 columns (model segment score, or model segment target|nontarget)",
-}
+_TRIALS_COLUMNS = "2 columns (model segment)"
 
 
-def read_text_trials(path: str | Path) -> Trials:
-    """Read a list of trials; the text of a key is read too, without its third column.
+def read_text_trials(path: str | Path, raw: bytes | None = None) -> Trials:
+    """Read a list of trials; the text of a key is read too, without its labels.
 
     Raises
     ------
@@ -47,34 +52,54 @@ def read_text_trials(path: str | Path) -> Trials:
         With file and line: wrong number of columns, a repeated pair, an empty file, not UTF-8, binary.
     """
     path = Path(path)
-    n_columns = _count_columns(path)
-    if n_columns == 3:
-        return read_text_key(path).trials()
-    return Trials(*_read(path, 2, None).ids())
+    raw = read_text_bytes(path) if raw is None else raw
+    if len(first_line(raw).split()) == 3:
+        return read_text_key(path, raw=raw).trials()
+    columns = cut_columns(path, raw, 2, _TRIALS_COLUMNS)
+    return Trials.trusted(**_ids(columns, ("model", "segment")))
 
 
-def read_text_key(path: str | Path) -> Key:
+def read_text_key(path: str | Path, choice: Choice = DETECT, raw: bytes | None = None) -> Key:
     """Read a key.
 
-    Raises
-    ------
-    DataError
-        With file and line: as for trials, or the third column is neither ``target`` nor ``nontarget``.
-    """
-    table = _read(Path(path), 3, _parse_labels)
-    return Key(*table.ids(), is_target=table.third())
-
-
-def read_text_scores(path: str | Path) -> Scores:
-    """Read scores.
+    Parameters
+    ----------
+    path : path
+    choice : Choice
+        The order of the columns, if it is to be forced.
+    raw : bytes, optional
+        The text of the file, where it is read already.
 
     Raises
     ------
     DataError
-        With file and line: as for trials, or the third column is not a number or NaN.
+        With file and line: as for trials, or a label is neither ``target`` nor ``nontarget`` (nor 1, 0, true, false).
     """
-    table = _read(Path(path), 3, _parse_numbers)
-    return Scores(*table.ids(), values=table.third())
+    columns, layout = _columns(Path(path), choice, "key", raw)
+    ids = _ids(columns, layout)
+    if "label" in layout:
+        is_target = _labels(columns, layout.index("label"))
+    else:
+        # identities can only be compared as ids of one table
+        claimed, real = (columns.tokens(layout.index(role)) for role in ("claimed", "real"))
+        is_target = np.fromiter(map(bytes.__eq__, claimed, real), bool, len(columns))
+    return Key.trusted(**ids, is_target=is_target)
+
+
+def read_text_scores(path: str | Path, choice: Choice = DETECT, raw: bytes | None = None) -> Scores:
+    """Read scores; parameters as for a key.
+
+    Raises
+    ------
+    DataError
+        With file and line: as for trials, or a score is not a number or NaN.
+    """
+    columns, layout = _columns(Path(path), choice, "scores", raw)
+    values = _numbers(columns, layout.index("score"))
+    ids = _ids(columns, layout)
+    if layout[0] == "score" and choice.layout is None:
+        _check_not_kaldi(columns, ids["segment_ids"])
+    return Scores.trusted(**ids, values=values)
 
 
 def write_text_trials(path: str | Path, trials: Trials) -> None:
@@ -99,161 +124,78 @@ def write_text_scores(path: str | Path, scores: Scores) -> None:
     _write(path, scores, lambda rows: map(repr, scores.values[rows].tolist()))
 
 
-def _numbering() -> defaultdict[bytes, int]:
-    codes: defaultdict[bytes, int] = defaultdict()
-    codes.default_factory = codes.__len__  # a new id gets the next number
-    return codes
+def _columns(path: Path, choice: Choice, content: Content, raw: bytes | None) -> tuple[Columns, Layout]:
+    raw = read_text_bytes(path) if raw is None else raw
+    if choice.layout is not None:
+        layout = forced_layout(choice.layout, content)
+        return cut_columns(path, raw, len(layout), f"{len(layout)} columns ({' '.join(layout)})"), layout
+    n_columns = len(first_line(raw).split())
+    if n_columns not in (3, 4, 5):
+        n_columns = 3
+    columns = cut_columns(path, raw, n_columns, expected_columns(content, n_columns))
+    some = np.arange(min(len(columns), _LINES_TO_DETECT))
+    rows = list(zip(*(columns.tokens(column, some) for column in range(n_columns)), strict=True))
+    return columns, detect_layout(rows, content, path)
 
 
-@dataclass
-class _Table:
-    """What was read so far: ids as bytes with the order of their appearance, and the columns block by block."""
-
-    path: Path
-    model_codes: defaultdict[bytes, int] = field(default_factory=_numbering)
-    segment_codes: defaultdict[bytes, int] = field(default_factory=_numbering)
-    models: list[np.ndarray] = field(default_factory=list)
-    segments: list[np.ndarray] = field(default_factory=list)
-    thirds: list[np.ndarray] = field(default_factory=list)
-    lines: list[np.ndarray] = field(default_factory=list)
-
-    def ids(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Give the fields of `Trials`, after a check for repeated pairs."""
-        models, segments = np.concatenate(self.models), np.concatenate(self.segments)
-        names = [self._decode(self.model_codes, models), self._decode(self.segment_codes, segments)]
-        repeat = find_repeat(models, segments, len(names[1]), len(names[0]))
-        if repeat is not None:
-            earlier, later = (self.line(row) for row in repeat)
-            pair = f"'{names[0][models[repeat[1]]]} {names[1][segments[repeat[1]]]}'"
-            remedy = "each pair of model and segment may occur once"
-            raise DataError(f"trial {pair} repeats line {earlier}", file=self.path, line=later, remedy=remedy)
-        model_ids, models = sorted_table(names[0], models)
-        segment_ids, segments = sorted_table(names[1], segments)
-        return model_ids, segment_ids, models, segments
-
-    def third(self) -> np.ndarray:
-        return np.concatenate(self.thirds)
-
-    def line(self, row: int) -> int:
-        return int(np.concatenate(self.lines)[row])
-
-    def _decode(self, codes: dict[bytes, int], column: np.ndarray) -> list[str]:
-        names = []
-        for code, raw in enumerate(codes):
-            try:
-                names.append(raw.decode("utf-8"))
-            except UnicodeDecodeError:
-                line = self.line(int(np.flatnonzero(column == code)[0]))
-                raise _not_text(self.path, line, f"id {_shown(raw)} is not UTF-8") from None
-        return names
+def _ids(columns: Columns, layout: Layout) -> dict[str, np.ndarray]:
+    """Give the fields of `Trials`, after a check for repeated pairs."""
+    model_ids, models = columns.ids(layout.index("model" if "model" in layout else "claimed"))
+    segment_ids, segments = columns.ids(layout.index("segment"))
+    repeat = find_repeat(models, segments, len(segment_ids), len(model_ids))
+    if repeat is not None:
+        earlier, later = (columns.line(row) for row in repeat)
+        pair = f"'{model_ids[models[repeat[1]]]} {segment_ids[segments[repeat[1]]]}'"
+        remedy = "each pair of model and segment may occur once"
+        raise DataError(f"trial {pair} repeats line {earlier}", file=columns.path, line=later, remedy=remedy)
+    return {"model_ids": model_ids, "segment_ids": segment_ids, "models": models, "segments": segments}
 
 
-def _read(path: Path, n_columns: int, parse: Callable[[list[bytes]], np.ndarray] | None) -> _Table:
-    table = _Table(path)
-    first_line = 1
-    for block in _blocks(path):
-        tokens, lines = _cut(block, first_line, n_columns, path)
-        first_line += block.count(b"\n")
-        columns = [tokens[column::n_columns] for column in range(n_columns)]
-        table.models.append(np.fromiter(map(table.model_codes.__getitem__, columns[0]), np.int32, len(lines)))
-        table.segments.append(np.fromiter(map(table.segment_codes.__getitem__, columns[1]), np.int32, len(lines)))
-        table.lines.append(lines)
-        if parse is not None:
-            try:
-                table.thirds.append(parse(columns[2]))
-            except _BadValueError as bad:
-                raise DataError(bad.text, file=path, line=int(lines[bad.row]), remedy=bad.remedy) from None
-    if not sum(map(len, table.lines)):
-        raise DataError("expected trials, got an empty file", file=path, remedy="write the list again")
-    return table
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield the file in pieces that end with a line."""
-    try:
-        with path.open("rb") as handle:
-            rest = handle.read(len(_BYTE_ORDER_MARK))
-            rest = b"" if rest == _BYTE_ORDER_MARK else rest
-            while piece := handle.read(_BLOCK_BYTES):
-                end = piece.rfind(b"\n") + 1
-                if end:
-                    yield rest + piece[:end]
-                    rest = piece[end:]
-                else:
-                    rest += piece
-            if rest:
-                yield rest
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-
-
-def _cut(block: bytes, first_line: int, n_columns: int, path: Path) -> tuple[list[bytes], np.ndarray]:
-    """Cut a block into tokens, after a check that each line has its columns; also give the line of each row."""
-    if b"\0" in block:
-        raise _not_text(path, first_line + block[: block.index(b"\0")].count(b"\n"), "it holds zero bytes")
-    codes = np.frombuffer(block, np.uint8)
-    space = _IS_SPACE[codes]
-    begins = ~space
-    begins[1:] &= space[:-1]
-    line_starts = np.concatenate([[0], np.flatnonzero(codes[:-1] == ord("\n")) + 1])
-    counts = np.add.reduceat(begins, line_starts, dtype=np.int64)
-    wrong = np.flatnonzero((counts != n_columns) & (counts != 0))
-    if len(wrong):
-        start = line_starts[wrong[0]]
-        shown = _shown(block[start : start + 200].split(b"\n")[0].strip())
-        raise DataError(
-            f"expected {_COLUMNS[n_columns]}, got {counts[wrong[0]]}: {shown}",
-            file=path,
-            line=first_line + int(wrong[0]),
-            remedy="columns are separated by white space; an id must not hold any",
-        )
-    return block.split(), first_line + np.flatnonzero(counts)
-
-
-def _count_columns(path: Path) -> int:
-    """Count the columns of the first line that is not blank; 2 if there is none."""
-    for block in _blocks(path):
-        for line in block.splitlines():
-            if line.strip():
-                return len(line.split())
-    return 2
-
-
-class _BadValueError(Exception):
-    def __init__(self, row: int, text: str, remedy: str | None = None) -> None:
-        super().__init__(text)
-        self.row, self.text, self.remedy = row, text, remedy
-
-
-def _parse_numbers(tokens: list[bytes]) -> np.ndarray:
-    try:
-        values = np.fromiter(map(float, tokens), np.float64, len(tokens))
-        readable = b"_" not in b"".join(tokens)  # float() takes 1_000 for a thousand
-    except ValueError:
-        readable = False
-    if not readable:
-        row = next(row for row, token in enumerate(tokens) if not _is_number(token))
-        raise _BadValueError(row, f"expected a number as score, got {_shown(tokens[row])}")
+def _numbers(columns: Columns, column: int) -> np.ndarray:
+    values = np.empty(len(columns))
+    underscores = b"_" in columns.raw  # float() takes 1_000 for a thousand
+    for rows in columns.pieces():
+        tokens = columns.tokens_of(column, rows)
+        try:
+            values[rows] = np.fromiter(map(float, tokens), np.float64, len(tokens))
+            readable = not (underscores and b"_" in b"".join(tokens))
+        except ValueError:
+            readable = False
+        if not readable:
+            place = next(place for place, token in enumerate(tokens) if not is_number(token))
+            text = f"expected a number as score, got {shown(tokens[place])}"
+            raise DataError(text, file=columns.path, line=columns.line(rows.start + place))
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
-        raise _BadValueError(int(bad[0]), "the score is not a number (NaN)", "score this trial anew")
+        line = columns.line(int(bad[0]))
+        remedy = "score this trial anew"
+        raise DataError("the score is not a number (NaN)", file=columns.path, line=line, remedy=remedy)
     return values
 
 
-def _is_number(token: bytes) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return b"_" not in token
+def _labels(columns: Columns, column: int) -> np.ndarray:
+    is_target = columns.equals(column, b"target")
+    if (is_target | columns.equals(column, b"nontarget")).all():  # the usual words need no tokens
+        return is_target
+    tokens = columns.tokens(column)
+    truth = {}
+    for token in set(tokens):
+        if not is_label(token):
+            row = min(tokens.index(one) for one in set(tokens) if not is_label(one))
+            text = f"expected target or nontarget, got {shown(tokens[row])}"
+            raise DataError(text, file=columns.path, line=columns.line(row), remedy="1, 0, true and false will do too")
+        truth[token] = LABELS[token.lower()]
+    return np.fromiter(map(truth.__getitem__, tokens), bool, len(tokens))
 
 
-def _parse_labels(tokens: list[bytes]) -> np.ndarray:
-    strange = set(tokens) - {b"target", b"nontarget"}
-    if strange:
-        row = next(row for row, token in enumerate(tokens) if token in strange)
-        raise _BadValueError(row, f"expected target or nontarget, got {_shown(tokens[row])}")
-    return np.fromiter(map(b"target".__eq__, tokens), bool, len(tokens))
+def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:
+    """Refuse a file that begins with lines of scores first, and goes on with lines of scores last."""
+    strange = next((one for one in segment_ids if is_number(one.encode())), None)
+    if strange is not None:
+        row = next(row for row, token in enumerate(columns.tokens(2)) if token == strange.encode())
+        text = f"the score is first in the lines before, but here it could be the last: {strange!r}"
+        remedy = "say which: --scores-columns score,model,segment or model,segment,score"
+        raise DataError(text, file=columns.path, line=columns.line(row), remedy=remedy)
 
 
 def _write(path: str | Path, trials: Trials, third: Callable[[slice], Iterable[str]] | None) -> None:
@@ -263,23 +205,23 @@ def _write(path: str | Path, trials: Trials, third: Callable[[slice], Iterable[s
         if torn is not None:
             remedy = "write HDF5 instead, or rename it"
             raise DataError(f"id {torn!r} holds white space or other bytes that a text list cannot hold", remedy=remedy)
+    pieces = (_lines(trials, slice(start, start + _LINES_PER_WRITE), third) for start in _starts(trials))
+    if path.suffix.lower() == ".gz":
+        write_bytes(path, "".join(pieces).encode())
+        return
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as handle:
-        for start in range(0, len(trials), _LINES_PER_WRITE):
-            rows = slice(start, start + _LINES_PER_WRITE)
-            models = trials.model_ids[trials.models[rows]].tolist()
-            segments = trials.segment_ids[trials.segments[rows]].tolist()
-            if third is None:
-                lines = [f"{model} {segment}\n" for model, segment in zip(models, segments, strict=True)]
-            else:
-                triples = zip(models, segments, third(rows), strict=True)
-                lines = [f"{model} {segment} {value}\n" for model, segment, value in triples]
-            handle.write("".join(lines))
+        for piece in pieces:
+            handle.write(piece)
 
 
-def _not_text(path: Path, line: int, why: str) -> DataError:
-    return DataError(f"expected text in UTF-8, but {why}", file=path, line=line, remedy="give a text list or HDF5")
+def _starts(trials: Trials) -> range:
+    return range(0, len(trials), _LINES_PER_WRITE)
 
 
-def _shown(raw: bytes, width: int = 60) -> str:
-    text = raw.decode("utf-8", "backslashreplace")
-    return repr(text if len(text) <= width else text[:width] + "...")
+def _lines(trials: Trials, rows: slice, third: Callable[[slice], Iterable[str]] | None) -> str:
+    models = trials.model_ids[trials.models[rows]].tolist()
+    segments = trials.segment_ids[trials.segments[rows]].tolist()
+    if third is None:
+        return "".join(f"{model} {segment}\n" for model, segment in zip(models, segments, strict=True))
+    triples = zip(models, segments, third(rows), strict=True)
+    return "".join(f"{model} {segment} {value}\n" for model, segment, value in triples)

@@ -52,11 +52,12 @@ def recipe_command(
 
 
 def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
-    """The recipe's own file, unless the user gives one; a simulated corpus is small and has settings that fit it."""
+    """The recipe's own file, unless the user gives one; a simulated corpus is small, so that sizes have limits."""
     defaults = {} if config_file else read_yaml(own)
     if corpus == "simulated":
         for section, values in read_yaml(CONFIG / "simulated.yaml").items():
-            defaults[section] = {**defaults.get(section, {}), **values}
+            own_values = defaults.setdefault(section, {})
+            own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
     return defaults
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from spkver.corpora.rsr2015 import Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.errors import ConfigError, DataError, Problems
 from spkver.features import FeatureConfig, check_recordings
+from spkver.features.exchange import sidekit_files
 from spkver.idmap import IdMap
 from spkver.nap import NapConfig, check_rank
 from spkver.pipeline import check_ubm
@@ -125,12 +126,16 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
 
 
 def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
-    """Check the header of every recording, and the options against what there is."""
+    """Check the header of every recording (or that its features are there), and the options against what there is."""
     problems = Problems()
     background = {name: lists.recordings[name] for name in lists.ubm}
     others = {name: path for name, path in lists.recordings.items() if name not in background}
-    seconds = check_recordings(background, config.features, jobs=jobs, problems=problems)
-    check_recordings(others, config.features, jobs=jobs, problems=problems)
+    seconds = float("inf")
+    if config.features.files is None:
+        seconds = check_recordings(background, config.features, jobs=jobs, problems=problems)
+        check_recordings(others, config.features, jobs=jobs, problems=problems)
+    else:
+        sidekit_files(config.features.files, lists.recordings)
     sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
     try:
         check_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
@@ -138,7 +143,7 @@ def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
         problems.note(error)
     if not problems.errors:  # the duration is that of all recordings
         try:
-            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=int(seconds / config.features.shift))
+            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=seconds / config.features.shift)
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()

@@ -30,6 +30,8 @@ class FeatureConfig:
         Name of the preset that the other values started from: sidekit, telephone or librosa.
     engine : str
         Who computes the cepstra: "spkver" (this package) or "librosa".
+    files : str or None
+        Folder of SIDEKIT feature files, ``<recording id>.h5``, to take in place of features of our own.
     rate : int [Hz]
         Sampling rate of the recordings.
     resample : bool
@@ -73,6 +75,7 @@ class FeatureConfig:
 
     preset: str = "sidekit"
     engine: str = "spkver"
+    files: str | None = None
     rate: int = 16000
     resample: bool = False
     channel: int | None = None

@@ -16,6 +16,8 @@ import evaluation, evaluation.trials, evaluation.formats, evaluation.detection, 
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
 evaluation.detection.evaluate_detection([1.0], [0.0])
+import evaluation.evaluate
+evaluation.evaluate.evaluate([1.0, 2.0], [0.0, 1.5])
 print(json.dumps([before, [name for name in {HEAVY} if name in sys.modules]]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from evaluation import plots
 from evaluation.detection import effective_prior, hull, hull_min_dcf
 from evaluation.errors import DataError
-from evaluation.plots import WINDOWS, System, plot_det, plot_likelihood
+from evaluation.plots import WINDOWS, System, draw, plot_det, plot_likelihood, training
 
 
 def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nontarget: int = 5000) -> System:
@@ -26,7 +25,8 @@ def system(name: str = "svm", distance: float = 3.0, n_target: int = 500, n_nont
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Figures as they were when saved."""
     saved: list[Any] = []
-    monkeypatch.setattr(plots, "_save", lambda figure, paths: saved.append(figure))
+    for module in (draw, training):
+        monkeypatch.setattr(module, "save_figure", lambda figure, paths: saved.append(figure))
     return saved
 
 
@@ -103,8 +103,8 @@ def test_windows_are_those_of_the_peer() -> None:
 def test_the_rule_of_30_is_drawn_inside_the_window_alone(figures: list[Any]) -> None:
     def drawn() -> tuple[list[float], list[float]]:
         dotted = [line for line in figures[-1].axes[0].lines if line.get_linewidth() == 1.1]
-        across = [float(ndtr(line.get_ydata()[0])) for line in dotted if line.get_xdata()[1] == 1]
-        upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if line.get_ydata()[1] == 1]
+        across = [float(ndtr(line.get_ydata()[0])) for line in dotted if np.ptp(line.get_ydata()) == 0]
+        upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
         return upright, across
 
     plot_det([system(n_target=500, n_nontarget=5000), system(n_target=500, n_nontarget=60000)], path="x.png")

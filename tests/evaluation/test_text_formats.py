@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evaluation import formats
 from evaluation.errors import DataError
-from evaluation.formats import text
+from evaluation.formats import tokens
 from evaluation.trials import Key, Scores, Trials
 
 one_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -87,7 +87,7 @@ MALFORMED = {
     "repeated": (b"a s 1\nb s 2\na s 1\n", 3, "'a s' repeats line 1"),
     "latin-1": (b"a s 1\n\xe9 s 2\n", 2, "UTF-8"),
     "zero bytes": (b"a s 1\nb s 2\0\n", 2, "zero bytes"),
-    "gzip": (b"\x1f\x8b\x08\x00", 1, "zero bytes"),
+    "gzip": (b"\x1f\x8b\x08\x00", None, "decompressed"),
     "utf-16": ("a s 1\n".encode("utf-16"), 1, "zero bytes"),
     "long line": (b"a s 1\n" + b"x" * 1_000_000 + b"\n", 2, "got 1: 'xxx"),
 }
@@ -121,7 +121,7 @@ def test_malformed_keys_are_refused_with_the_line(tmp_path: Path, raw: bytes, li
 
 
 @pytest.mark.parametrize(
-    ("raw", "words"), [(b"a\n", "got 1"), (b"a s\nb s t\n", "got 3"), (b"a s 1\n", "'1'"), (b"a b c d\n", "got 4")]
+    ("raw", "words"), [(b"a\n", "got 1"), (b"a s\nb s t\n", "got 3"), (b"a s 2\n", "'2'"), (b"a b c d\n", "got 4")]
 )
 def test_malformed_trials_are_refused(tmp_path: Path, raw: bytes, words: str) -> None:
     (tmp_path / "t.txt").write_bytes(raw)
@@ -130,7 +130,8 @@ def test_malformed_trials_are_refused(tmp_path: Path, raw: bytes, words: str) ->
 
 
 def test_errors_count_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(tokens, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(tokens, "_ROWS_PER_PIECE", 7)
     path = tmp_path / "s.txt"
     path.write_text("".join(f"m{number} segment 0.5\n" for number in range(100)))
     assert len(formats.read_scores(path)) == 100

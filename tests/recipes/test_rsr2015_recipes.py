@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 import soundfile
-from conftest import Recipe, datasets, leftovers, made
+from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats import read_key, read_scores
@@ -29,12 +29,9 @@ EVERYTHING = {"features", "ubm"} | AFTER_UBM
 @pytest.fixture(scope="module")
 def finished(tiny, tmp_path_factory) -> Path:
     """Output of the SVM-GMM recipe; read only."""
-    import svm_gmm
-    from conftest import options
-
     output = tmp_path_factory.mktemp("finished") / "out"
     with pytest.raises(SystemExit) as end:
-        svm_gmm.main.main([*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"])
+        COMMANDS["svm_gmm"].main([*options(tiny, output), "--set", "report.formats=[png, pdf, svg]"])
     assert not end.value.code
     return output
 
@@ -164,7 +161,7 @@ def test_changed_recording_makes_everything_again(recipe: Recipe, tiny, own_corp
 
 
 def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
-    outcome = recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0)
+    outcome = recipe(tiny, tmp_path, name="gmm_ubm", plots=True, nap__rank=0)
     assert outcome.status == 0
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["recipe"] == "rsr2015/gmm_ubm"
@@ -180,7 +177,6 @@ def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
 
 def test_prepare_writes_the_lists_only(tiny, tmp_path, capsys, monkeypatch):
     import prepare
-    from conftest import options
 
     monkeypatch.setattr("sys.argv", ["prepare.py", *options(tiny, tmp_path)])
     with pytest.raises(SystemExit) as end:
@@ -251,20 +247,20 @@ def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
     assert (resolved["seed"], resolved["map"]["relevance"]) == (7, 6.0)
 
 
-def test_settings_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
-    """The corpus itself needs eSpeak; its settings do not."""
+def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
+    """The corpus itself needs eSpeak; its limits do not. What a recipe does without stays away."""
     import command
     from prepare import Config
 
     from spkver.config import load_config
 
     config = tmp_path / "my.yaml"
-    config.write_text("ubm: {components: 16}\n")
-    own = command.CONFIG / "svm_gmm.yaml"
-    simulated = load_config(Config, defaults=command._defaults(own, "simulated", None))
-    assert (simulated.ubm.components, simulated.nap.rank) == (64, 20)
-    users = load_config(Config, file=config, defaults=command._defaults(own, "simulated", config))
-    assert (users.ubm.components, users.nap.rank) == (16, 20)
+    config.write_text("ubm: {components: 128}\n")
+    svm, gmm = (command.CONFIG / f"{name}.yaml" for name in ("svm_gmm", "gmm_ubm"))
+    assert load_config(Config, defaults=command._defaults(svm, "simulated", None)).ubm.components == 64
+    assert load_config(Config, defaults=command._defaults(gmm, "simulated", None)).nap.rank == 0
+    users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated", config))
+    assert users.ubm.components == 128
 
 
 # --- artefacts that were damaged -------------------------------------------------------------------------------------

@@ -66,7 +66,8 @@ def write_tiny_corpus(
                 count += 1
                 path = root / "sph" / folder / speaker / f"{speaker}_{session:02d}_{sentence:03d}.{extension}"
                 form = {"sph": "NIST", "wav": "WAV", "flac": "FLAC"}[extension]
-                soundfile.write(path, speaker_sound(speaker, session, sentence), RATE, format=form, subtype="PCM_16")
+                samples = np.rint(speaker_sound(speaker, session, sentence) * 32767).astype(np.int16)
+                soundfile.write(path, samples, RATE, format=form)
     models = speakers[len(background) :]
     shape = {"n_sentences": N_SENTENCES, "n_sessions": N_SESSIONS}
     for kind in ("trn", "ndx"):

@@ -1,0 +1,251 @@
+"""How often intervals hold the true value: simulated speaker effects whose true metrics have closed forms.
+
+The simulation: each speaker is a model and is tested with `SEGMENTS` segments against every model; of the nontarget
+trials at most `MAX_NONTARGET` are kept, at random. Log-likelihood ratios of target trials are normal with mean d**2 / 2
+and standard deviation d, those of nontarget trials normal with mean -d**2 / 2 and the same deviation, so that every
+metric has a closed form or an integral. The deviation is made of independent normal effects, with these shares of the
+variance:
+
+    target      speaker 0.5, segment 0.1, trial 0.4
+    nontarget   model's speaker 0.15, segment's speaker 0.15, pair of speakers 0.1, segment 0.1, trial 0.5
+
+The score is 1.3 LLR + 0.3, so that there is some calibration loss. A second system has another d and effects that are
+correlated with those of the first; it serves the paired differences.
+
+    python -m benchmarks.coverage [--repetitions 500] [--speakers 20 50 100] [--distance 2.5] [--first-seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from functools import partial
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import ndtr, ndtri
+
+from benchmarks.measure import describe_machine
+from evaluation.calibration import cllr_of, min_cllr_of, softplus
+from evaluation.d_sys import d_sys_of, d_sys_pav_of
+from evaluation.detection import act_dcf_of, min_dcf_of
+from evaluation.equal_error import METHODS, eer_of
+from evaluation.intervals import Method, interval, method_of
+from evaluation.operating_points import tpr_at_fpr_of
+from evaluation.parallel import default_jobs, ordered_map
+from evaluation.report import format_table
+from evaluation.resampling import Sample, bootstrap, sample_of
+from evaluation.runs import Runs, pav
+from evaluation.speakers import TrialSpeakers
+from evaluation.zebra import population_of
+
+SEGMENTS, MAX_NONTARGET = 8, 8000
+TARGET_SHARES, NONTARGET_SHARES = (0.5, 0.1, 0.4), (0.15, 0.15, 0.1, 0.1, 0.5)
+SCALE, OFFSET = 1.3, 0.3
+SECOND_DISTANCE, CORRELATION = 1.2, 0.7
+PRIORS = (0.5, 0.05, 0.01, 0.001)
+PERCENTILE = Method("percentile")
+
+
+def metrics(runs: Runs) -> dict[str, float]:
+    """Compute what the study looks at."""
+    blocks = pav(runs)
+    found = {f"eer.{method}": eer_of(runs, method=method, blocks=blocks) for method in METHODS}
+    found |= {f"min_dcf.{p:g}": min_dcf_of(blocks, p_target=p, normalised=False) for p in PRIORS}
+    found["act_dcf.0.05"] = act_dcf_of(runs, p_target=0.05, normalised=False)
+    found["tpr_at_fpr.0.01"] = tpr_at_fpr_of(runs, fpr=0.01).value
+    found |= {"cllr": cllr_of(runs), "min_cllr": min_cllr_of(blocks)}
+    found["calibration_loss"] = found["cllr"] - found["min_cllr"]
+    found |= {"d_sys": d_sys_of(runs), "d_sys_pav": d_sys_pav_of(blocks)}
+    return found | {"zebra.population": population_of(blocks)}
+
+
+def true_metrics(d: float) -> dict[str, float]:
+    """Compute the same of infinitely many trials of infinitely many speakers."""
+    error = float(ndtr(-d / 2))
+    found = dict.fromkeys([f"eer.{method}" for method in METHODS], error)
+    for prior in PRIORS:
+        found[f"min_dcf.{prior:g}"] = _cost(d, prior, -np.log(prior / (1 - prior)))
+    found["act_dcf.0.05"] = _cost(d, 0.05, (-np.log(0.05 / 0.95) - OFFSET) / SCALE)
+    found["tpr_at_fpr.0.01"] = float(ndtr(d - ndtri(0.99)))
+    found["cllr"] = _mean(d, lambda llr: softplus(-SCALE * llr - OFFSET) + softplus(-SCALE * llr + OFFSET)) / np.log(4)
+    found["min_cllr"] = _mean(d, lambda llr: softplus(-llr)) / np.log(2)
+    found["calibration_loss"] = found["cllr"] - found["min_cllr"]
+    found["zebra.population"] = 2 * _mean(d, _evidence) / np.log(2)
+    found["d_sys"] = found["d_sys_pav"] = _mean(d, lambda llr: np.maximum(0, np.tanh(llr / 2)))
+    return found
+
+
+def simulate(rng: np.random.Generator, n_speakers: int, distances: tuple[float, ...]) -> list[Sample]:
+    """Draw speakers and score their trials with systems of these distances, whose effects are correlated."""
+    models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
+    speakers = segments // SEGMENTS
+    is_target = models == speakers
+    others = np.flatnonzero(~is_target)
+    kept = np.concatenate([np.flatnonzero(is_target), rng.permutation(others)[:MAX_NONTARGET]])
+    models, segments, speakers, is_target = (column[kept] for column in (models, segments, speakers, is_target))
+    names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
+    trial_speakers = TrialSpeakers(names, models, speakers)
+    shared = _effects(rng, n_speakers, models, speakers, segments, is_target)
+    samples = []
+    for number, d in enumerate(distances):
+        effects = shared
+        if number:
+            own = _effects(rng, n_speakers, models, speakers, segments, is_target)
+            effects = CORRELATION * shared + np.sqrt(1 - CORRELATION**2) * own
+        llr = np.where(is_target, d, -d) * d / 2 + d * effects
+        samples.append(sample_of(SCALE * llr + OFFSET, is_target, trial_speakers))
+    return samples
+
+
+def repeat(
+    n_speakers: int, distance: float, replicates: int, seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Run the study once.
+
+    Returns
+    -------
+    single : dict of str to np.ndarray of bool, shape (3, 2)
+        For each metric whether the true value is below and above the interval: by the method of the metric, by
+        percentiles of the same resamples, by percentiles of resamples of trials.
+    paired : dict of str to np.ndarray of bool, shape (1, 2)
+        The same of differences, by their method.
+    """
+    rng = np.random.default_rng([seed, n_speakers])
+    distances = (distance, distance * SECOND_DISTANCE)
+    samples = simulate(rng, n_speakers, distances)
+    values = [metrics(sample.runs()) for sample in samples]
+    resampled = bootstrap(samples, metrics, replicates=replicates, seed=seed)
+    first = samples[0]
+    by_trial = sample_of(first.scores, first.is_target)
+    of_trials = bootstrap(by_trial, metrics, replicates=max(100, replicates // 2), seed=seed)[0]
+    truth = [true_metrics(d) for d in distances]
+    settings = {"n_units": first.n_effective}
+    single, paired = {}, {}
+    for name, true in truth[0].items():
+        draws, value = resampled[0][name], values[0][name]
+        found = [
+            interval(value, draws, method=method_of(name), n_trials=first.n_least, **settings),
+            interval(value, draws, method=PERCENTILE, **settings),
+            interval(value, of_trials[name], method=PERCENTILE, **settings),
+        ]
+        single[name] = np.array([(true < one.low, true > one.high) for one in found])
+        difference = interval(
+            values[1][name] - value, resampled[1][name] - draws, method=method_of(name, difference=True), **settings
+        )
+        gap = truth[1][name] - true
+        paired[name] = np.array([(gap < difference.low, gap > difference.high)])
+    return single, paired
+
+
+def study(
+    n_speakers: int,
+    *,
+    distance: float = 2.5,
+    repetitions: int = 500,
+    replicates: int = 200,
+    first_seed: int = 0,
+    jobs: int | None = None,
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Count misses over repetitions: as `repeat`, but shares of the repetitions."""
+    work = partial(repeat, n_speakers, distance, replicates)
+    results = list(ordered_map(work, range(first_seed, first_seed + repetitions), jobs=jobs))
+    single, paired = (
+        {name: np.mean([result[place][name] for result in results], axis=0) for name in results[0][place]}
+        for place in (0, 1)
+    )
+    return single, paired
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--speakers", type=int, nargs="+", default=[20, 50, 100])
+    parser.add_argument("--distance", type=float, default=2.5)
+    parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
+    options = parser.parse_args()
+    print(describe_machine())
+    print(
+        f"true values in intervals of 95 %, in percent: {options.repetitions} repetitions from seed "
+        f"{options.first_seed}, {options.replicates} "
+        f"resamples, d = {options.distance:g}; in brackets true values below and above; one standard error is "
+        f"{100 * np.sqrt(0.95 * 0.05 / options.repetitions):.1f}\n"
+    )
+    started = time.perf_counter()
+    results = {
+        count: study(count, distance=options.distance, repetitions=options.repetitions, replicates=options.replicates)
+        for count in options.speakers
+    }
+    truth = true_metrics(options.distance)
+    further = true_metrics(options.distance * SECOND_DISTANCE)
+    rows, differences = [], []
+    for name, true in truth.items():
+        row: dict[str, object] = {"metric": name, "true": true, "method": method_of(name).name}
+        pair: dict[str, object] = {"difference of": name, "true": further[name] - true}
+        pair["method"] = method_of(name, difference=True).name
+        for count, (single, paired) in results.items():
+            row[f"{count} speakers"] = _covered(single[name][0])
+            row[f"{count}, percentile"] = f"{_share(single[name][1]):.1f}"
+            row[f"{count}, by trial"] = f"{_share(single[name][2]):.1f}"
+            pair[f"{count} speakers"] = _covered(paired[name][0])
+        rows.append(row)
+        differences.append(pair)
+    for table in (rows, differences):
+        columns = {name: ".4f" if name == "true" else "" for name in table[0]}
+        print(format_table(table, columns, markdown=True), end="\n\n")
+    print(f"{time.perf_counter() - started:.0f} s with {default_jobs()} workers")
+
+
+def _share(misses: np.ndarray) -> float:
+    return 100 * (1 - float(misses.sum()))
+
+
+def _covered(misses: np.ndarray) -> str:
+    return f"{_share(misses):.1f} ({100 * misses[0]:.1f}, {100 * misses[1]:.1f})"
+
+
+def _effects(
+    rng: np.random.Generator,
+    n_speakers: int,
+    models: np.ndarray,
+    speakers: np.ndarray,
+    segments: np.ndarray,
+    is_target: np.ndarray,
+) -> np.ndarray:
+    """Draw standard normal deviations of the trials out of the effects of the speakers, segments and trials."""
+    draw = rng.standard_normal
+    own, as_model, as_segment = draw((3, n_speakers))
+    pair, segment = draw((n_speakers, n_speakers)), draw(n_speakers * SEGMENTS)[segments]
+    trial = draw(len(models))
+    target = zip(TARGET_SHARES, (own[models], segment, trial), strict=True)
+    nontarget = zip(
+        NONTARGET_SHARES, (as_model[models], as_segment[speakers], pair[models, speakers], segment, trial), strict=True
+    )
+    sums = [sum(np.sqrt(share) * effect for share, effect in side) for side in (target, nontarget)]
+    return np.where(is_target, *sums)
+
+
+def _cost(d: float, prior: float, threshold: float) -> float:
+    return float(prior * ndtr((threshold - d * d / 2) / d) + (1 - prior) * ndtr(-(threshold + d * d / 2) / d))
+
+
+def _mean(d: float, function: object) -> float:
+    """Mean of a function of the LLR of target trials."""
+
+    def density(deviation: float) -> float:
+        llr = d * d / 2 + d * deviation
+        return float(function(llr)) * np.exp(-deviation * deviation / 2) / np.sqrt(2 * np.pi)  # type: ignore[operator]
+
+    return float(quad(density, -12, 12, limit=200)[0])
+
+
+def _evidence(llr: float) -> float:
+    """What a trial adds to ZEBRA's population metric: see reference 1.3 of the ZEBRA paper's D_ECE, in nats."""
+    if abs(llr) < 0.01:
+        return llr / 6 - llr**2 / 24 + llr**3 / 360
+    return 0.25 if llr > 300 else 0.25 + (llr - np.expm1(llr)) / (2 * np.expm1(llr) ** 2)
+
+
+if __name__ == "__main__":
+    main()

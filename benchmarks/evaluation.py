@@ -1,0 +1,143 @@
+"""Every number of an evaluation against a sort of the same scores; ten million scores; text files; resamples; import.
+
+Each part runs in a process of its own, so that its peak of memory is its own.
+
+    python -m benchmarks.evaluation
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import describe_machine, median_seconds
+from evaluation.detection import min_dcf_of
+from evaluation.equal_error import eer_of
+from evaluation.evaluate import PRIORS, Metrics, evaluate
+from evaluation.resampling import bootstrap, sample_of
+from evaluation.runs import Runs, pav
+from evaluation.speakers import TrialSpeakers
+
+
+def gaussian_scores(n_trials: int, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood ratios with d' = 2; `share` of the trials are target trials."""
+    rng = np.random.default_rng(0)
+    n_target = int(share * n_trials)
+    return rng.normal(2, 2, n_target), rng.normal(-2, 2, n_trials - n_target)
+
+
+def ratio_to_sort(n_trials: int = 1_000_000, share: float = 0.1, repeats: int = 7) -> tuple[float, float]:
+    """Median seconds of a sort of all scores in random order, and of all numbers; the two in turn."""
+    target, nontarget = gaussian_scores(n_trials, share)
+    scores = np.random.default_rng(1).permutation(np.concatenate([target, nontarget]))
+    pairs = []
+    for _ in range(repeats):
+        sort = median_seconds(lambda: np.sort(scores), repeats=1)
+        pairs.append((sort, median_seconds(lambda: evaluate(target, nontarget), repeats=1)))
+    sort, all_numbers = np.median(pairs, axis=0)
+    return float(sort), float(all_numbers)
+
+
+def ten_million() -> tuple[float, float]:
+    """Seconds for ten million scores, and the peak of memory of the whole process in MB."""
+    target, nontarget = gaussian_scores(10_000_000)
+    started = time.perf_counter()
+    evaluate(target, nontarget)
+    return time.perf_counter() - started, _peak()
+
+
+def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, float, float]:
+    """Seconds of the command from two text files of a million lines, those of the processor, and its peak in MB."""
+    rng = np.random.default_rng(0)
+    models, segments = np.divmod(np.arange(n_models * n_segments), n_segments)
+    is_target = segments % n_models == models
+    scores = rng.normal(size=len(models)) + 2 * is_target
+    names = [[f"speaker{number:04d}" for number in range(n_models)]]
+    names.append([f"speaker{number % n_models:04d}-utterance{number:05d}" for number in range(n_segments)])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder, "scores"), Path(folder, "key")
+        thirds = [f"{score:.6f}" for score in scores], ["target" if one else "nontarget" for one in is_target]
+        orders = np.arange(len(models)), rng.permutation(len(models))
+        for path, third, order in zip(paths, thirds, orders, strict=True):
+            ids = [f"{names[0][model]} {names[1][segment]}" for model, segment in zip(models, segments, strict=True)]
+            path.write_text("".join(f"{ids[row]} {third[row]}\n" for row in order.tolist()))
+        command = [sys.executable, "-m", "evaluation.cli", "metrics", "--json", "-"]
+        command += ["-s", str(paths[0]), "-k", str(paths[1])]
+        started, before = time.perf_counter(), os.times()
+        done = subprocess.run(command, check=True, capture_output=True)
+        seconds, after = time.perf_counter() - started, os.times()
+    processor = after.children_user + after.children_system - before.children_user - before.children_system
+    assert json.loads(done.stdout)["n_target"] == int(is_target.sum())
+    return seconds, processor, _peak(children=True)
+
+
+def two_metrics(runs: Runs) -> dict[str, float]:
+    """Equal error rate and least cost, both of the hull."""
+    blocks = pav(runs)
+    return {"eer": eer_of(runs, blocks=blocks), "min_dcf": min_dcf_of(blocks, p_target=0.01)}
+
+
+def resamples(statistic: Callable[[Runs], dict[str, float]], replicates: int = 1000) -> float:
+    """Seconds for joint resamples of the speakers of 50,000 trials (100 speakers, 5 segments each), by one worker."""
+    models, segments = (one.ravel() for one in np.meshgrid(np.arange(100), np.arange(500)))
+    speakers = TrialSpeakers(np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5)
+    is_target = models == segments // 5
+    scores = np.random.default_rng(0).normal(size=len(models)) * 2 + np.where(is_target, 2, -2)
+    sample = sample_of(scores, is_target, speakers)
+    started = time.perf_counter()
+    bootstrap(sample, statistic, replicates=replicates, jobs=1)
+    return time.perf_counter() - started
+
+
+def import_seconds() -> float:
+    """Median seconds that `import evaluation.evaluate` adds to the start of Python."""
+    bare, full = (
+        median_seconds(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5)  # type: ignore[misc]
+        for code in ("pass", "import evaluation.evaluate")
+    )
+    return full - bare
+
+
+def apart(call: str) -> list[float]:
+    """Run a function of this module in a process of its own."""
+    code = f"import json; from benchmarks import evaluation as e; print(json.dumps(e.{call}))"
+    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+
+
+def main() -> None:
+    print(describe_machine())
+    for share in (0.1, 0.5):
+        sort, numbers = apart(f"ratio_to_sort(share={share})")
+        print(
+            f"1,000,000 scores, {share:.0%} targets: {numbers:.3f} s for every number, {sort:.3f} s for a sort, "
+            f"ratio {numbers / sort:.2f} (median of 7)"
+        )
+    seconds, peak = apart("ten_million()")
+    print(f"10,000,000 scores: {seconds:.2f} s, peak of the process {peak:.0f} MB")
+    seconds, processor, peak = apart("text_files()")
+    times = f"{seconds:.2f} s, {processor:.2f} s of them on the processor"
+    print(f"metrics from two text files of 1,000,000 lines: {times}, peak {peak:.0f} MB")
+    print(f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", ")
+    print(f"every number {resamples(Metrics(PRIORS)):.1f} s (one worker)")
+    print(f"import evaluation.evaluate: {import_seconds():.2f} s")
+
+
+def _peak(*, children: bool = False) -> float:
+    """Peak of memory in MB (of the largest child, where asked); 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

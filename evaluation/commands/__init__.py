@@ -1,0 +1,1 @@
+"""The commands of ``spkver-eval``, one module each; `evaluation.cli` registers them."""

@@ -1,0 +1,52 @@
+"""The command ``spkver-eval challenge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.commands.options import FILE
+
+
+@click.command()
+@click.argument("results", type=FILE)
+@click.option("--keys", required=True, type=FILE, help="Folder of the keys: <trial set>/trials, or files of that name.")
+@click.option("-o", "--output", required=True, type=FILE, help="Folder to write into.")
+@click.option("--rule", type=FILE, help="YAML file with the names of sets, in place of VoicePrivacy's.")
+@click.option("--bootstrap", type=click.IntRange(min=0), default=0, show_default=True, help="Resamples for intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the resamples.")
+@click.option(
+    "-e",
+    "--export",
+    "extensions",
+    multiple=True,
+    default=("png",),
+    show_default=True,
+    type=click.Choice(["png", "pdf", "svg", "tex"]),
+    help="Formats of the plots; repeatable.",
+)
+@click.option("--no-plots", is_flag=True, help="Write the tables alone.")
+def challenge(
+    results: Path,
+    keys: Path,
+    output: Path,
+    rule: Path | None,
+    bootstrap: int,
+    seed: int,
+    extensions: tuple[str, ...],
+    no_plots: bool,
+) -> None:
+    """Assess a whole VoicePrivacy challenge.
+
+    RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
+    a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
+    """
+    from evaluation.challenge import VOICEPRIVACY, assess, find_runs, read_rule
+    from evaluation.challenge_report import write_challenge
+
+    naming = VOICEPRIVACY if rule is None else read_rule(rule)
+    runs = find_runs(results, keys, rule=naming)
+    assessed = assess(runs, replicates=bootstrap, seed=seed)
+    write_challenge(assessed, output, rule=naming, extensions=() if no_plots else extensions)
+    click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")

@@ -1,0 +1,245 @@
+"""The commands that make files of scores out of files of scores: convert, normalise, calibrate, fuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from evaluation import formats
+from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option
+from evaluation.errors import DataError
+from evaluation.formats import Choice
+from evaluation.trials import Key, Scores, align
+
+_CONVERTERS: dict[str, tuple[Callable[[Path, Choice], Any], Callable[[Path, Any], None]]] = {
+    "scores": (formats.read_scores, formats.write_scores),
+    "key": (formats.read_key, formats.write_key),
+    "trials": (formats.read_trials, formats.write_trials),
+}
+_out_option = click.option("-o", "--output", required=True, type=FILE, help="Scores to write; the extension says how.")
+_prior_option = click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior to train for.")
+_ridge_option = click.option(
+    "--ridge",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Penalty on the weights; above 0 it is possible to train on scores that separate the classes without error.",
+)
+_save_option = click.option("--save", type=FILE, help="Write the calibration to this JSON file.")
+
+
+@click.command(short_help="Convert scores, a key or trials between formats.")
+@click.argument("kind", type=click.Choice(list(_CONVERTERS)))
+@click.argument("source", type=FILE)
+@click.argument("destination", type=FILE)
+@column_options
+def convert(kind: str, source: Path, destination: Path, reader: Reader) -> None:
+    """Convert a file of scores, a key or a list of trials.
+
+    The content of SOURCE says what it is, the extension of DESTINATION what to write: .txt (or none), .csv, .tsv, .npz
+    or .h5 (SIDEKIT and BOSARIS), each with .gz behind it too.
+    """
+    read, write = _CONVERTERS[kind]
+    write(destination, read(source, reader.scores if kind == "scores" else reader.key))
+
+
+@click.command()
+@scores_option
+@_out_option
+@click.option(
+    "-m",
+    "--method",
+    type=click.Choice(["z", "t", "s", "as"]),
+    required=True,
+    help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both.",
+)
+@click.option("--model-cohort", type=FILE, help="Scores 'model cohort score' of each model against the cohort.")
+@click.option("--segment-cohort", type=FILE, help="Scores 'cohort segment score' of the cohort against each segment.")
+@click.option(
+    "--top", type=click.IntRange(min=2), default=300, show_default=True, help="Cohort scores that 'as' takes a side."
+)
+@column_options
+def normalise(
+    scores: Path,
+    output: Path,
+    method: str,
+    model_cohort: Path | None,
+    segment_cohort: Path | None,
+    top: int,
+    reader: Reader,
+) -> None:
+    """Normalise scores by a cohort of impostors."""
+    from evaluation.normalisation import s_norm, t_norm, z_norm
+
+    needed = {"--model-cohort": (model_cohort, "zsas"), "--segment-cohort": (segment_cohort, "tsas")}
+    for name, (path, methods) in needed.items():
+        if path is None and method in methods:
+            raise click.UsageError(f"method {method} needs {name}")
+    given = formats.read_scores(scores, reader.scores)
+    cohorts = {path: formats.read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
+    most = top if method == "as" else None
+    if method == "z" and model_cohort:
+        result = z_norm(given, cohorts[model_cohort])
+    elif method == "t" and segment_cohort:
+        result = t_norm(given, cohorts[segment_cohort])
+    elif model_cohort and segment_cohort:
+        result = s_norm(given, cohorts[model_cohort], cohorts[segment_cohort], top=most)
+    formats.write_scores(output, result)
+
+
+@click.command()
+@scores_option
+@_out_option
+@click.option("--train-scores", type=FILE, help="Scores to train on.")
+@click.option("--train-key", type=FILE, help="Key of the scores to train on.")
+@click.option("--calibration", type=FILE, help="Apply this saved calibration instead of training one.")
+@click.option("-k", "--key", type=FILE, help="Key of the scores: calibrate them by trials of other speakers (folds).")
+@click.option("--folds", type=click.IntRange(min=3), default=5, show_default=True, help="Folds of speakers.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Deals the speakers into folds.")
+@click.option("--model-speakers", type=FILE, help="Lines 'model speaker'; by default from the key.")
+@click.option("--segment-speakers", type=FILE, help="Lines 'segment speaker', as utt2spk; by default from the key.")
+@_prior_option
+@_ridge_option
+@_save_option
+@column_options
+def calibrate(
+    scores: Path,
+    output: Path,
+    train_scores: Path | None,
+    train_key: Path | None,
+    calibration: Path | None,
+    key: Path | None,
+    folds: int,
+    seed: int,
+    model_speakers: Path | None,
+    segment_speakers: Path | None,
+    prior: str,
+    ridge: float,
+    save: Path | None,
+    reader: Reader,
+) -> None:
+    """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
+
+    Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
+    cross-validate by speaker on the scores' own key (-k), which then says which trials are written.
+    """
+    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
+
+    ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
+    if sum(ways) != 1 or (train_scores is None) != (train_key is None):
+        raise click.UsageError("give --train-scores and --train-key, or --calibration, or -k for cross-validation")
+    given = formats.read_scores(scores, reader.scores)
+    if key is not None:
+        if save is not None:
+            raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
+        people = (model_speakers, segment_speakers)
+        result = _cross_validated(
+            given, formats.read_key(key, reader.key), people, parse_prior(prior), folds, seed, ridge
+        )
+        formats.write_scores(output, result)
+        return
+    if train_scores is not None and train_key is not None:
+        target, nontarget = reader.split(train_scores, train_key)
+        affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge)
+    elif calibration is not None:
+        affine = load_affine(calibration)
+    if save is not None:
+        save_affine(save, affine)
+    formats.write_scores(output, replace(given, values=apply_affine(affine, given.values)))
+
+
+def _cross_validated(
+    scores: Scores,
+    key: Key,
+    people: tuple[Path | None, Path | None],
+    prior: float,
+    folds: int,
+    seed: int,
+    ridge: float,
+) -> Scores:
+    from evaluation.calibration import cross_validate_affine
+    from evaluation.speakers import find_speakers, read_speakers
+
+    models, segments = (None if path is None else read_speakers(path) for path in people)
+    speakers = find_speakers(key, model_speakers=models, segment_speakers=segments)
+    llr = cross_validate_affine(
+        align(scores, key),
+        key.is_target,
+        speakers.names[speakers.models],
+        speakers.names[speakers.segments],
+        prior=prior,
+        folds=folds,
+        seed=seed,
+        ridge=ridge,
+    )
+    return Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=llr)
+
+
+@click.command()
+@click.option(
+    "-s", "--scores", "scores_paths", multiple=True, required=True, type=FILE, help="Scores of a system; repeatable."
+)
+@_out_option
+@click.option(
+    "--train-scores", "train_paths", multiple=True, type=FILE, help="Its scores to train on, in the same order."
+)
+@click.option("--train-key", type=FILE, help="Key of the trials to train on.")
+@click.option("--calibration", type=FILE, help="Apply this saved fusion instead of training one.")
+@_prior_option
+@_ridge_option
+@_save_option
+@column_options
+def fuse(
+    scores_paths: tuple[Path, ...],
+    output: Path,
+    train_paths: tuple[Path, ...],
+    train_key: Path | None,
+    calibration: Path | None,
+    prior: str,
+    ridge: float,
+    save: Path | None,
+    reader: Reader,
+) -> None:
+    """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
+
+    Without --train-scores, the systems' own scores of the trials of --train-key are trained on. Trials are joined by
+    their ids; each system must score those of the first.
+    """
+    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
+
+    if (train_key is None) == (calibration is None):
+        raise click.UsageError("give --train-key, or --calibration")
+    if train_paths and len(train_paths) != len(scores_paths):
+        raise click.UsageError(
+            f"expected --train-scores for each of {len(scores_paths)} systems, got {len(train_paths)}"
+        )
+    systems = [formats.read_scores(path, reader.scores) for path in scores_paths]
+    if train_key is not None:
+        key = formats.read_key(train_key, reader.key)
+        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
+        rows = _stacked(training, key, train_paths or scores_paths)
+        names = tuple(map(str, scores_paths))
+        target, nontarget = rows[key.is_target], rows[~key.is_target]
+        affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge, names=names)
+    elif calibration is not None:
+        affine = load_affine(calibration)
+    if save is not None:
+        save_affine(save, affine)
+    fused = apply_affine(affine, _stacked(systems, systems[0], scores_paths))
+    formats.write_scores(output, replace(systems[0], values=fused))
+
+
+def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...]) -> np.ndarray:
+    """Scores of each trial by each system, shape (N, K)."""
+    columns = []
+    for system, path in zip(systems, paths, strict=True):
+        try:
+            columns.append(align(system, trials))
+        except DataError as error:
+            raise DataError(error.text, file=path, remedy="score these trials, or leave them out") from error
+    return np.column_stack(columns)

@@ -1,0 +1,124 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import numpy as np
+
+from evaluation.formats import Choice
+from evaluation.inputs import read_split
+
+FILE = click.Path(path_type=Path)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+scores_option = click.option(
+    "-s", "--scores", required=True, type=FILE, help="Scores: lines 'model segment score', a table, npz or HDF5."
+)
+key_option = click.option(
+    "-k", "--key", required=True, type=FILE, help="Key: lines 'model segment target|nontarget', a table, npz or HDF5."
+)
+scores_options = click.option(
+    "-s", "--scores", "scores_paths", required=True, multiple=True, type=FILE, help="Scores; repeatable."
+)
+keys_option = click.option(
+    "-k", "--key", "key_paths", required=True, multiple=True, type=FILE, help="Key: one for all, or one each."
+)
+labels_option = click.option(
+    "-l", "--label", "labels", multiple=True, help="Name of each system; that of its file by default."
+)
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Trials of the key without a score, and scores with ids that the key does not know: stop, or drop and count.",
+)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How scores and keys are read and joined, as the options say."""
+
+    scores: Choice
+    key: Choice
+    missing: Literal["error", "drop"] = "error"
+
+    def split(self, scores: Path, key: Path) -> tuple[np.ndarray, np.ndarray]:
+        """Give the scores of target and of nontarget trials."""
+        return read_split(scores, key, missing=self.missing, scores_columns=self.scores, key_columns=self.key)
+
+
+def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which column is what; the command gets them as one `reader`.
+
+    Put it below `missing_option`, so that the reader knows that choice too.
+    """
+
+    @wraps(command)
+    def wrapped(
+        *args: Any,
+        scores_columns: str | None,
+        key_columns: str | None,
+        model: str | None,
+        segment: str | None,
+        score_column: str | None,
+        target_column: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        models, segments = _names(model), _names(segment)
+        reader = Reader(
+            Choice(scores_columns, model=models, segment=segments, score=score_column),
+            Choice(key_columns, model=models, segment=segments, label=target_column),
+            kwargs.get("missing", "error"),
+        )
+        return command(*args, reader=reader, **kwargs)
+
+    options: list[Decorator] = [
+        click.option("--scores-columns", help="Order of the columns of scores, such as score,model,segment."),
+        click.option("--key-columns", help="Order of the columns of a key, such as target,model,segment."),
+        click.option("--model", help="Columns of a table that make up the id of the model, such as model,part."),
+        click.option("--segment", help="Columns of a table that make up the id of the segment, such as test,chan."),
+        click.option("--score-column", help="Column of a table that holds the score."),
+        click.option("--target-column", help="Column of a table that tells target from nontarget trials."),
+    ]
+    for option in reversed(options):
+        wrapped = option(wrapped)  # type: ignore[assignment]
+    return wrapped
+
+
+def match_keys(
+    scores_paths: tuple[Path, ...], key_paths: tuple[Path, ...], labels: tuple[str, ...]
+) -> list[tuple[str, Path, Path]]:
+    """Give (name, scores, key) of each system.
+
+    Raises
+    ------
+    click.UsageError
+        If the numbers of files and labels do not fit.
+    """
+    names = labels or tuple(path.name.removesuffix(".gz").rsplit(".", 1)[0] for path in scores_paths)
+    keys = key_paths * len(scores_paths) if len(key_paths) == 1 else key_paths
+    if not len(scores_paths) == len(keys) == len(names):
+        counts = f"{len(scores_paths)} of scores, {len(key_paths)} keys and {len(labels)} labels"
+        raise click.UsageError(f"expected a key (or one for all) and a label for each file of scores, got {counts}")
+    return list(zip(names, scores_paths, keys, strict=True))
+
+
+def parse_prior(text: str, option: str = "--prior") -> float:
+    """Read a probability strictly between 0 and 1."""
+    from evaluation.detection import effective_prior
+
+    try:
+        return effective_prior(float(text))
+    except ValueError as error:  # DataError is one too
+        raise click.BadParameter(f"expected a probability between 0 and 1, got {text!r}", param_hint=option) from error
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip()) if text else ()

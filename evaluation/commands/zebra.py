@@ -1,0 +1,103 @@
+"""``spkver-eval zebra``: the ZEBRA profile of scores, with the flags and the lines of the reference's command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluation.commands.metrics import convention_option, json_option, scale_option
+from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option
+from evaluation.errors import DataError
+from evaluation.evaluate import evaluate
+from evaluation.report import to_json, write_json
+from evaluation.zebra import SCALE, format_profile, read_scale
+
+if TYPE_CHECKING:
+    from evaluation.plots import System
+
+_LABEL = "ZEBRA profile"
+
+
+@click.command()
+@scores_option
+@key_option
+@missing_option
+@column_options
+@convention_option
+@scale_option
+@click.option("-l", "--label", default=_LABEL, show_default=True, help="Name of the system, also of exported files.")
+@click.option("-p", "--plot", "show", is_flag=True, help="Show the profile in a window.")
+@click.option(
+    "-e",
+    "--export",
+    "extensions",
+    multiple=True,
+    type=click.Choice(["tex", "pdf", "png", "svg"]),
+    help="Write the profile as ZEBRA-<label>.<ext> into this folder (or that of the label); repeatable.",
+)
+@json_option
+def zebra(
+    scores: Path,
+    key: Path,
+    missing: str,
+    reader: Reader,
+    convention: str,
+    scale: Path | None,
+    label: str,
+    show: bool,
+    extensions: tuple[str, ...],
+    json_path: Path | None,
+) -> None:
+    """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst."""
+    tags = SCALE if scale is None else read_scale(scale)
+    target, nontarget = reader.split(scores, key)
+    result = evaluate(target, nontarget, convention=convention, scale=tags, priors=())
+    report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
+    if json_path is not None and str(json_path) == "-":
+        click.echo(to_json({"label": label} | report))
+    else:
+        click.echo(format_profile(result.zebra, label))
+    if json_path is not None and str(json_path) != "-":
+        write_json(json_path, {"label": label} | report)
+    if not (extensions or show):
+        return
+    from evaluation.plots import System, plot_zebra
+
+    system = System(Path(label).name, target, nontarget)
+    if extensions:
+        plot_zebra([system], path=[export_path(label, extension) for extension in extensions], scale=tags)
+    if show:
+        _show(system, tags)
+
+
+def export_path(label: str, extension: str) -> Path:
+    """Name of an exported file: the prefix stands before the last part of the label.
+
+    Examples
+    --------
+    >>> export_path("plots/my system", "png").as_posix()
+    'plots/ZEBRA-my system.png'
+    """
+    folder, _, name = label.rpartition("/")
+    return Path(folder, f"ZEBRA-{name}.{extension}")
+
+
+def _show(system: System, tags: tuple[tuple[str, float], ...]) -> None:
+    from tempfile import TemporaryDirectory
+
+    import matplotlib
+    from matplotlib import pyplot
+
+    from evaluation.plots import plot_zebra
+
+    if matplotlib.get_backend().lower() in ("agg", "pdf", "svg", "ps", "cairo", "template"):
+        raise DataError("no window can be opened here", remedy="export the profile with -e png instead of -p")
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "profile.png")
+        plot_zebra([system], path=path, scale=tags)
+        picture = pyplot.imread(path)
+    figure = pyplot.figure(figsize=(picture.shape[1] / 100, picture.shape[0] / 100))
+    figure.figimage(picture)
+    pyplot.show()

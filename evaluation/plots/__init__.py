@@ -1,0 +1,28 @@
+"""Plots, as PNG, PDF, SVG or stand-alone TeX by the extension.
+
+`plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
+`plot_reliability`; `plot_likelihood` of a training. What a plot shows is one description (`evaluation.plots.chart`), so
+that all formats show the same. matplotlib is imported when a picture is drawn, and not for TeX.
+"""
+
+from evaluation.plots.chart import System
+from evaluation.plots.densities import plot_histogram, plot_reliability
+from evaluation.plots.det import WINDOWS, Window, plot_det, plot_roc
+from evaluation.plots.draw import EXTENSIONS
+from evaluation.plots.priors import plot_ape, plot_ece, plot_zebra
+from evaluation.plots.training import plot_likelihood
+
+__all__ = [
+    "EXTENSIONS",
+    "WINDOWS",
+    "System",
+    "Window",
+    "plot_ape",
+    "plot_det",
+    "plot_ece",
+    "plot_histogram",
+    "plot_likelihood",
+    "plot_reliability",
+    "plot_roc",
+    "plot_zebra",
+]

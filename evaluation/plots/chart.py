@@ -1,0 +1,175 @@
+"""What a plot shows, apart from how it is drawn: one description for matplotlib and for TeX.
+
+A chart is a list of lines on two axes, a legend below and some words in the margin. `evaluation.plots.draw` turns it
+into PNG, PDF and SVG, `evaluation.plots.tex` into a stand-alone pgfplots document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.errors import DataError
+from evaluation.runs import Blocks, Runs, pav, runs_of
+
+# Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (6, 2, 1.5, 2), (1.5, 1.5), (10, 3))
+MARKERS = ("o", "s", "^", "D", "v")
+GREY, PALE = "#606060", "#b0b0b0"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line looks.
+
+    Parameters
+    ----------
+    colour : str
+        As ``#rrggbb``.
+    dash : tuple of float
+        Lengths of dashes and gaps in turn, in units of the line's width; solid if empty.
+    width : float
+        In points.
+    marker : str
+        One of o, s, ^, D, v at each point, or none.
+    line : bool
+        Draw the line itself, not its markers alone.
+    fill : float
+        How opaque the area between the line and zero is.
+    opaque : float
+        How opaque the line is.
+    """
+
+    colour: str = GREY
+    dash: tuple[float, ...] = ()
+    width: float = 1.8
+    marker: str = ""
+    line: bool = True
+    fill: float = 0.0
+    opaque: float = 1.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points joined in their order, in the coordinates of the axes."""
+
+    x: np.ndarray
+    y: np.ndarray
+    look: Look = field(default_factory=Look)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its label, its ends, and places and texts of its ticks (or as the renderer finds fit)."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words in the margin, at a share of the side: right of the axes (`across`), or above them."""
+
+    text: str
+    share: float
+    across: bool
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plot.
+
+    Parameters
+    ----------
+    title : str
+        Stands above.
+    x, y : Axis
+        The axes.
+    lines : tuple of Line
+        From the back to the front.
+    entries : tuple of (Look, str)
+        The legend, in its order.
+    legend_title : str
+        Stands above the legend.
+    notes : tuple of Note
+        Words in the margin.
+    square : bool
+        As high as it is wide.
+    width, height : float
+        Of the whole figure in inches, without what the legend takes.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+    entries: tuple[tuple[Look, str], ...] = ()
+    legend_title: str = ""
+    notes: tuple[Note, ...] = ()
+    square: bool = False
+    width: float = 7.0
+    height: float = 4.8
+
+
+@dataclass(frozen=True)
+class System:
+    """A system to plot.
+
+    Parameters
+    ----------
+    name : str
+        What the legend calls it.
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Its scores.
+    """
+
+    name: str
+    target: ArrayLike
+    nontarget: ArrayLike
+
+
+@dataclass(frozen=True)
+class Core:
+    """A system with its scores sorted and pooled once."""
+
+    name: str
+    runs: Runs
+    blocks: Blocks
+
+
+def look_of(number: int) -> Look:
+    """Colour and line style of a system, by its number."""
+    return Look(COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)])
+
+
+def thin(look: Look) -> Look:
+    """Give the same line drawn dotted and thinner."""
+    return replace(look, dash=(1.5, 1.5), width=1.3)
+
+
+def as_systems(systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]]) -> list[System]:
+    """Check that there are systems to plot."""
+    known = [one if isinstance(one, System) else System(*one) for one in systems]
+    if not known:
+        raise DataError("expected a system and a curve to plot", remedy="give scores")
+    return known
+
+
+def as_cores(systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]]) -> list[Core]:
+    """Sort and pool the scores of each system."""
+    cores = []
+    for one in as_systems(systems):
+        runs = runs_of(one.target, one.nontarget)
+        cores.append(Core(one.name, runs, pav(runs)))
+    return cores
+
+
+def keep_together(numbers: str) -> str:
+    """Keep the numbers of a legend on one line of it."""
+    return numbers.replace(" ", "\N{NO-BREAK SPACE}")

@@ -1,0 +1,297 @@
+"""Detection error trade-off and receiver operating characteristic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.curves import det_curve, roc_of
+from evaluation.detection import SRE08, Hull, effective_prior, hull_eer, hull_min_dcf, hull_of
+from evaluation.equal_error import eer_of
+from evaluation.errors import DataError
+from evaluation.plots.chart import (
+    GREY,
+    MARKERS,
+    PALE,
+    Axis,
+    Chart,
+    Core,
+    Line,
+    Look,
+    Note,
+    System,
+    as_cores,
+    keep_together,
+    look_of,
+)
+from evaluation.plots.draw import checked_paths, save_chart
+
+
+@dataclass(frozen=True)
+class Window:
+    """Part of the plane that a DET plot shows; rates as fractions, ticks in percent.
+
+    Parameters
+    ----------
+    p_fa, p_miss : tuple of float
+        Smallest and largest rate.
+    ticks_fa, ticks_miss : tuple of float
+        Where to label the axes, in percent.
+    """
+
+    p_fa: tuple[float, float]
+    p_miss: tuple[float, float]
+    ticks_fa: tuple[float, ...]
+    ticks_miss: tuple[float, ...]
+
+
+_LOW_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)
+_WIDE_TICKS = (0.001, 0.01, 0.1, 1, 5, 20, 40, 60, 80, 95, 99)
+WINDOWS = {
+    "old": Window((5e-4, 0.5), (5e-4, 0.5), _LOW_TICKS, _LOW_TICKS),
+    "new": Window(
+        (5e-6, 5e-3),
+        (0.01, 0.99),
+        (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+        (1, 2, 5, 10, *range(20, 90, 20), 90, 95, 98, 99),
+    ),
+    "big": Window((5e-6, 0.99), (5e-6, 0.99), _WIDE_TICKS, _WIDE_TICKS),
+    "sre10": Window(
+        (3e-6, 0.5),
+        (3e-4, 0.9),
+        (0.001, 0.01, 0.1, 0.5, 2, 5, 10, 20, 40),
+        (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 60, 80, 90),
+    ),
+}
+
+
+def plot_det(
+    systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]],
+    *,
+    path: str | Path | Sequence[str | Path],
+    window: str = "sre10",
+    prior: float | None = None,
+    title: str | None = None,
+    rocch: bool = True,
+    steppy: bool = False,
+    rule_of_30: bool = True,
+    eer_line: bool = True,
+    sort: bool = False,
+) -> None:
+    """Plot detection error trade-off curves on probit axes.
+
+    Parameters
+    ----------
+    systems : sequence of System, or of (name, target, nontarget)
+        One or several systems.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    window : {"sre10", "old", "new", "big"}
+        The part of the plane to show; the names are SIDEKIT's.
+    prior : float, optional
+        Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
+    title : str, optional
+        Stands above the plot.
+    rocch : bool
+        Draw the convex hull, from which EER and minDCF are read.
+    steppy : bool
+        Draw the curve itself, thinner where the hull is drawn too.
+    rule_of_30 : bool
+        Draw where 30 misses and 30 false alarms lie; beyond, a rate is not known within 30 % (with 90 % confidence).
+    eer_line : bool
+        Draw the diagonal where misses and false alarms are equally frequent.
+    sort : bool
+        Put the systems in the order of their EER, the highest first.
+
+    Raises
+    ------
+    DataError
+        If there is no system, the window or an extension is unknown, or scores are empty or NaN.
+
+    References
+    ----------
+    .. [1] G. Doddington et al., "The NIST speaker recognition evaluation", Speech Communication 31, 2000.
+    """
+    paths = checked_paths(path)
+    if not (rocch or steppy):
+        raise DataError("expected a system and a curve to plot", remedy="leave rocch or steppy on")
+    if window not in WINDOWS:
+        raise DataError(f"expected a window among {', '.join(WINDOWS)}, got {window!r}")
+    prior = effective_prior(*SRE08) if prior is None else effective_prior(prior)
+    cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
+    hulls = [hull_of(core.blocks) for core in cores]
+    part = WINDOWS[window]
+    lines: list[Line] = _diagonal(part) if eer_line else []
+    notes: list[Note] = []
+    if rule_of_30:
+        dotted, notes = _rule_of_30(part, hulls)
+        lines += dotted
+    entries = []
+    for number, (core, vertices) in enumerate(zip(cores, hulls, strict=True)):
+        drawn, entry = _draw_system(part, number, core, vertices, prior, rocch, steppy)
+        lines += drawn
+        entries.append(entry)
+    legend_title = f"Points: minDCF (normalised) at effective target prior {prior:.3g}"
+    legend_title += "\nDotted lines: 30 errors; what lies beyond is uncertain" if rule_of_30 else ""
+    save_chart(
+        Chart(
+            title or "Detection error trade-off",
+            _probit_axis("False-alarm rate (%)", part.p_fa, part.ticks_fa),
+            _probit_axis("Miss rate (%)", part.p_miss, part.ticks_miss),
+            tuple(lines),
+            tuple(entries),
+            legend_title,
+            tuple(notes),
+            square=True,
+            width=6.6,
+            height=6.9,
+        ),
+        paths,
+    )
+
+
+def plot_roc(
+    systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]],
+    *,
+    path: str | Path | Sequence[str | Path],
+    title: str | None = None,
+    lowest_fpr: float | None = None,
+    sort: bool = False,
+) -> None:
+    """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
+
+    Parameters
+    ----------
+    systems, path, title, sort
+        See `plot_det`.
+    lowest_fpr : float, optional
+        Left end of a logarithmic axis of the false-accept rate; the axis is linear by default.
+    """
+    if lowest_fpr is not None and not 0 < lowest_fpr < 1:
+        raise DataError(f"expected a lowest false-accept rate between 0 and 1, got {lowest_fpr}")
+    diagonal = np.linspace(0, 1, 2) if lowest_fpr is None else np.geomspace(lowest_fpr, 1, 200)
+    lines = [Line(_fpr(diagonal, lowest_fpr), diagonal, Look(PALE, width=1.0))]
+    entries = []
+    cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
+    for number, core in enumerate(cores):
+        p_miss, p_fa = roc_of(core.runs)
+        if lowest_fpr is not None:
+            # straight pieces bend on this axis
+            grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
+            p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
+        lines.append(Line(_fpr(p_fa, lowest_fpr), 1 - p_miss, look_of(number)))
+        numbers = f"(EER {100 * eer_of(core.runs, blocks=core.blocks):.2f} %)"
+        entries.append((look_of(number), f"{core.name} {keep_together(numbers)}"))
+    axis = Axis("False-accept rate", 0.0, 1.0)
+    if lowest_fpr is not None:
+        decades = range(int(np.ceil(np.log10(lowest_fpr) - 1e-9)), 1)
+        ticks = tuple((float(decade), f"{10.0**decade:g}") for decade in decades)
+        axis = Axis(axis.label, float(np.log10(lowest_fpr)), 0.0, ticks)
+    chart = Chart(
+        title or "Receiver operating characteristic",
+        axis,
+        Axis("True-accept rate", 0.0, 1.0),
+        tuple(lines),
+        tuple(entries),
+        square=True,
+        width=6.2,
+        height=6.2,
+    )
+    save_chart(chart, path)
+
+
+def _sorted(cores: list[Core]) -> list[Core]:
+    return sorted(cores, key=lambda core: -eer_of(core.runs, blocks=core.blocks))
+
+
+def _fpr(p_fa: np.ndarray, lowest: float | None) -> np.ndarray:
+    return p_fa if lowest is None else np.log10(np.maximum(p_fa, lowest))
+
+
+def _probit_axis(label: str, ends: tuple[float, float], ticks: tuple[float, ...]) -> Axis:
+    from scipy.special import ndtri
+
+    low, high = ndtri(ends).tolist()
+    return Axis(label, low, high, tuple((float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks))
+
+
+def _diagonal(window: Window) -> list[Line]:
+    from scipy.special import ndtri
+
+    low, high = max(window.p_fa[0], window.p_miss[0]), min(window.p_fa[1], window.p_miss[1])
+    ends = ndtri(np.array([low, high]))
+    return [Line(ends, ends, Look(PALE, width=1.0))] if low < high else []
+
+
+def _rule_of_30(window: Window, hulls: Sequence[Hull]) -> tuple[list[Line], list[Note]]:
+    """Lines of 30 errors, in the systems' colours where their numbers of trials differ, named in the margin."""
+    from scipy.special import ndtri
+
+    drawn, notes = [], []
+    ends = [np.array(ndtri(side)) for side in (window.p_fa, window.p_miss)]
+    for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
+        numbers = [vertices.n_target if across else vertices.n_nontarget for vertices in hulls]
+        shares = {}
+        for place, number in enumerate(numbers):
+            if low < 30 / number < high and number not in shares:
+                shares[number] = float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low)))
+                colour = GREY if len(set(numbers)) == 1 else look_of(place).colour
+                there = np.full(2, ndtri(30 / number))
+                x, y = (ends[0], there) if across else (there, ends[1])
+                drawn.append(Line(x, y, Look(colour, (1, 2), width=1.1)))
+        text = "30 misses" if across else "30 false alarms"
+        notes += [Note(text, share, across) for share in _apart(list(shares.values()))]
+    return drawn, notes
+
+
+def _apart(shares: Sequence[float], distance: float = 0.22) -> list[float]:
+    """Merge neighbours, so that their names do not overlap."""
+    groups: list[list[float]] = []
+    for share in sorted(shares):
+        if groups and share - groups[-1][0] < distance:
+            groups[-1].append(share)
+        else:
+            groups.append([share])
+    return [sum(group) / len(group) for group in groups]
+
+
+def _draw_system(
+    window: Window, number: int, core: Core, vertices: Hull, prior: float, rocch: bool, steppy: bool
+) -> tuple[list[Line], tuple[Look, str]]:
+    """Give the curves and the minDCF point, and the entry for the legend."""
+    from scipy.special import ndtri
+
+    box, look = (*window.p_fa, *window.p_miss), look_of(number)
+    drawn: list[Line] = []
+    if steppy:
+        slight = replace(look, width=0.9, opaque=0.7) if rocch else look
+        drawn += _pieces(*det_curve(*roc_of(core.runs), box=box, points=25), slight, 25)
+    if rocch:
+        drawn += _pieces(*det_curve(vertices.p_miss, vertices.p_fa, box=box), look, 101)
+    cost, p_miss, p_fa = hull_min_dcf(vertices, prior)
+    dot = replace(look, marker=MARKERS[number % len(MARKERS)])
+    shown = window.p_fa[0] <= p_fa <= window.p_fa[1] and window.p_miss[0] <= p_miss <= window.p_miss[1]
+    numbers = f"(EER {100 * hull_eer(vertices):.2f} %, minDCF {cost:.3f})"
+    label = f"{core.name} {keep_together(numbers)}"
+    if not drawn:
+        label += "\ncurve outside this window"
+    elif not shown:
+        label += "\nminDCF point outside this window"
+    if shown:
+        point = np.array([[ndtri(p_fa)], [ndtri(p_miss)]])
+        drawn.append(Line(point[0], point[1], replace(dot, line=False)))
+    return drawn, (dot if shown else look, label)
+
+
+def _pieces(x: np.ndarray, y: np.ndarray, look: Look, points: int) -> list[Line]:
+    """Cut a curve where it leaves the window and comes back."""
+    if not len(x):
+        return []
+    x, y = x.reshape(-1, points), y.reshape(-1, points)
+    breaks = np.flatnonzero((x[1:, 0] != x[:-1, -1]) | (y[1:, 0] != y[:-1, -1])) + 1
+    pieces = zip(np.split(x, breaks), np.split(y, breaks), strict=True)
+    return [Line(xs.ravel(), ys.ravel(), look) for xs, ys in pieces]

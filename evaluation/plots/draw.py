@@ -1,0 +1,188 @@
+"""Charts as PNG, PDF or SVG; with `evaluation.plots.training` the only module that imports matplotlib.
+
+Figures are built as objects, without the global state of pyplot, so that nothing of the caller's is changed. The same
+input gives the same bytes: no date is written, and ids in SVG come from a fixed salt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from evaluation.errors import DataError
+from evaluation.files import atomic_path, write_text
+from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note
+from evaluation.plots.tex import to_tex
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
+LEGEND_WIDTH = 72  # characters
+_NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+_SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.labelsize": 11,
+    "axes.titlesize": 12,
+    "legend.fontsize": 9.5,
+    "text.parse_math": False,  # names of systems may hold dollar signs
+    "text.usetex": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "spkver",
+    "pdf.fonttype": 42,
+    "axes.grid": False,
+    "path.simplify": True,
+}
+
+
+def save_chart(chart: Chart, path: str | Path | Sequence[str | Path]) -> None:
+    """Write a chart in each of the formats that the extensions ask for.
+
+    Raises
+    ------
+    DataError
+        If an extension is unknown or a file cannot be written.
+    """
+    paths = checked_paths(path)
+    for one in paths:
+        if one.suffix.lower() == ".tex":
+            write_text(one, to_tex(chart))
+    drawn = [one for one in paths if one.suffix.lower() != ".tex"]
+    if not drawn:
+        return
+    n_lines = sum(label.count("\n") + 1 + len(label) // LEGEND_WIDTH for _, label in chart.entries)
+    with figure_of(chart.width, chart.height + 0.2 * (n_lines + 2)) as figure:
+        draw_chart(figure, chart)
+        save_figure(figure, drawn)
+
+
+def draw_chart(figure: Figure, chart: Chart) -> Axes:
+    """Draw a chart into an empty figure."""
+    axes = figure.add_subplot()
+    for axis, ends, ticks in ((axes.xaxis, axes.set_xlim, chart.x), (axes.yaxis, axes.set_ylim, chart.y)):
+        _set_axis(axis, ends, ticks)
+    if chart.square:
+        axes.set_box_aspect(1)
+    axes.grid(color="#e0e0e0", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for line in chart.lines:
+        _draw_line(axes, line)
+    for note in chart.notes:
+        _write_in_margin(axes, note)
+    _draw_legend(figure, chart)
+    above = any(not note.across for note in chart.notes)
+    axes.set_title(chart.title, pad=18 if above else 8)
+    return axes
+
+
+def checked_paths(path: str | Path | Sequence[str | Path], extensions: Sequence[str] = EXTENSIONS) -> list[Path]:
+    """Check the extensions of files of plots.
+
+    Raises
+    ------
+    DataError
+        If one is unknown.
+    """
+    paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
+    for one in paths:
+        if one.suffix.lower() not in extensions:
+            remedy = f"use one of {', '.join(extensions)}"
+            raise DataError(f"no format of plots is known for the extension {one.suffix!r}", file=one, remedy=remedy)
+    return paths
+
+
+@contextmanager
+def figure_of(width: float, height: float) -> Iterator[Figure]:
+    """A figure of our settings, whatever the caller's are; sizes in inches."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    defaults: dict[Any, Any] = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
+    }
+    defaults.update(_SETTINGS)
+    with matplotlib.rc_context(defaults):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
+    """Write a figure in each of the formats, whole or not at all."""
+    for path in paths:
+        form = path.suffix.lower()
+        with atomic_path(path) as temporary:
+            figure.savefig(
+                temporary, format=form[1:], dpi=150, bbox_inches="tight", pad_inches=0.1, metadata=_NO_DATE[form]
+            )
+
+
+def style_of(look: Look) -> dict[str, Any]:
+    """Give matplotlib's names of a look."""
+    style: dict[str, Any] = {
+        "color": look.colour,
+        "linestyle": ("none" if not look.line else (0, look.dash) if look.dash else "-"),
+        "linewidth": look.width,
+        "alpha": look.opaque,
+    }
+    if look.marker:
+        style |= {"marker": look.marker, "markersize": 8, "markeredgecolor": "white"}
+    return style
+
+
+def _set_axis(axis: Any, set_ends: Any, wanted: Axis) -> None:
+    if wanted.ticks:
+        axis.set_ticks([place for place, _ in wanted.ticks], [text for _, text in wanted.ticks])
+    set_ends(wanted.low, wanted.high)
+    axis.set_label_text(wanted.label)
+
+
+def _draw_line(axes: Axes, line: Line) -> None:
+    look = line.look
+    axes.plot(line.x, line.y, **style_of(look), zorder=5 if look.marker else 2)
+    if look.fill:
+        axes.fill_between(line.x, line.y, color=look.colour, alpha=look.fill, linewidth=0)
+
+
+def _write_in_margin(axes: Axes, note: Note) -> None:
+    """Write beside the axes: right of them, or above, but not round a corner."""
+    share = min(max(note.share, 0.1), 0.9)
+    axes.annotate(
+        note.text,
+        (1.0, share) if note.across else (share, 1.0),
+        (3, 0) if note.across else (0, 3),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        rotation=90 if note.across else 0,
+        ha="left" if note.across else "center",
+        va="center" if note.across else "bottom",
+        color=GREY,
+        fontsize=8.5,
+    )
+
+
+def _draw_legend(figure: Figure, chart: Chart) -> None:
+    from matplotlib.lines import Line2D
+
+    if not chart.entries:
+        return
+    labels = [
+        "\n".join(wrapped for line in label.split("\n") for wrapped in wrap(line, LEGEND_WIDTH) or [""])
+        for _, label in chart.entries
+    ]
+    figure.legend(
+        [Line2D([], [], **style_of(look)) for look, _ in chart.entries],
+        labels,
+        loc="outside lower center",
+        title=chart.legend_title or None,
+        title_fontsize=9,
+        handlelength=4.5,
+        frameon=False,
+        alignment="left",
+    )

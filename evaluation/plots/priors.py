@@ -1,0 +1,226 @@
+"""Curves over the prior: empirical cross-entropy, Bayes error rates, and the ZEBRA profile.
+
+The horizontal axis is the prior log-odds log(P / (1 - P)) of a target trial. The default system knows the prior alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.calibration import cllr_of, ece_of, min_cllr_of, min_ece_of
+from evaluation.detection import hull_of
+from evaluation.errors import DataError
+from evaluation.plots.chart import (
+    GREY,
+    Axis,
+    Chart,
+    Core,
+    Line,
+    Look,
+    System,
+    as_cores,
+    keep_together,
+    look_of,
+    thin,
+)
+from evaluation.plots.draw import save_chart
+from evaluation.runs import Blocks, Runs
+from evaluation.zebra import SCALE, zebra_of
+
+Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike]]
+Paths = str | Path | Sequence[str | Path]
+
+_LOG_ODDS = np.linspace(-10, 10, 201)
+_LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"
+_DEFAULT = Look("#000000", (10, 3), 1.4)
+
+
+def plot_zebra(
+    systems: Systems,
+    *,
+    path: Paths,
+    title: str | None = None,
+    sort: bool = False,
+    scale: Sequence[tuple[str, float]] = SCALE,
+) -> None:
+    """Plot ZEBRA profiles: what remains unknown of a trial, for each prior, after the best calibration of the scores.
+
+    The legend names population (bit), individual and tag, as the reference does: ``label (0.584, 3.979, C)``, after
+    ``perfect privacy (0, 0, 0)``.
+
+    Parameters
+    ----------
+    systems : sequence of System, or of (name, target, nontarget)
+        One or several systems.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    title : str, optional
+        Stands above the plot.
+    sort : bool
+        Put the systems in the order of their population figure, the most private first.
+    scale : sequence of (str, float)
+        Tags of the individual figure; see `evaluation.zebra.read_scale`.
+
+    Raises
+    ------
+    DataError
+        If there is no system, an extension is unknown, or scores are empty or NaN.
+    """
+    save_profiles(as_cores(systems), path=path, title=title, sort=sort, scale=scale)
+
+
+def save_profiles(
+    cores: Sequence[Core],
+    *,
+    path: Paths,
+    title: str | None = None,
+    sort: bool = False,
+    scale: Sequence[tuple[str, float]] = SCALE,
+) -> None:
+    """Plot ZEBRA profiles of scores that are sorted already; see `plot_zebra`."""
+    profiles = [zebra_of(core.runs, blocks=core.blocks, scale=scale) for core in cores]
+    by_population = np.argsort([profile.population for profile in profiles], kind="stable")
+    order = by_population if sort else range(len(cores))
+    lines = [Line(_LOG_ODDS, default_ece(_LOG_ODDS), _DEFAULT)]
+    entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
+    for number, place in enumerate(order):
+        lines.append(Line(_LOG_ODDS, _min_ece(cores[place].blocks, _LOG_ODDS), look_of(number)))
+        entries.append((look_of(number), f"{cores[place].name} {keep_together(f'({profiles[place]})')}"))
+    chart = Chart(
+        title or "ZEBRA profile",
+        Axis(_LABEL, -10, 10),
+        Axis("Empirical cross-entropy (bit)", 0.0, 1.05),
+        tuple(lines),
+        tuple(entries),
+        "(population in bit, individual as log10 LLR, category)",
+    )
+    save_chart(chart, path)
+
+
+def plot_ece(
+    systems: Systems, *, path: Paths, title: str | None = None, sort: bool = False, normalised: bool = False
+) -> None:
+    """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
+
+    Parameters
+    ----------
+    systems, path, title
+        See `plot_zebra`.
+    sort : bool
+        Put the systems in the order of their Cllr.
+    normalised : bool
+        Divide by the entropy of the prior (NECE).
+    """
+    scale = default_ece(_LOG_ODDS) if normalised else np.ones(len(_LOG_ODDS))
+    unit = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
+    _plot_pair(
+        systems,
+        path,
+        title or unit.removesuffix(" (bit)"),
+        unit,
+        sort,
+        default_ece(_LOG_ODDS) / scale,
+        actual=lambda core: np.asarray(ece_of(core.runs, prior=_prior(_LOG_ODDS))) / scale,
+        least=lambda core: _min_ece(core.blocks, _LOG_ODDS) / scale,
+    )
+
+
+def plot_ape(
+    systems: Systems, *, path: Paths, title: str | None = None, sort: bool = False, normalised: bool = False
+) -> None:
+    """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
+
+    Parameters
+    ----------
+    systems, path, title
+        See `plot_zebra`.
+    sort : bool
+        Put the systems in the order of their Cllr.
+    normalised : bool
+        Divide by the error rate of deciding by the prior alone (NBER).
+    """
+    default = default_error(_LOG_ODDS)
+    scale = default if normalised else np.ones(len(_LOG_ODDS))
+    unit = "Normalised Bayes error rate" if normalised else "Bayes error rate"
+    _plot_pair(
+        systems,
+        path,
+        title or unit,
+        unit,
+        sort,
+        default / scale,
+        actual=lambda core: actual_error(core.runs, _LOG_ODDS) / scale,
+        least=lambda core: least_error(core.blocks, _LOG_ODDS) / scale,
+    )
+
+
+def default_ece(log_odds: np.ndarray) -> np.ndarray:
+    """Entropy of the prior in bits, shape as `log_odds`."""
+    prior = _prior(log_odds)
+    return -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
+
+
+def default_error(log_odds: np.ndarray) -> np.ndarray:
+    """Error rate of deciding by the prior alone, shape as `log_odds`."""
+    return _prior(-np.abs(log_odds))
+
+
+def actual_error(runs: Runs, log_odds: np.ndarray) -> np.ndarray:
+    """Error rate of Bayes decisions by scores that are natural LLRs, accepting at -log_odds and above."""
+    place = np.searchsorted(runs.thresholds, -log_odds, side="left")
+    p_miss = runs.misses[place] / runs.n_target
+    p_fa = 1 - runs.rejected[place] / runs.n_nontarget
+    prior = _prior(log_odds)
+    return prior * p_miss + (1 - prior) * p_fa
+
+
+def least_error(blocks: Blocks, log_odds: np.ndarray) -> np.ndarray:
+    """Least error rate over all thresholds, shape as `log_odds`."""
+    vertices = hull_of(blocks)
+    prior = _prior(log_odds)[:, None]
+    return (prior * vertices.p_miss + (1 - prior) * vertices.p_fa).min(axis=1)
+
+
+def _plot_pair(
+    systems: Systems,
+    path: Paths,
+    title: str,
+    unit: str,
+    sort: bool,
+    default: np.ndarray,
+    *,
+    actual: Callable[[Core], np.ndarray],
+    least: Callable[[Core], np.ndarray],
+) -> None:
+    """Plot the actual curve of each system as its line, and the least one dotted below it."""
+    cores = as_cores(systems)
+    losses = [(cllr_of(core.runs), min_cllr_of(core.blocks)) for core in cores]
+    order = np.argsort([loss for loss, _ in losses], kind="stable") if sort else range(len(cores))
+    lines = [Line(_LOG_ODDS, default, _DEFAULT)]
+    entries = [(_DEFAULT, "default: the prior alone")]
+    highest = float(default.max())
+    for number, place in enumerate(order):
+        look, core = look_of(number), cores[place]
+        curve = actual(core)
+        lines += [Line(_LOG_ODDS, curve, look), Line(_LOG_ODDS, least(core), thin(look))]
+        numbers = f"(Cllr {losses[place][0]:.3f}, minimum {losses[place][1]:.3f} bit)"
+        entries.append((look, f"{core.name} {keep_together(numbers)}"))
+        highest = max(highest, float(curve[np.isfinite(curve)].max(initial=0.0)))
+    if not np.isfinite(highest):
+        raise DataError("expected scores that are log-likelihood ratios", remedy="calibrate them first")
+    entries.append((thin(Look(GREY)), "dotted: the least that any calibration reaches"))
+    top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
+    chart = Chart(title, Axis(_LABEL, -10, 10), Axis(unit, 0.0, top), tuple(lines), tuple(entries))
+    save_chart(chart, path)
+
+
+def _min_ece(blocks: Blocks, log_odds: np.ndarray) -> np.ndarray:
+    return np.asarray(min_ece_of(blocks, prior=_prior(log_odds)))
+
+
+def _prior(log_odds: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-log_odds))
