@@ -174,7 +174,13 @@ def main() -> None:
     )
     started = time.perf_counter()
     results = {
-        count: study(count, distance=options.distance, repetitions=options.repetitions, replicates=options.replicates)
+        count: study(
+            count,
+            distance=options.distance,
+            repetitions=options.repetitions,
+            replicates=options.replicates,
+            first_seed=options.first_seed,
+        )
         for count in options.speakers
     }
     truth = true_metrics(options.distance)

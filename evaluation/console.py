@@ -123,12 +123,13 @@ def echo_log(level: int, *names: str) -> Iterator[None]:
     """Show log lines of some packages on standard error."""
     handler = EchoHandler()
     handler.setLevel(level)
-    loggers = [logging.getLogger(name) for name in names]
-    for logger in loggers:
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger, before in levels.items():
         logger.addHandler(handler)
-        logger.setLevel(min(level, logger.level or level))
+        logger.setLevel(min(level, before or level))
     try:
         yield
     finally:
-        for logger in loggers:
+        for logger, before in levels.items():
             logger.removeHandler(handler)
+            logger.setLevel(before)

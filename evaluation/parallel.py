@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -126,15 +127,20 @@ def _run_workers(
                 delayed(function)(item) for item in items
             )
         try:
-            yield from results
+            for result in results:  # noqa: UP028  # `yield from` would close `results` before we do
+                yield result
             finished = True
         except TerminatedWorkerError as error:
             raise WorkerError(
                 "a worker process was killed, most often because memory ran out (use fewer --jobs)"
             ) from error
         finally:
-            if not finished and not threads:
-                stop_workers()
+            if not finished:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # joblib regrets what was computed for nothing
+                    results.close()
+                if not threads:
+                    stop_workers()
 
 
 @contextmanager

@@ -236,14 +236,12 @@ def _placed(error: ConfigError, name: str, places: Places) -> ConfigError:
 
 
 def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
-    known = _keys(kind, prefix)
-    last = name.rpartition(".")[2]
-    near = [key for key in known if key.rpartition(".")[2] == last]
-    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    here, last = [field.name for field in dataclasses.fields(kind)], name.removeprefix(prefix)
+    near = [key for key in _keys(kind, prefix) if key.rpartition(".")[2] == last]
+    near = near or [prefix + key for key in difflib.get_close_matches(last, here, n=3, cutoff=0.6)]
     if near:
         return ConfigError(f"unknown configuration key {name!r}: did you mean {' or '.join(near)}?")
-    there = ", ".join(field.name for field in dataclasses.fields(kind))
-    return ConfigError(f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {there}")
+    return ConfigError(f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {', '.join(here)}")
 
 
 def _keys(kind: Any, prefix: str) -> list[str]:

@@ -66,6 +66,13 @@ class SvmModels:
     weights: NDArray
     biases: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        if self.weights.ndim != 2 or not len(self.models) == len(self.weights) == len(self.biases):
+            raise DataError(
+                f"machines need models (M,), weights (M, D) and biases (M,); got {len(self.models)}, "
+                f"{self.weights.shape}, {self.biases.shape}"
+            )
+
     def __len__(self) -> int:
         return len(self.models)
 

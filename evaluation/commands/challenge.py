@@ -14,7 +14,13 @@ from evaluation.commands.options import FILE
 @click.option("--keys", required=True, type=FILE, help="Folder of the keys: <trial set>/trials, or files of that name.")
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to write into.")
 @click.option("--rule", type=FILE, help="YAML file with the names of sets, in place of VoicePrivacy's.")
-@click.option("--bootstrap", type=click.IntRange(min=0), default=0, show_default=True, help="Resamples for intervals.")
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="Resamples of speakers for intervals; 0 for none.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the resamples.")
 @click.option(
     "-e",

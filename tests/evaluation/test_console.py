@@ -1,0 +1,112 @@
+"""What all command lines share: one message, an exit status, a clean end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+
+import click
+import pytest
+
+from evaluation.console import Command, Group, echo_log
+from evaluation.errors import ConfigError, DataError, WorkerError
+
+
+def run(action, capsys, kind=Command) -> tuple[int, str]:
+    @click.command(cls=Command)
+    def main() -> None:
+        action()
+
+    command = main
+    arguments: list[str] = []
+    if kind is Group:
+        command = click.group(cls=Group)(lambda: None)
+        command.add_command(main, "main")
+        arguments = ["main"]
+    with pytest.raises(SystemExit) as end:
+        command.main(arguments)
+    return int(end.value.code or 0), capsys.readouterr().err
+
+
+def fail(error):
+    def action() -> None:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize("kind", [Command, Group])
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (DataError("wrong", file="a.txt", line=3, remedy="mend it"), "Error: a.txt:3: wrong (mend it)\n"),
+        (ConfigError("seed is -1"), "Error: seed is -1\n"),
+        (WorkerError("killed"), "Error: killed\n"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "Error: a.txt: No such file or dir"),
+        (OSError("strange"), "Error: strange\n"),
+        (MemoryError("Unable to allocate 9 TiB"), "Error: memory ran out: Unable to allocate 9 TiB"),
+    ],
+)
+def test_errors_are_one_message(capsys, error, message, kind):
+    status, err = run(fail(error), capsys, kind)
+    assert status == 2
+    assert err.startswith(message)
+    assert err.count("Error") == 1
+
+
+def test_bugs_are_not_hidden(capsys):
+    @click.command(cls=Command)
+    def main() -> None:
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError):
+        main.main([])
+
+
+@pytest.mark.parametrize("kind", [Command, Group])
+@pytest.mark.parametrize(
+    ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_signals_end_with_their_status(capsys, number, status, word, kind):
+    handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    found, err = run(lambda: signal.raise_signal(number), capsys, kind)
+    assert found == status
+    assert err.startswith(word)
+    assert "Error" not in err
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_what_breaks_on_the_way_out_is_part_of_the_interrupt(capsys):
+    def action() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise RuntimeError("half started")
+
+    status, err = run(action, capsys)
+    assert status == 143
+    assert "half started" not in err
+
+
+def test_an_ignored_ctrl_c_stays_ignored(capsys):
+    """A shell has its background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        status, _ = run(lambda: signal.raise_signal(signal.SIGINT), capsys)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert status == 0
+
+
+def test_log_lines_are_echoed_with_their_level(capsys):
+    logger = logging.getLogger("spkver.test_console")
+    before = logging.getLogger("spkver").level
+    with echo_log(logging.INFO, "spkver"):
+        logger.info("step one")
+        logger.warning("careful")
+        logger.debug("details")
+        logger.error("only in the log", extra={"file_only": True})
+    logger.info("after")
+    assert capsys.readouterr().err == "step one\nWarning: careful\n"
+    assert logging.getLogger("spkver").level == before

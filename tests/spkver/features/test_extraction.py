@@ -1,0 +1,318 @@
+"""From audio files to frames: bits that depend on the recording alone, and options that do what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import librosa
+import numpy as np
+import pytest
+import soundfile
+
+from spkver.audio import read_audio
+from spkver.errors import DataError, Problems
+from spkver.features import PRESETS, FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
+from spkver.features.compute import features_of_signals, recording_generator
+
+CONFIG = FeatureConfig()
+LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]
+TELEPHONE = FeatureConfig(**{**PRESETS["telephone"], "preset": "telephone"})  # type: ignore[arg-type]
+
+
+def speech(seed: int, n: int, rate: int = 16000) -> np.ndarray:
+    """Harmonics under an envelope, with pauses and a little noise."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(n) / rate
+    pitch = rng.uniform(90, 200) * (1 + 0.05 * np.sin(2 * np.pi * 3 * time))
+    phase = 2 * np.pi * np.cumsum(pitch) / rate
+    voice = sum(np.sin(k * phase) * rng.uniform(0.2, 1) / k for k in range(1, 15))
+    envelope = np.clip(np.sin(2 * np.pi * 2 * time + 0.3), 0, 1)
+    return 0.1 * voice * envelope + 2e-4 * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("audio")
+    found = {}
+    for seed in range(40):
+        name = f"m{seed % 5:03d}/rec_{seed:02d}" if seed else "ü/日本"
+        found[name] = folder / f"{seed}.wav"
+        soundfile.write(found[name], speech(seed, 8000 + 517 * (seed % 7)), 16000)
+    return found
+
+
+def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
+    return extract_features(recordings, config, path, **{"jobs": 1, **options})
+
+
+def arrays(path: Path) -> dict[str, bytes]:
+    with h5py.File(path) as file:
+        return {
+            name: str(file[name][()].tolist()).encode() if name == "ids" else file[name][()].tobytes() for name in file
+        }
+
+
+@pytest.fixture(scope="module")
+def table(recordings, tmp_path_factory):
+    return extract(recordings, tmp_path_factory.mktemp("features") / "features.h5")
+
+
+def test_store(recordings, table, tmp_path):
+    again = extract(dict(reversed(recordings.items())), tmp_path / "a.h5", attributes={"fingerprint": "abc"})
+    assert again.ids.tolist() == sorted(recordings) == table.ids.tolist()
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file.attrs["fingerprint"] == "abc"
+        assert file["cep"].dtype == np.float32
+        assert file["cep"].chunks is None, "contiguous, so that it can be mapped"
+    for place, name in enumerate(table.ids):
+        n_samples = soundfile.info(recordings[name]).frames
+        cepstra, energy, labels = table.of(place)
+        assert cepstra.shape == (1 + (n_samples - 400) // 160, 19)
+        assert energy.shape == labels.shape == (len(cepstra),)
+        assert np.isfinite(cepstra).all()
+        assert labels.any()
+
+
+def test_bits_depend_on_the_recording_alone(recordings, table, tmp_path):
+    """Neither on order, batch, neighbours, workers nor on the name of the file."""
+    names = list(recordings)
+    for number, chosen in enumerate([names[7:8], names[30:] + names[:4]]):
+        part = extract({name: recordings[name] for name in chosen}, tmp_path / f"{number}.h5")
+        for place, name in enumerate(part.ids):
+            for ours, expected in zip(part.of(place), table.of(table.ids.tolist().index(name)), strict=True):
+                np.testing.assert_array_equal(ours, expected)
+
+
+def test_bits_do_not_depend_on_jobs(recordings, tmp_path):
+    some = dict(list(recordings.items())[:40])
+    extract(some, tmp_path / "one.h5", jobs=1)
+    extract(some, tmp_path / "two.h5", jobs=2)
+    assert arrays(tmp_path / "one.h5") == arrays(tmp_path / "two.h5")
+
+
+def test_long_recordings_are_worked_on_alone(recordings, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.features.extraction._BATCH_SAMPLES", 20_000)
+    found = extract(recordings, tmp_path / "a.h5")
+    np.testing.assert_array_equal(found.cepstra, table.cepstra)
+    np.testing.assert_array_equal(found.speech, table.speech)
+
+
+def test_noise_is_drawn_for_each_recording():
+    names = ["a", "b", "ü/日本"]
+    draws = {
+        (name, seed): recording_generator(name, seed).standard_normal(4).tobytes() for name in names for seed in (0, 1)
+    }
+    assert len(set(draws.values())) == 6
+    assert draws["a", 0] == recording_generator("a", 0).standard_normal(4).tobytes()
+
+
+def one(config: FeatureConfig, *, seed: int = 0, signal: np.ndarray | None = None):
+    signal = speech(3, 16000).astype(config.dtype) if signal is None else signal
+    found = features_of_signals([signal], [recording_generator("a", seed)], config, names=["a"])[0]
+    return found.cepstra, found.log_energy, found.speech
+
+
+def test_seed_moves_the_dither_alone():
+    loud, quiet = replace(CONFIG, dither=1e6, vad="none"), replace(CONFIG, dither=0.0, vad="none")
+    assert not np.array_equal(one(loud, seed=0)[0], one(loud, seed=1)[0])
+    np.testing.assert_array_equal(one(quiet, seed=0)[0], one(quiet, seed=1)[0])
+    np.testing.assert_array_equal(one(loud, seed=1)[0], one(loud, seed=1)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("window", 0.032),
+        ("shift", 0.008),
+        ("pre_emphasis", 0.5),
+        ("n_filters", 30),
+        ("low_frequency", 300.0),
+        ("high_frequency", 4000.0),
+        ("n_cepstra", 12),
+        ("sample_scale", 1.0),
+        ("dither", 1e6),
+        ("dtype", "float64"),
+        ("engine", "librosa"),
+        ("vad", "energy"),
+        ("vad", "percentile"),
+        ("vad", "none"),
+        ("vad_snr", 10.0),
+        ("rate", 15000),
+    ],
+)
+def test_every_option_of_the_extraction_has_an_effect(name, value):
+    before, after = one(CONFIG), one(replace(CONFIG, **{name: value}))
+    same = [x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(before, after, strict=True)]
+    assert not all(same)
+    if name.startswith("vad"):
+        assert same == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("vad", "name", "value"), [("energy", "vad_alpha", 2.0), ("percentile", "vad_percentile", 60.0)]
+)
+def test_every_option_of_the_detectors_has_an_effect(vad, name, value):
+    config = replace(CONFIG, vad=vad)
+    assert not np.array_equal(one(config)[2], one(replace(config, **{name: value}))[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "dimension"),
+    [
+        ("rasta", False, 60),
+        ("deltas", 0, 20),
+        ("deltas", 1, 40),
+        ("normalisation", "cms", 60),
+        ("normalisation", "none", 60),
+        ("keep_all", True, 60),
+    ],
+)
+def test_every_option_of_the_post_processing_has_an_effect(table, tmp_path, name, value, dimension):
+    default = load_frames(table, CONFIG, folder=tmp_path)
+    changed = load_frames(table, replace(CONFIG, **{name: value}), folder=tmp_path)
+    assert changed.dimension == dimension
+    assert not np.array_equal(default.values, changed.values)
+    if name == "keep_all":
+        np.testing.assert_array_equal(changed.offsets, table.offsets)
+
+
+def test_frames(table, tmp_path):
+    frames = load_frames(table, CONFIG, folder=tmp_path)
+    assert frames.values.dtype == np.float32
+    for place, name in enumerate(frames.ids):
+        own = frames.of(name)
+        labels = table.of(place)[2].copy()
+        labels[:2] = labels[2]
+        assert len(own) == labels.sum()
+        np.testing.assert_allclose(own.mean(axis=0), 0, atol=1e-5)
+        np.testing.assert_allclose(own.std(axis=0), 1, atol=1e-5)
+
+
+def test_frames_that_do_not_fit_memory_are_mapped(table, tmp_path):
+    in_memory = load_frames(table, CONFIG, folder=tmp_path, jobs=1)
+    mapped = load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path, jobs=2)
+    assert isinstance(mapped.values, np.memmap)
+    assert not isinstance(in_memory.values, np.memmap)
+    np.testing.assert_array_equal(mapped.values, in_memory.values)
+    assert list(tmp_path.iterdir()) == [], "the file has no name"
+
+
+def test_no_space_for_mapped_frames_is_an_error(table, tmp_path, monkeypatch):
+    import errno
+    import os
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(DataError, match=r"no space for 0\.0 GB of frames: No space left.*memory_gb"):
+        load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path)
+
+
+def test_speech_from_labels(recordings, tmp_path):
+    name = list(recordings)[1]
+    config = replace(CONFIG, vad="labels", labels_dir=str(tmp_path))
+    path = tmp_path / f"{name}.lbl"
+    path.parent.mkdir()
+    path.write_text("0.05 0.15 speech\n")
+    found = extract({name: recordings[name]}, tmp_path / "a.h5", config)
+    assert np.flatnonzero(found.speech).tolist() == list(range(5, 15))
+
+
+def test_librosa_is_called_as_a_user_would():
+    signal = speech(5, 16000).astype(np.float32)
+    expected = librosa.feature.mfcc(
+        y=signal, sr=16000, n_mfcc=20, n_fft=512, win_length=400, hop_length=160, n_mels=40, fmin=20, fmax=8000
+    )
+    cepstra, energy, labels = one(LIBROSA, signal=signal)
+    assert cepstra.shape == (98, 19)
+    # librosa centres frames: its frame t starts at 160 t - 200; ours at 160 t, which is the same for windows that lie
+    # 1.25 shifts later, so it is told not to centre and given the same padding
+    padded = np.pad(signal, 56)
+    uncentred = librosa.feature.mfcc(
+        y=padded, sr=16000, n_mfcc=20, n_fft=512, win_length=400, hop_length=160, n_mels=40, fmin=20, fmax=8000,
+        center=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(cepstra, uncentred[1:, :98].T)
+    assert abs(np.corrcoef(cepstra[:, 0], expected[1, 1:99])[0, 1]) > 0.9
+    frames = np.lib.stride_tricks.sliding_window_view(signal, 400)[::160]
+    np.testing.assert_allclose(energy, np.log((frames.astype(np.float64) ** 2).sum(axis=1)), rtol=1e-5)
+    assert labels.any()
+    assert not labels.all()
+
+
+def test_telephone(tmp_path):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, speech(6, 8000, 8000), 8000)
+    table = extract({"a": path}, tmp_path / "a.h5", TELEPHONE)
+    assert table.cepstra.shape == (98, 12)
+    assert load_frames(table, TELEPHONE, folder=tmp_path).dimension == 39
+
+
+def test_resampling_is_asked_for(tmp_path):
+    wide, narrow = speech(7, 16000), tmp_path / "a.wav"
+    soundfile.write(narrow, wide[::2], 8000)
+    with pytest.raises(DataError, match="8000 Hz, expected 16000"):
+        extract({"a": narrow}, tmp_path / "a.h5")
+    table = extract({"a": narrow}, tmp_path / "a.h5", replace(CONFIG, resample=True, high_frequency=3800.0))
+    assert len(table.cepstra) == 98
+    samples = read_audio(narrow, rate=16000, resample=True).samples
+    expected = one(replace(CONFIG, resample=True, high_frequency=3800.0), signal=samples)
+    np.testing.assert_array_equal(table.cepstra, expected[0])
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_channel(tmp_path, channel):
+    signals = [speech(8, 16000), speech(9, 16000)]
+    soundfile.write(tmp_path / "both.wav", np.stack(signals, axis=1), 16000)
+    soundfile.write(tmp_path / "mono.wav", signals[channel], 16000)
+    both = extract({"a": tmp_path / "both.wav"}, tmp_path / "both.h5", replace(CONFIG, channel=channel))
+    mono = extract({"a": tmp_path / "mono.wav"}, tmp_path / "mono.h5")
+    np.testing.assert_array_equal(both.cepstra, mono.cepstra)
+
+
+def test_headers_are_checked_all_at_once(recordings, tmp_path):
+    some = dict(list(recordings.items())[:3])
+    seconds = sum(soundfile.info(path).duration for path in some.values())
+    assert check_recordings(some, CONFIG) == pytest.approx(seconds)
+    (tmp_path / "empty.wav").touch()
+    soundfile.write(tmp_path / "short.wav", np.ones(1039), 16000)
+    soundfile.write(tmp_path / "exact.wav", np.ones(1040), 16000)
+    bad = {name: tmp_path / f"{name}.wav" for name in ("empty", "short", "exact", "missing")}
+    with pytest.raises(DataError, match="3 problems") as caught:
+        check_recordings({**some, **bad}, CONFIG)
+    for word in ("empty.wav: is empty", "short.wav: 1039 samples are too short", "missing.wav: no such file"):
+        assert word in str(caught.value)
+    problems = Problems()
+    assert check_recordings({**some, **bad}, CONFIG, problems=problems) > seconds
+    assert len(problems.errors) == 3
+
+
+def test_nothing_is_written_when_recordings_fail(recordings, tmp_path):
+    soundfile.write(tmp_path / "silent.wav", np.zeros(8000), 16000)
+    bad = {**dict(list(recordings.items())[:3]), "x": tmp_path / "silent.wav", "y": tmp_path / "missing.wav"}
+    with pytest.raises(DataError, match="2 problems") as caught:
+        extract(bad, tmp_path / "a.h5")
+    assert "digital silence" in str(caught.value)
+    assert "no such file" in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["silent.wav"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file.__delitem__("speech"),
+        lambda file: file["offsets"].__setitem__(-1, 7),
+        lambda file: file["offsets"].__setitem__(1, 10**9),
+        lambda file: (file.__delitem__("energy"), file.__setitem__("energy", np.zeros(3))),
+    ],
+)
+def test_store_whose_parts_do_not_fit(recordings, tmp_path, change):
+    path = tmp_path / "a.h5"
+    extract(dict(list(recordings.items())[:3]), path)
+    with h5py.File(path, "r+") as file:
+        change(file)
+    with pytest.raises(DataError, match=r"a\.h5: "):
+        read_feature_table(path)

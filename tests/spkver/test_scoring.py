@@ -1,0 +1,201 @@
+"""Scores against brute force, for trials in blocks and scattered, in any order and with any workers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from evaluation.trials import Trials
+from spkver.errors import DataError
+from spkver.features.frames import Frames
+from spkver.gmm import GaussianMixture
+from spkver.scoring import score_gmm_ubm, score_trials, trial_blocks
+from spkver.svm import SvmModels
+
+MODELS = [f"m{number:02d}_{sentence}" for number in range(6) for sentence in "ab"]
+SEGMENTS = [f"s{number:02d}" for number in range(20)]
+
+
+def machines(dtype: type = np.float64) -> tuple[SvmModels, np.ndarray]:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((len(MODELS), 50)).astype(dtype)
+    ids = np.array(MODELS, object)
+    return SvmModels(ids, weights, rng.standard_normal(len(MODELS))), rng.standard_normal((20, 50)).astype(dtype)
+
+
+def blocks() -> list[tuple[str, str]]:
+    return [(m, s) for m in MODELS for place, s in enumerate(SEGMENTS) if (place % 2 == 0) == m.endswith("a")]
+
+
+def scattered(seed: int = 0, n: int = 60) -> list[tuple[str, str]]:
+    everything = [(m, s) for m in MODELS for s in SEGMENTS]
+    return [everything[place] for place in np.random.default_rng(seed).permutation(len(everything))[:n]]
+
+
+SHAPES = {
+    "one": [("m00_a", "s00")],
+    "blocks": blocks(),
+    "square": [(m, s) for m in MODELS for s in SEGMENTS],
+    "scattered": scattered(),
+    "mixed": [*blocks(), *(pair for pair in scattered(1, 80) if pair not in set(blocks()))],
+}
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_brute_force(shape, jobs):
+    pairs = SHAPES[shape]
+    trained, vectors = machines()
+    found = score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)), jobs=jobs)
+    assert list(found.pairs()) == pairs, "scores come in the order of the trials"
+    expected = [
+        trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)] + trained.biases[MODELS.index(m)]
+        for m, s in pairs
+    ]
+    np.testing.assert_allclose(found.values, expected, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.randoms())
+def test_blocks_cover_each_trial_once(pairs, random):
+    ordered = sorted(pairs)
+    random.shuffle(ordered)
+    trials = Trials.from_ids(*zip(*ordered, strict=True))
+    found = trial_blocks(trials)
+    assert sorted(np.concatenate([block.ravel() for block in found]).tolist()) == list(range(len(pairs)))
+    for block in found:
+        assert (trials.models[block] == trials.models[block[:, :1]]).all()
+        assert (trials.segments[block] == trials.segments[block[:1]]).all()
+
+
+def test_models_of_a_sentence_are_one_block():
+    trials = Trials.from_ids(*zip(*blocks(), strict=True))
+    assert [block.shape for block in trial_blocks(trials)] == [(6, 10), (6, 10)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_jobs_nor_rows(dtype):
+    trained, vectors = machines(dtype)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    one = score_trials(trained, SEGMENTS, vectors, trials, jobs=1).values
+    for jobs in (2, 5):
+        np.testing.assert_array_equal(score_trials(trained, SEGMENTS, vectors, trials, jobs=jobs).values, one)
+    back = SvmModels(trained.models[::-1], trained.weights[::-1], trained.biases[::-1])
+    np.testing.assert_array_equal(score_trials(back, SEGMENTS[::-1], vectors[::-1], trials).values, one)
+
+
+def test_more_segments_than_are_gathered_at_once():
+    rng = np.random.default_rng(0)
+    names = [f"s{number:05d}" for number in range(1300)]
+    vectors = rng.standard_normal((1300, 4))
+    trained = SvmModels(np.array(["a", "b"], object), rng.standard_normal((2, 4)), np.zeros(2))
+    trials = Trials.from_ids(np.repeat(["a", "b"], 1300).tolist(), names * 2)
+    found = score_trials(trained, names, vectors, trials).values
+    np.testing.assert_allclose(found.reshape(2, -1), trained.weights @ vectors.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        ([("nobody", "s00")], "1 models of the trials are not there: 'nobody'"),
+        ([("m00_a", f"x{number}") for number in range(9)], r"9 segments .*'x0', .* \.\.\."),
+    ],
+)
+def test_missing_ids(pairs, words):
+    trained, vectors = machines()
+    with pytest.raises(DataError, match=words):
+        score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)))
+
+
+def test_ids_without_a_trial_may_be_missing():
+    trained, vectors = machines()
+    trials = Trials.from_ids(["m00_a", "gone"], ["s00", "lost"]).subset(np.array([0]))
+    trials = Trials(trials.model_ids, trials.segment_ids, trials.models, trials.segments)
+    assert len(score_trials(trained, SEGMENTS, vectors, trials)) == 1
+
+
+def test_segment_in_two_rows_is_an_error():
+    trained, vectors = machines()
+    with pytest.raises(DataError, match="'s00' stands twice"):
+        score_trials(trained, ["s00", *SEGMENTS[:19]], vectors, Trials.from_ids(["m00_a"], ["s00"]))
+
+
+# --- GMM-UBM ---------------------------------------------------------------------------------------------------------
+
+
+def gmm_case(dtype: type = np.float64) -> tuple[GaussianMixture, np.ndarray, Frames]:
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 1.5, 5)
+    ubm = GaussianMixture(weights / weights.sum(), rng.standard_normal((5, 3)), rng.uniform(0.3, 2, (5, 3)))
+    means = ubm.means.ravel() + 0.3 * rng.standard_normal((len(MODELS), 15))
+    lengths = rng.integers(1, 40, len(SEGMENTS))
+    lengths[4] = 5000  # more than one block
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = rng.standard_normal((offsets[-1], 3)).astype(dtype)
+    return ubm, means, Frames(np.array(SEGMENTS, object), offsets, values)
+
+
+def mean_log_density(ubm: GaussianMixture, means: np.ndarray, frames: np.ndarray) -> float:
+    densities = sum(
+        w * multivariate_normal(m, np.diag(v)).pdf(frames)
+        for w, m, v in zip(ubm.weights, means.reshape(5, 3), ubm.variances, strict=True)
+    )
+    return float(np.mean(np.log(densities)))
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_gmm_scores_are_log_likelihood_ratios(shape):
+    pairs = SHAPES[shape]
+    ubm, means, frames = gmm_case()
+    found = score_gmm_ubm(ubm, MODELS, means, frames, Trials.from_ids(*zip(*pairs, strict=True)))
+    assert list(found.pairs()) == pairs
+    expected = [
+        mean_log_density(ubm, means[MODELS.index(m)], frames.of(s)) - mean_log_density(ubm, ubm.means, frames.of(s))
+        for m, s in pairs
+    ]
+    np.testing.assert_allclose(found.values, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gmm_bits_do_not_depend_on_jobs(dtype):
+    ubm, means, frames = gmm_case(dtype)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    one, two, five = (score_gmm_ubm(ubm, MODELS, means, frames, trials, jobs=jobs).values for jobs in (1, 2, 5))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+
+
+def test_the_ubm_itself_scores_0():
+    ubm, _, frames = gmm_case()
+    found = score_gmm_ubm(ubm, ["ubm"], ubm.means.reshape(1, -1), frames, Trials.from_ids(["ubm"] * 20, SEGMENTS))
+    np.testing.assert_allclose(found.values, 0, atol=1e-12)
+
+
+def test_gmm_component_without_weight():
+    ubm, means, frames = gmm_case()
+    weightless = GaussianMixture(np.array([0.5, 0.5, 0, 0, 0]), ubm.means, ubm.variances)
+    halves = GaussianMixture(np.array([0.5, 0.5]), ubm.means[:2], ubm.variances[:2])
+    trials = Trials.from_ids(["m00_a"] * 20, SEGMENTS)
+    found = score_gmm_ubm(weightless, MODELS, means, frames, trials).values
+    np.testing.assert_allclose(found, score_gmm_ubm(halves, MODELS, means[:, :6], frames, trials).values, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("model", "segment", "words"),
+    [("nobody", "s00", "1 models"), ("m00_a", "nowhere", "1 segments"), ("m00_a", "empty", "'empty' has no frames")],
+)
+def test_gmm_missing(model, segment, words):
+    ubm, means, frames = gmm_case()
+    more = Frames(np.array([*SEGMENTS, "empty"], object), np.append(frames.offsets, frames.offsets[-1]), frames.values)
+    with pytest.raises(DataError, match=words):
+        score_gmm_ubm(ubm, MODELS, means, more, Trials.from_ids([model], [segment]))
+
+
+def test_gmm_frames_of_another_dimension():
+    ubm, means, frames = gmm_case()
+    narrow = Frames(frames.ids, frames.offsets, frames.values[:, :2])
+    with pytest.raises(DataError, match=r"expects \(T, 3\)"):
+        score_gmm_ubm(ubm, MODELS, means, narrow, Trials.from_ids(["m00_a"], ["s00"]))

@@ -1,0 +1,139 @@
+"""Statistics of segments against brute force; they add, and a segment's own depend on nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from spkver.errors import DataError
+from spkver.features.frames import Frames
+from spkver.gmm import GaussianMixture
+from spkver.statistics import Statistics, accumulate_statistics
+
+
+def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
+    weights = rng.uniform(0.5, 1.5, n_components)
+    shape = (n_components, dimension)
+    return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), rng.uniform(0.3, 2, shape))
+
+
+def frames_of(recordings: dict[str, np.ndarray]) -> Frames:
+    offsets = np.cumsum([0, *map(len, recordings.values())])
+    return Frames(np.array(list(recordings), object), offsets, np.concatenate(list(recordings.values())))
+
+
+def random_frames(rng: np.random.Generator, lengths: list[int], dtype: type = np.float64) -> Frames:
+    return frames_of({f"r{n:03d}": rng.standard_normal((length, 3)).astype(dtype) for n, length in enumerate(lengths)})
+
+
+def brute_force(mixture: GaussianMixture, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    joint = np.column_stack(
+        [
+            w * multivariate_normal(m, np.diag(v)).pdf(frames)
+            for w, m, v in zip(mixture.weights, mixture.means, mixture.variances, strict=True)
+        ]
+    )
+    posteriors = joint / joint.sum(axis=1, keepdims=True)
+    return posteriors.sum(axis=0), (posteriors.T @ frames).ravel()
+
+
+def test_against_brute_force():
+    rng = np.random.default_rng(0)
+    mixture, frames = random_mixture(rng), random_frames(rng, [1, 7, 300])
+    found = accumulate_statistics(mixture, frames, ["a", "b", "b"], list(frames.ids))
+    for row, segment in enumerate(frames.ids):
+        zeroth, first = brute_force(mixture, np.atleast_2d(frames.of(segment)))
+        np.testing.assert_allclose(found.zeroth[row], zeroth, atol=1e-10)
+        np.testing.assert_allclose(found.first[row], first, atol=1e-10)
+    assert found.models.tolist() == ["a", "b", "b"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 40), min_size=1, max_size=6))
+def test_frames_are_shared_out(seed, lengths):
+    """Zeroth statistics sum to the number of frames, first statistics to the sum of frames."""
+    rng = np.random.default_rng(seed)
+    mixture, frames = random_mixture(rng), random_frames(rng, lengths)
+    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids, jobs=1)
+    np.testing.assert_allclose(found.zeroth.sum(axis=1), lengths, rtol=1e-12)
+    sums = np.add.reduceat(frames.values, frames.offsets[:-1])
+    np.testing.assert_allclose(found.first.reshape(len(lengths), 4, 3).sum(axis=1), sums, atol=1e-10)
+
+
+@pytest.mark.parametrize("cut", [1, 50, 5000, 9999])
+def test_they_add(cut):
+    """Over more than one block of the kernel too."""
+    rng = np.random.default_rng(1)
+    mixture, values = random_mixture(rng), rng.standard_normal((10_000, 3))
+    frames = frames_of({"whole": values, "x": values[:cut], "y": values[cut:]})
+    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids)
+    np.testing.assert_allclose(found.zeroth[0], found.zeroth[1] + found.zeroth[2], rtol=1e-12)
+    np.testing.assert_allclose(found.first[0], found.first[1] + found.first[2], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_depend_on_the_frames_alone(dtype):
+    rng = np.random.default_rng(2)
+    mixture, frames = random_mixture(rng, 16), random_frames(rng, rng.integers(1, 400, 90).tolist(), dtype)
+    ids = frames.ids.tolist()
+    expected = accumulate_statistics(mixture, frames, ids, ids, jobs=1)
+    order = rng.permutation(len(ids))
+    mixed = [ids[place] for place in order]
+    for jobs in (1, 2, 5):
+        found = accumulate_statistics(mixture, frames, mixed, mixed, jobs=jobs)
+        np.testing.assert_array_equal(found.zeroth, expected.zeroth[order])
+        np.testing.assert_array_equal(found.first, expected.first[order])
+    for place in (0, 41, 89):
+        alone = accumulate_statistics(mixture, frames, ["m"], [ids[place]])
+        np.testing.assert_array_equal(alone.first[0], expected.first[place])
+        elsewhere = frames_of({"other": frames.values[:77], ids[place]: frames.of(ids[place]).copy()})
+        found = accumulate_statistics(mixture, elsewhere, ["m"], [ids[place]])
+        np.testing.assert_array_equal(found.first[0], expected.first[place])
+    assert expected.first.dtype == dtype
+
+
+def test_a_segment_may_stand_in_many_rows():
+    rng = np.random.default_rng(3)
+    mixture, frames = random_mixture(rng), random_frames(rng, [5, 6])
+    found = accumulate_statistics(mixture, frames, ["a", "b", "a"], ["r001", "r001", "r000"])
+    np.testing.assert_array_equal(found.first[0], found.first[1])
+    assert found.segments.tolist() == ["r001", "r001", "r000"]
+
+
+@pytest.mark.parametrize(
+    ("segments", "words"),
+    [(["r000", "nobody"], "no features of recording 'nobody'"), (["empty"], "recording 'empty' has no frames")],
+)
+def test_missing_frames(segments, words):
+    rng = np.random.default_rng(4)
+    frames = frames_of({"r000": rng.standard_normal((5, 3)), "empty": np.empty((0, 3))})
+    with pytest.raises(DataError, match=words):
+        accumulate_statistics(random_mixture(rng), frames, segments, segments)
+
+
+def test_frames_of_another_dimension():
+    rng = np.random.default_rng(5)
+    with pytest.raises(DataError, match="features that the mixture was trained on"):
+        accumulate_statistics(random_mixture(rng, dimension=4), random_frames(rng, [5]), ["a"], ["r000"])
+
+
+def test_lengths_must_agree():
+    with pytest.raises(DataError, match="statistics need"):
+        Statistics(np.array(["a"]), np.array(["b", "c"]), np.ones((1, 2)), np.ones((1, 4)))
+
+
+def test_stacked_frames():
+    rng = np.random.default_rng(6)
+    frames = random_frames(rng, [3, 4, 5])
+    assert frames.stack(["r000", "r001"]).base is not None, "neighbours are a view"
+    np.testing.assert_array_equal(frames.stack(["r000", "r001"]), frames.values[:7])
+    mixed = frames.stack(["r002", "r000"])
+    np.testing.assert_array_equal(mixed, np.concatenate([frames.of("r002"), frames.of("r000")]))
+    assert frames.stack([]).shape == (0, 3)
+    with pytest.raises(DataError, match="nobody"):
+        frames.stack(["nobody"])
+    with pytest.raises(DataError, match="'a' stands twice"):
+        Frames(np.array(["a", "a"], object), np.array([0, 1, 2]), np.ones((2, 3)))

@@ -1,0 +1,117 @@
+"""One-against-background machines against scikit-learn's on the raw kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from spkver.errors import ConfigError, DataError
+from spkver.svm import SvmConfig, SvmModels, read_svms, train_svms, write_svms
+
+EXACT = SvmConfig(tolerance=1e-9)
+SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
+
+
+def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    models = [name for name, count in SESSIONS.items() for _ in range(count)]
+    centres = {name: rng.standard_normal(30) for name in SESSIONS}
+    vectors = np.stack([centres[name] + 0.3 * rng.standard_normal(30) for name in models])
+    return models, vectors.astype(dtype), rng.standard_normal((40, 30)).astype(dtype)
+
+
+def reference(own: np.ndarray, background: np.ndarray, cost: float | None, tests: np.ndarray) -> np.ndarray:
+    stacked = np.concatenate([background, own]).astype(np.float64)
+    cost = cost or len(stacked) / (stacked**2).sum()
+    labels = [0] * len(background) + [1] * len(own)
+    machine = SVC(kernel="linear", C=cost, tol=1e-9).fit(stacked, labels)
+    return machine.decision_function(tests)
+
+
+@pytest.mark.parametrize("cost", [None, 0.01, 10.0])
+def test_scores_are_scikit_learns(cost):
+    models, vectors, background = data()
+    tests = np.random.default_rng(1).standard_normal((25, 30))
+    machines = train_svms(models, vectors, background, SvmConfig(tolerance=1e-9, cost=cost))
+    assert machines.models.tolist() == sorted(SESSIONS)
+    for row, name in enumerate(machines.models):
+        own = vectors[[model == name for model in models]]
+        scores = tests @ machines.weights[row] + machines.biases[row]
+        np.testing.assert_allclose(scores, reference(own, background, cost, tests), atol=1e-7)
+
+
+def test_order_of_rows_is_no_matter():
+    models, vectors, background = data()
+    expected = train_svms(models, vectors, background, EXACT)
+    order = np.random.default_rng(2).permutation(len(models))
+    found = train_svms([models[place] for place in order], vectors[order], background, EXACT)
+    assert found.models.tolist() == expected.models.tolist()
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-7)
+    np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_jobs(dtype):
+    rng = np.random.default_rng(3)
+    models = [f"m{number // 2:03d}" for number in range(90)]
+    vectors, background = rng.standard_normal((90, 500)).astype(dtype), rng.standard_normal((30, 500)).astype(dtype)
+    one, two, five = (train_svms(models, vectors, background, jobs=jobs) for jobs in (1, 2, 5))
+    for other in (two, five):
+        np.testing.assert_array_equal(one.weights, other.weights)
+        np.testing.assert_array_equal(one.biases, other.biases)
+    assert one.weights.dtype == dtype
+    assert one.biases.dtype == np.float64
+
+
+def test_models_do_not_depend_on_each_other():
+    models, vectors, background = data()
+    together = train_svms(models, vectors, background, EXACT)
+    own = [model == "bert" for model in models]
+    alone = train_svms(["bert"] * 3, vectors[own], background, EXACT)
+    row = together.models.tolist().index("bert")
+    np.testing.assert_allclose(alone.weights[0], together.weights[row], atol=1e-12)
+
+
+def test_own_vectors_are_on_the_positive_side():
+    models, vectors, background = data()
+    machines = train_svms(models, vectors, background, SvmConfig(cost=100.0))
+    rows = [machines.models.tolist().index(model) for model in models]
+    assert (np.einsum("ij,ij->i", machines.weights[rows], vectors) + machines.biases[rows] > 0).all()
+    assert (background @ machines.weights.T + machines.biases).mean() < -0.9
+
+
+def test_files(tmp_path):
+    models, vectors, background = data(np.float32)
+    machines = train_svms(models, vectors, background)
+    write_svms(tmp_path / "svm.h5", machines, attributes={"fingerprint": "abc"})
+    found = read_svms(tmp_path / "svm.h5")
+    assert found.models.tolist() == machines.models.tolist()
+    for name in ("weights", "biases"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(machines, name))
+        assert getattr(found, name).dtype == getattr(machines, name).dtype
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ((12, (13, 30), (40, 30)), "do not fit together"),
+        ((13, (13, 30), (40, 31)), "do not fit together"),
+        ((13, (13, 30), (0, 30)), "no background"),
+    ],
+)
+def test_shapes(shapes, words):
+    n_models, own, background = shapes
+    with pytest.raises(DataError, match=words):
+        train_svms(["m"] * n_models, np.ones(own), np.ones(background))
+
+
+def test_machines_must_fit_together():
+    with pytest.raises(DataError, match="machines need"):
+        SvmModels(np.array(["a", "b"], object), np.ones((1, 3)), np.ones(2))
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 0.0}, {"cost": 0.0}, {"cost": -1.0}])
+def test_bad_configuration(options):
+    with pytest.raises(ConfigError, match=f"svm.{next(iter(options))}"):
+        SvmConfig(**options)
