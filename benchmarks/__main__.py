@@ -2,12 +2,14 @@
 
 import sys
 
-from benchmarks import e_step, evaluation, features, scoring
+from benchmarks import e_step, evaluation, features, scoring, uncertainty
 
 e_step.main()
 print()
 scoring.main()
 print()
 evaluation.main()
+print()
+uncertainty.main()
 print()
 features.main(*sys.argv[1:2])

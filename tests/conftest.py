@@ -6,6 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadlines: the first example pays for imports, and machines are shared. The same examples on CI every time; new ones
+# elsewhere.
+settings.register_profile(
+    "spkver", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("spkver")
 
 ROOT = Path(__file__).resolve().parent.parent
 
