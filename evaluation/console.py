@@ -32,6 +32,10 @@ class Command(_CleanEnd):
     """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130."""
 
 
+class ResumableCommand(Command):
+    """A command that takes up its finished steps when it is called again; it says so when it is interrupted."""
+
+
 class Group(_CleanEnd, click.Group):
     """A group of such commands."""
 
@@ -68,7 +72,8 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
                 stop_workers()
         terminated = isinstance(error, _Terminated)
         what = "terminated" if terminated else "interrupted"
-        click.echo(f"{what}; finished steps are kept, the same command goes on from there", err=True)
+        going_on = "; finished steps are kept, the same command goes on from there"
+        click.echo(what + (going_on if isinstance(ctx.command, ResumableCommand) else ""), err=True)
         ctx.exit(STATUS_TERMINATED if terminated else STATUS_INTERRUPT)
 
 

@@ -136,11 +136,26 @@ def _run_workers(
             ) from error
         finally:
             if not finished:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # joblib regrets what was computed for nothing
+                with _quiet():
                     results.close()
-                if not threads:
-                    stop_workers()
+                    if not threads:
+                        stop_workers()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what joblib has to say about an early end from the user.
+
+    It regrets what was computed for nothing, and its managing thread may look for a task that was just taken back.
+    """
+    hook = threading.excepthook
+    threading.excepthook = lambda arguments: logger.debug("thread ended: %r", arguments.exc_value)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        threading.excepthook = hook
 
 
 @contextmanager

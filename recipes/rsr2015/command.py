@@ -10,7 +10,7 @@ from typing import Any
 import click
 from prepare import Config
 
-from evaluation.console import Command, echo_log
+from evaluation.console import ResumableCommand, echo_log
 from spkver.config import load_config, read_yaml
 from spkver.corpora.simulated import simulate_rsr2015
 from spkver.errors import DataError
@@ -48,7 +48,7 @@ def recipe_command(
     for option in reversed(options):
         main = option(main)
     settings = {"help_option_names": ["-h", "--help"]}
-    return click.command(cls=Command, help=description, context_settings=settings)(main)
+    return click.command(cls=ResumableCommand, help=description, context_settings=settings)(main)
 
 
 def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import atomic_path
+from evaluation.files import atomic_file
 from spkver.errors import DataError
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -62,7 +62,7 @@ def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
 @contextmanager
 def create_hdf5(path: str | Path, attributes: Mapping[str, Any] | None = None) -> Iterator[h5py.File]:
     """Make a file, whole or not at all; `attributes` go to its root (a fingerprint, say)."""
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_file(path) as handle, h5py.File(handle, "w") as file:
         for name, value in (attributes or {}).items():
             file.attrs[name] = value
         yield file

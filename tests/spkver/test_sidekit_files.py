@@ -8,6 +8,8 @@ import io
 import logging
 import pickle
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -653,3 +655,24 @@ def test_the_reader_of_pickles_runs_no_numpy(tmp_path: Path) -> None:
     (tmp_path / "m.svm").write_bytes(gzip.compress(content))
     with pytest.raises(DataError, match="cannot reshape array of size 3"):
         read_svm(tmp_path / "m.svm", allow_pickle=True)
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
+    """In a process of its own, with a limit on the size of files: HDF5 must not take the process with it."""
+    code = """
+import resource, sys
+import numpy as np
+from spkver.errors import DataError
+from spkver.sidekit import write_stat_server
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+names = [f"m{row}" for row in range(50)]
+try:
+    write_stat_server(sys.argv[1], models=names, segments=names, stat0=np.ones((50, 4)), stat1=np.ones((50, 4000)))
+except DataError as error:
+    print(error)
+"""
+    target = tmp_path / "stat.h5"
+    done = subprocess.run([sys.executable, "-c", code, str(target)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{target}: cannot be written: File too large (free space")
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
