@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No deadlines: the first example pays for imports, and machines are shared. The same examples on CI every time; new ones
-# elsewhere.
+# No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 settings.register_profile(
     "spkver", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )

@@ -32,7 +32,7 @@ def test_scripts_and_settings_in_commands_exist(path):
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), f"{path}: {module}"
     for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", text):
-        if setting != "KEY=VALUE]...":
+        if setting != "KEY=VALUE]..." and "$" not in setting:
             load_config(Config, settings=[setting])
 
 

@@ -34,7 +34,7 @@ def report(recipe: str, run: Run, config: Config, lists: Rsr2015, ubm: TrainedUb
     """
     with run.timed("evaluation"):
         results = {name: _evaluate(scores, lists.key, config) for name, scores in systems.items()}
-        plots = _plot(run, config, lists.key, systems, ubm)
+        plots = _plot(run, config, lists, systems, ubm)
     write_json(
         run.path("results.json"),
         {
@@ -67,15 +67,28 @@ def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
     return {**asdict(evaluate_detection(target, nontarget)), "min_dcf": cost}
 
 
-def _plot(run: Run, config: Config, key: Key, systems: dict[str, Scores], ubm: TrainedUbm) -> list[Path]:
+def is_synthetic(lists: Rsr2015) -> bool:
+    """Whether the corpus was made by `spkver simulate`, which leaves a record at its root."""
+    recording = next(iter(lists.recordings.values()))
+    return (recording.parents[3] / "simulation.json").is_file()  # root/sph/male/m001/recording
+
+
+def _title(config: Config, synthetic: bool) -> str:
+    corpus = "Synthetic speech in the form of RSR2015" if synthetic else "RSR2015 part 1"
+    sex = "male" if config.gender == "m" else "female"
+    types = f"{'+'.join(config.trials.target)} against {'+'.join(config.trials.nontarget)}"
+    return f"{corpus}, {sex} {config.partition}: {types}"
+
+
+def _plot(run: Run, config: Config, lists: Rsr2015, systems: dict[str, Scores], ubm: TrainedUbm) -> list[Path]:
+    key = lists.key
     paths = [run.path(f"det.{form}") for form in config.report.formats]
     plot_det(
         [System(name, *split_scores(scores, key)) for name, scores in systems.items()],
         path=paths,
         window=config.report.window,
         prior=effective_prior(config.report.p_target, config.report.c_miss, config.report.c_fa),
-        title=f"RSR2015 part 1, {'male' if config.gender == 'm' else 'female'} {config.partition}: "
-        f"{'+'.join(config.trials.target)} against {'+'.join(config.trials.nontarget)}",
+        title=_title(config, is_synthetic(lists)),
     )
     if len(ubm.log_likelihoods):
         plot_likelihood(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
+import report
 import svm_gmm
 from click.testing import CliRunner
+from prepare import Config
 
 pytest.importorskip("espeakng_loader")
 
@@ -21,3 +24,14 @@ def test_equal_error_rate_lies_between_1_and_10_per_cent(tmp_path, gender):
     systems = json.loads((tmp_path / "results.json").read_text())["systems"]
     assert 0.01 < systems["svm-gmm"]["eer"] < 0.10
     assert systems["svm-gmm-nap"]["eer"] < systems["svm-gmm"]["eer"]
+
+
+def test_plots_of_synthetic_speech_say_so(tmp_path):
+    """The record that `spkver simulate` leaves at the root of its trees decides, however the tree is named."""
+    recording = tmp_path / "sph" / "male" / "m001" / "m001_01_001.wav"
+    lists = SimpleNamespace(recordings={"m001/m001_01_001": recording})
+    assert not report.is_synthetic(lists)
+    (tmp_path / "simulation.json").touch()
+    assert report.is_synthetic(lists)
+    assert "Synthetic" in report._title(Config(), synthetic=True)
+    assert "Synthetic" not in report._title(Config(), synthetic=False)
