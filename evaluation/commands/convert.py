@@ -14,6 +14,9 @@ from evaluation import formats
 from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option
 from evaluation.errors import DataError
 from evaluation.formats import Choice
+from evaluation.formats.hdf5 import write_hdf5_scores
+from evaluation.formats.orders import write_in_order
+from evaluation.speakers import read_speakers
 from evaluation.trials import Key, Scores, align
 
 _CONVERTERS: dict[str, tuple[Callable[[Path, Choice], Any], Callable[[Path, Any], None]]] = {
@@ -37,15 +40,43 @@ _save_option = click.option("--save", type=FILE, help="Write the calibration to 
 @click.argument("kind", type=click.Choice(list(_CONVERTERS)))
 @click.argument("source", type=FILE)
 @click.argument("destination", type=FILE)
+@click.option(
+    "--to",
+    "order",
+    help="Order of the columns of a text: kaldi, voxsrc, wespeaker, speechbrain, bob, bob5 (a key: voxceleb too), or "
+    "roles such as score,model,segment; or matlab, SIDEKIT's other HDF5 form of scores.",
+)
+@click.option("-k", "--key", "key_path", type=FILE, help="The truth of scores, for orders that hold it.")
+@click.option("--segment-speakers", type=FILE, help="Who speaks in each segment, as in utt2spk, for bob's orders.")
 @column_options
-def convert(kind: str, source: Path, destination: Path, reader: Reader) -> None:
+def convert(
+    kind: str,
+    source: Path,
+    destination: Path,
+    order: str | None,
+    key_path: Path | None,
+    segment_speakers: Path | None,
+    reader: Reader,
+) -> None:
     """Convert a file of scores, a key or a list of trials.
 
     The content of SOURCE says what it is, the extension of DESTINATION what to write: .txt (or none), .csv, .tsv, .npz
-    or .h5 (SIDEKIT and BOSARIS), each with .gz behind it too.
+    or .h5 (SIDEKIT and BOSARIS), each with .gz behind it too. --to writes the text of another tool.
     """
     read, write = _CONVERTERS[kind]
-    write(destination, read(source, reader.scores if kind == "scores" else reader.key))
+    found = read(source, reader.scores if kind == "scores" else reader.key)
+    if order is None:
+        write(destination, found)
+    elif order == "matlab":
+        if kind != "scores":
+            raise click.UsageError("the matlab form holds scores only")
+        write_hdf5_scores(destination, found, matlab=True)
+    elif kind == "trials":
+        raise click.UsageError("a list of trials has one order: --to is for scores and keys")
+    else:
+        key = None if key_path is None else formats.read_key(key_path, reader.key)
+        speakers = None if segment_speakers is None else read_speakers(segment_speakers)
+        write_in_order(destination, found, order, key=key, speakers=speakers)
 
 
 @click.command()

@@ -127,9 +127,11 @@ def write_hdf5_key(path: str | Path, key: Key, *, attributes: dict[str, str] | N
             _write_strings(file, "type_names", np.array(key.type_names, dtype=object))
 
 
-def write_hdf5_scores(path: str | Path, scores: Scores, *, attributes: dict[str, str] | None = None) -> None:
-    """Write Scores in SIDEKIT's form. Parameters and errors as for trials."""
-    with _created(path, scores, attributes) as file:
+def write_hdf5_scores(
+    path: str | Path, scores: Scores, *, attributes: dict[str, str] | None = None, matlab: bool = False
+) -> None:
+    """Write Scores in SIDEKIT's own form, or in the one that it names matlab. Parameters and errors as for trials."""
+    with _created(path, scores, attributes, matlab=matlab) as file:
         _write_matrix(file, "score_mask", scores, np.ones(len(scores), np.int8))
         _write_matrix(file, "scores", scores, scores.values)
 
@@ -231,7 +233,9 @@ def _missing(file: h5py.File, name: str, path: str | Path) -> DataError:
 
 
 @contextmanager
-def _created(path: str | Path, trials: Trials, attributes: dict[str, str] | None) -> Iterator[h5py.File]:
+def _created(
+    path: str | Path, trials: Trials, attributes: dict[str, str] | None, *, matlab: bool = False
+) -> Iterator[h5py.File]:
     import h5py
 
     if not len(trials):
@@ -244,8 +248,8 @@ def _created(path: str | Path, trials: Trials, attributes: dict[str, str] | None
     # built in memory: on a full disk the HDF5 library does not let go of a file, and prints errors of its own
     image = BytesIO()
     with h5py.File(image, "w") as file:
-        _write_strings(file, "modelset", trials.model_ids)
-        _write_strings(file, "segset", trials.segment_ids)
+        for names, ids in zip(_ID_NAMES.values(), (trials.model_ids, trials.segment_ids), strict=True):
+            _write_strings(file, names[matlab], ids)
         for name, text in (attributes or {}).items():
             file.attrs[name] = text
         yield file

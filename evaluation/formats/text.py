@@ -13,7 +13,7 @@ a byte order mark are accepted. Scores are written with the fewest digits that r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -198,14 +198,26 @@ def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:
         raise DataError(text, file=columns.path, line=columns.line(row), remedy=remedy)
 
 
+def write_columns(path: str | Path, trials: Trials, columns: Sequence[Sequence[str]]) -> None:
+    """Write lines of columns that belong to trials, whole or not at all. Errors as for trials."""
+    _check_writable(*trials.model_ids, *trials.segment_ids, *{one for column in columns for one in column})
+    _write_pieces(Path(path), ("".join(f"{line}\n" for line in map(" ".join, zip(*columns, strict=True))),))
+
+
+def _check_writable(*ids: str) -> None:
+    torn = next((one for one in ids if _UNWRITABLE.search(one)), None)
+    if torn is not None:
+        remedy = "write HDF5 instead, or rename it"
+        raise DataError(f"id {torn!r} holds white space or other bytes that a text list cannot hold", remedy=remedy)
+
+
 def _write(path: str | Path, trials: Trials, third: Callable[[slice], Iterable[str]] | None) -> None:
-    path = Path(path)
-    for ids in (trials.model_ids, trials.segment_ids):
-        torn = next((one for one in ids if _UNWRITABLE.search(one)), None)
-        if torn is not None:
-            remedy = "write HDF5 instead, or rename it"
-            raise DataError(f"id {torn!r} holds white space or other bytes that a text list cannot hold", remedy=remedy)
+    _check_writable(*trials.model_ids, *trials.segment_ids)
     pieces = (_lines(trials, slice(start, start + _LINES_PER_WRITE), third) for start in _starts(trials))
+    _write_pieces(Path(path), pieces)
+
+
+def _write_pieces(path: Path, pieces: Iterable[str]) -> None:
     if path.suffix.lower() == ".gz":
         write_bytes(path, "".join(pieces).encode())
         return
