@@ -120,7 +120,11 @@ class EchoHandler(logging.Handler):
         if getattr(record, "file_only", False):
             return
         level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
-        click.echo(level + record.getMessage(), err=True)
+        text = level + record.getMessage()
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
+            sys.modules["tqdm"].tqdm.write(text, file=sys.stderr)
+        else:
+            click.echo(text, err=True)
 
 
 @contextmanager
