@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -134,6 +135,10 @@ class System:
     nontarget: ArrayLike
 
 
+Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike]]
+Paths = str | Path | Sequence[str | Path]
+
+
 @dataclass(frozen=True)
 class Core:
     """A system with its scores sorted and pooled once."""
@@ -153,7 +158,7 @@ def thin(look: Look) -> Look:
     return replace(look, dash=(1.5, 1.5), width=1.3)
 
 
-def as_systems(systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]]) -> list[System]:
+def as_systems(systems: Systems) -> list[System]:
     """Check that there are systems to plot."""
     known = [one if isinstance(one, System) else System(*one) for one in systems]
     if not known:
@@ -161,7 +166,7 @@ def as_systems(systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]]) -> 
     return known
 
 
-def as_cores(systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]]) -> list[Core]:
+def as_cores(systems: Systems) -> list[Core]:
     """Sort and pool the scores of each system."""
     cores = []
     for one in as_systems(systems):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.calibration import cllr_of, min_cllr_of
 from evaluation.errors import DataError
@@ -19,16 +16,14 @@ from evaluation.plots.chart import (
     Core,
     Line,
     Look,
-    System,
+    Paths,
+    Systems,
     as_cores,
     as_systems,
     keep_together,
     look_of,
 )
 from evaluation.plots.draw import save_chart
-
-Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike]]
-Paths = str | Path | Sequence[str | Path]
 
 
 def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, bins: int = 60) -> None:

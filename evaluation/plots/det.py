@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.curves import det_curve, roc_of
 from evaluation.detection import SRE08, Hull, effective_prior, hull_eer, hull_min_dcf, hull_of
@@ -23,7 +21,8 @@ from evaluation.plots.chart import (
     Line,
     Look,
     Note,
-    System,
+    Paths,
+    Systems,
     as_cores,
     keep_together,
     look_of,
@@ -70,9 +69,9 @@ WINDOWS = {
 
 
 def plot_det(
-    systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]],
+    systems: Systems,
     *,
-    path: str | Path | Sequence[str | Path],
+    path: Paths,
     window: str = "sre10",
     prior: float | None = None,
     title: str | None = None,
@@ -155,9 +154,9 @@ def plot_det(
 
 
 def plot_roc(
-    systems: Sequence[System | tuple[str, ArrayLike, ArrayLike]],
+    systems: Systems,
     *,
-    path: str | Path | Sequence[str | Path],
+    path: Paths,
     title: str | None = None,
     lowest_fpr: float | None = None,
     sort: bool = False,

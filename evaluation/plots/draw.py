@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.errors import DataError
 from evaluation.files import atomic_path, write_text
-from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note
+from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths
 from evaluation.plots.tex import to_tex
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def save_chart(chart: Chart, path: str | Path | Sequence[str | Path]) -> None:
+def save_chart(chart: Chart, path: Paths) -> None:
     """Write a chart in each of the formats that the extensions ask for.
 
     Raises
@@ -80,7 +80,7 @@ def draw_chart(figure: Figure, chart: Chart) -> Axes:
     return axes
 
 
-def checked_paths(path: str | Path | Sequence[str | Path], extensions: Sequence[str] = EXTENSIONS) -> list[Path]:
+def checked_paths(path: Paths, extensions: Sequence[str] = EXTENSIONS) -> list[Path]:
     """Check the extensions of files of plots.
 
     Raises

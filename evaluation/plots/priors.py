@@ -6,10 +6,8 @@ The horizontal axis is the prior log-odds log(P / (1 - P)) of a target trial. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evaluation.calibration import cllr_of, ece_of, min_cllr_of, min_ece_of
 from evaluation.detection import hull_of
@@ -21,7 +19,8 @@ from evaluation.plots.chart import (
     Core,
     Line,
     Look,
-    System,
+    Paths,
+    Systems,
     as_cores,
     keep_together,
     look_of,
@@ -30,9 +29,6 @@ from evaluation.plots.chart import (
 from evaluation.plots.draw import save_chart
 from evaluation.runs import Blocks, Runs
 from evaluation.zebra import SCALE, zebra_of
-
-Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike]]
-Paths = str | Path | Sequence[str | Path]
 
 _LOG_ODDS = np.linspace(-10, 10, 201)
 _LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.errors import DataError
-from evaluation.plots.chart import GREY, PALE, look_of
+from evaluation.plots.chart import GREY, PALE, Paths, look_of
 from evaluation.plots.draw import checked_paths, figure_of, save_figure, style_of
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def plot_likelihood(
     series: Mapping[str, ArrayLike],
-    path: str | Path | Sequence[str | Path],
+    path: Paths,
     *,
     doublings: Sequence[tuple[int, int]] = (),
     title: str | None = None,
