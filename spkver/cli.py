@@ -1,16 +1,13 @@
-"""The command ``spkver``: it parses options and calls the functions of this package."""
+"""The command ``spkver``: it gathers the commands of `spkver.commands`."""
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
-
 import click
 
-from evaluation.console import Group, echo_log
+from evaluation.console import Group
+from spkver.commands.features import features
+from spkver.commands.simulate import simulate
 from spkver.version import __version__
-
-_JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Worker processes; all cores by default.")
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,70 +25,8 @@ def main() -> None:
     """
 
 
-@main.group(cls=Group)
-def simulate() -> None:
-    """Make corpora of synthetic speech, for trying things out."""
-
-
-@simulate.command("rsr2015")
-@click.argument("output", type=click.Path(path_type=Path))
-@click.option("--speakers", type=int, default=36, show_default=True, help="Speakers of each sex asked for.")
-@click.option("--sentences", type=int, default=5, show_default=True, help="Sentences that each speaker says, up to 30.")
-@click.option("--sessions", type=int, default=7, show_default=True, help="Sessions of each speaker, up to 9.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
-@click.option("--gender", type=click.Choice(["m", "f", "both"]), default="m", show_default=True)
-@click.option("--format", "audio_format", type=click.Choice(["wav", "sph", "flac"]), default="wav", show_default=True)
-@_JOBS
-def rsr2015(
-    output: Path,
-    speakers: int,
-    sentences: int,
-    sessions: int,
-    seed: int,
-    gender: str,
-    audio_format: str,
-    jobs: int | None,
-) -> None:
-    """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
-
-    The first third of the speakers is background (m001, ...), the others are evaluation (m101, ...); from 157 on there
-    are development speakers too. Sessions 1, 4 and 7 enrol, the others test. The voices are eSpeak NG's, so the extra
-    [demo] must be installed.
-    """
-    from spkver.corpora.simulated import simulate_rsr2015
-
-    with echo_log(logging.INFO, "spkver", "evaluation"):
-        corpus = simulate_rsr2015(
-            output,
-            n_speakers=speakers,
-            n_sentences=sentences,
-            n_sessions=sessions,
-            seed=seed,
-            gender=gender,
-            audio_format=audio_format,
-            jobs=jobs,
-        )
-    click.echo(corpus)
-
-
-@main.group(cls=Group)
-def features() -> None:
-    """Exchange features with SIDEKIT."""
-
-
-@features.command("export")
-@click.argument("store", type=click.Path(path_type=Path))
-@click.argument("folder", type=click.Path(path_type=Path))
-def export_features(store: Path, folder: Path) -> None:
-    """Write STORE (a recipe's features.h5) as SIDEKIT's feature files, one for each recording, lossless, to FOLDER.
-
-    The other way round, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of features of
-    its own: --set features.files=FOLDER.
-    """
-    from spkver.features import read_feature_table
-    from spkver.features.exchange import export_sidekit
-
-    click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")
+for _command in (simulate, features):
+    main.add_command(_command)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ LAYERS = [
     ["svm"],
     ["scoring"],
     ["pipeline"],
+    ["commands"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,0 +1,1 @@
+"""The commands of ``spkver``, a module for each subject."""

@@ -1,0 +1,29 @@
+"""The commands ``spkver features``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evaluation.console import Group
+
+
+@click.group(cls=Group)
+def features() -> None:
+    """Exchange features with SIDEKIT."""
+
+
+@features.command("export")
+@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+def export_features(store: Path, folder: Path) -> None:
+    """Write STORE (a recipe's features.h5) as SIDEKIT's feature files, one for each recording, lossless, to FOLDER.
+
+    The other way round, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of features of
+    its own: --set features.files=FOLDER.
+    """
+    from spkver.features import read_feature_table
+    from spkver.features.exchange import export_sidekit
+
+    click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")

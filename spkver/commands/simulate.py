@@ -1,0 +1,57 @@
+"""The commands ``spkver simulate``."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from evaluation.console import Group, echo_log
+from spkver.commands.options import JOBS
+
+
+@click.group(cls=Group)
+def simulate() -> None:
+    """Make corpora of synthetic speech, for trying things out."""
+
+
+@simulate.command("rsr2015")
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--speakers", type=int, default=36, show_default=True, help="Speakers of each sex asked for.")
+@click.option("--sentences", type=int, default=5, show_default=True, help="Sentences that each speaker says, up to 30.")
+@click.option("--sessions", type=int, default=7, show_default=True, help="Sessions of each speaker, up to 9.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
+@click.option("--gender", type=click.Choice(["m", "f", "both"]), default="m", show_default=True)
+@click.option("--format", "audio_format", type=click.Choice(["wav", "sph", "flac"]), default="wav", show_default=True)
+@JOBS
+def rsr2015(
+    output: Path,
+    speakers: int,
+    sentences: int,
+    sessions: int,
+    seed: int,
+    gender: str,
+    audio_format: str,
+    jobs: int | None,
+) -> None:
+    """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
+
+    The first third of the speakers is background (m001, ...), the others are evaluation (m101, ...); from 157 on there
+    are development speakers too. Sessions 1, 4 and 7 enrol, the others test. The voices are eSpeak NG's, so the extra
+    [demo] must be installed.
+    """
+    from spkver.corpora.simulated import simulate_rsr2015
+
+    with echo_log(logging.INFO, "spkver", "evaluation"):
+        corpus = simulate_rsr2015(
+            output,
+            n_speakers=speakers,
+            n_sentences=sentences,
+            n_sessions=sessions,
+            seed=seed,
+            gender=gender,
+            audio_format=audio_format,
+            jobs=jobs,
+        )
+    click.echo(corpus)
