@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import e_step, evaluation, features, scoring, uncertainty
+from benchmarks import anonymization, e_step, evaluation, features, linkability, scoring, uncertainty
 
 e_step.main()
 print()
@@ -12,4 +12,8 @@ evaluation.main()
 print()
 uncertainty.main()
 print()
+linkability.main()
+print()
 features.main(*sys.argv[1:2])
+print()
+anonymization.main()

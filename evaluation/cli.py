@@ -8,8 +8,13 @@ import click
 
 from evaluation.commands.challenge import challenge
 from evaluation.commands.convert import calibrate, convert, fuse, normalise
+from evaluation.commands.cosine import cosine
+from evaluation.commands.linkability import linkability
+from evaluation.commands.linkability_compare import linkability_compare
 from evaluation.commands.metrics import metrics
+from evaluation.commands.page import page
 from evaluation.commands.plot import plot
+from evaluation.commands.utility import f0, rank, uar, wer
 from evaluation.commands.zebra import zebra
 from evaluation.console import Group, echo_log
 
@@ -32,7 +37,24 @@ def main(ctx: click.Context, verbose: bool) -> None:
     ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING, "evaluation"))
 
 
-for _command in (metrics, zebra, plot, challenge, normalise, calibrate, fuse, convert):
+for _command in (
+    metrics,
+    zebra,
+    plot,
+    page,
+    challenge,
+    normalise,
+    calibrate,
+    fuse,
+    convert,
+    linkability,
+    linkability_compare,
+    cosine,
+    wer,
+    uar,
+    f0,
+    rank,
+):
     main.add_command(_command)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from evaluation.console import Group
+from spkver.commands.anonymize import anonymize
+from spkver.commands.attack import score, train
 from spkver.commands.features import features
 from spkver.commands.simulate import simulate
+from spkver.commands.utility import emotion, transcribe
 from spkver.version import __version__
 
 
@@ -25,7 +28,7 @@ def main() -> None:
     """
 
 
-for _command in (simulate, features):
+for _command in (simulate, features, anonymize, train, score, transcribe, emotion):
     main.add_command(_command)
 
 

@@ -39,10 +39,14 @@ class SvmConfig:
         Of the solver's stopping rule.
     cost : float or None
         Penalty C; by default 1 / mean of the kernel's diagonal, for each model.
+    balanced : bool
+        Weigh the penalty by the inverse of how many examples a side has, so that the few of the speaker count as much
+        as the many of the background.
     """
 
     tolerance: float = 1e-3
     cost: float | None = None
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
@@ -83,6 +87,7 @@ def train_svms(
     background: NDArray,
     config: SvmConfig | None = None,
     *,
+    gram: NDArray[np.float64] | None = None,
     jobs: int | None = None,
 ) -> SvmModels:
     """Train one machine for each model against the background.
@@ -95,6 +100,8 @@ def train_svms(
         Enrolment supervectors.
     background : ndarray [shape=(B, D)]
     config : SvmConfig
+    gram : ndarray [shape=(B, B)], optional
+        `gram_matrix(background)`, where it is known already.
     jobs : int, optional
         Worker threads; the machines do not depend on it.
 
@@ -122,7 +129,7 @@ def train_svms(
         sessions=sessions,
         vectors=vectors,
         background=background,
-        gram=gram_matrix(background, jobs=jobs),
+        gram=gram_matrix(background, jobs=jobs) if gram is None else gram,
         config=config,
         out=(weights, biases),
     )
@@ -182,7 +189,8 @@ def train_one(
     cost = config.cost or 1.0 / np.trace(kernel) * len(kernel)
     # the background comes first and has the lower label: the order decides which of equal solutions libsvm reaches
     labels = np.concatenate([np.zeros(n_background), np.ones(n_own)])
-    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance).fit(kernel, labels)
+    weight = "balanced" if config.balanced else None
+    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(kernel, labels)
     coefficients = np.zeros(len(kernel))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, float(machine.intercept_[0])

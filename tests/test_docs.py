@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 from prepare import Config
+from settings import Config as VoicePrivacyConfig
 
 from spkver.config import load_config, to_dict
 from spkver.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/README.md")]
+CONFIGS = {"rsr2015": Config, "voiceprivacy": VoicePrivacyConfig}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -31,9 +33,12 @@ def test_scripts_and_settings_in_commands_exist(path):
         assert (ROOT / script).is_file(), f"{path}: {script}"
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), f"{path}: {module}"
-    for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", text):
-        if setting != "KEY=VALUE]..." and "$" not in setting:
-            load_config(Config, settings=[setting])
+    recipe = path.parent.name  # of a recipe's README; elsewhere the recipe that was named last
+    for line in text.splitlines():
+        recipe = next(iter(re.findall(r"recipes/(\w+)/\w+\.py", line)), recipe)
+        for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", line):
+            if setting != "KEY=VALUE]..." and "$" not in setting:
+                load_config(CONFIGS.get(recipe, Config), settings=[setting])
 
 
 def test_make_targets_exist():

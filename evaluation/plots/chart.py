@@ -40,7 +40,7 @@ class Look:
     line : bool
         Draw the line itself, not its markers alone.
     fill : float
-        How opaque the area between the line and zero is.
+        How opaque the area between the line and its base is, zero unless the line says otherwise.
     opaque : float
         How opaque the line is.
     """
@@ -56,11 +56,12 @@ class Look:
 
 @dataclass(frozen=True)
 class Line:
-    """Points joined in their order, in the coordinates of the axes."""
+    """Points joined in their order, in the coordinates of the axes; what is filled ends at `base`, zero by default."""
 
     x: np.ndarray
     y: np.ndarray
     look: Look = field(default_factory=Look)
+    base: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

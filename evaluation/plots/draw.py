@@ -147,7 +147,8 @@ def _draw_line(axes: Axes, line: Line) -> None:
     look = line.look
     axes.plot(line.x, line.y, **style_of(look), zorder=5 if look.marker else 2)
     if look.fill:
-        axes.fill_between(line.x, line.y, color=look.colour, alpha=look.fill, linewidth=0)
+        base = 0.0 if line.base is None else line.base
+        axes.fill_between(line.x, line.y, base, color=look.colour, alpha=look.fill, linewidth=0)
 
 
 def _write_in_margin(axes: Axes, note: Note) -> None:

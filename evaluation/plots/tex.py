@@ -28,6 +28,7 @@ _ESCAPES = {
     '"': r"\textquotedbl{}",
     "\N{NO-BREAK SPACE}": "~",
     "\N{MINUS SIGN}": r"\textminus{}",
+    **{raised: rf"\textsuperscript{{{plain}}}" for raised, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
 }
 
 _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
@@ -127,19 +128,29 @@ def _options(chart: Chart) -> list[str]:
         ]
         if axis.ticks:
             options.append(f"{letter}tick={{{','.join(f'{place:.7g}' for place, _ in axis.ticks)}}}")
-            options.append(f"{letter}ticklabels={{{','.join(f'{{{escape(text)}}}' for _, text in axis.ticks)}}}")
+            texts = [r" \\ ".join(map(escape, text.split("\n"))) for _, text in axis.ticks]
+            options.append(f"{letter}ticklabels={{{','.join(f'{{{text}}}' for text in texts)}}}")
+            if any("\n" in text for _, text in axis.ticks):
+                options.append(f"{letter}ticklabel style={{align=center}}")
     return options
 
 
 def _plot(line: Line, chart: Chart, names: dict[str, str]) -> list[str]:
-    x, y = thinned(np.asarray(line.x, float), np.asarray(line.y, float), chart.x, chart.y)
-    points = [f"({across:.6g},{upright:.6g})" for across, upright in zip(x.tolist(), y.tolist(), strict=True)]
-    rows = [" ".join(points[start : start + 8]) for start in range(0, len(points), 8)]
+    rows = _rows(line.x, line.y, chart)
     drawn = []
     if line.look.fill:
         area = f"draw=none, fill={names[line.look.colour]}, fill opacity={line.look.fill:.3g}, forget plot"
-        drawn += [rf"\addplot[{area}] coordinates {{", *rows, r"} \closedcycle;"]
+        back = [] if line.base is None else _rows(line.x[::-1], line.base[::-1], chart)
+        close = r"} \closedcycle;" if line.base is None else r"} -- cycle;"
+        drawn += [rf"\addplot[{area}] coordinates {{", *rows, *back, close]
     return [*drawn, rf"\addplot[{_style(line.look, names)}, forget plot] coordinates {{", *rows, "};"]
+
+
+def _rows(across: np.ndarray, upright: np.ndarray, chart: Chart) -> list[str]:
+    """Coordinates of a curve, some on each line."""
+    x, y = thinned(np.asarray(across, float), np.asarray(upright, float), chart.x, chart.y)
+    points = [f"({one:.6g},{other:.6g})" for one, other in zip(x.tolist(), y.tolist(), strict=True)]
+    return [" ".join(points[start : start + 8]) for start in range(0, len(points), 8)]
 
 
 def _style(look: Look, names: dict[str, str]) -> str:

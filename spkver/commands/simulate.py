@@ -55,3 +55,28 @@ def rsr2015(
             jobs=jobs,
         )
     click.echo(corpus)
+
+
+@simulate.command("voiceprivacy")
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--enrolled-f", type=int, default=16, show_default=True, help="Enrolled women.")
+@click.option("--enrolled-m", type=int, default=13, show_default=True, help="Enrolled men.")
+@click.option("--strangers", type=int, default=2, show_default=True, help="Trial speakers not enrolled, of each sex.")
+@click.option("--training", type=int, default=24, show_default=True, help="Training speakers of each sex.")
+@click.option("--enrolment-utterances", type=int, default=3, show_default=True, help="Of each enrolled speaker.")
+@click.option("--trial-utterances", type=int, default=5, show_default=True, help="Of each trial speaker.")
+@click.option("--training-utterances", type=int, default=5, show_default=True, help="Of each training speaker.")
+@click.option("--sentences", type=int, default=2, show_default=True, help="In an utterance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
+@JOBS
+def voiceprivacy(output: Path, jobs: int | None, **sizes: int) -> None:
+    """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
+
+    The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
+    simulated_test_trials_m. The voices are eSpeak NG's, so the extra [demo] must be installed.
+    """
+    from spkver.corpora.voiceprivacy_simulated import Sizes, simulate_voiceprivacy
+
+    with echo_log(logging.INFO, "spkver", "evaluation"):
+        made = simulate_voiceprivacy(output, Sizes(**sizes), jobs=jobs)
+    click.echo(made)

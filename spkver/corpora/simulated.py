@@ -13,10 +13,7 @@ evaluation ids go on past its last (m157, f143).
 
 from __future__ import annotations
 
-import json
 import logging
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -24,18 +21,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evaluation.parallel import ordered_map
-from spkver.corpora import espeak
+from spkver.corpora import espeak, trees
 from spkver.corpora.channels import SAMPLE_RATE, make_session
 from spkver.corpora.sentences import SENTENCES
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
-from spkver.corpora.variability import VARIABILITY
 from spkver.corpora.voices import make_voice, synthesise_utterance
 from spkver.errors import DataError
 
-CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
 MAX_SESSIONS = 9
 MAX_SPEAKERS = 999  # of a sex; ids have three digits
 FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
@@ -43,9 +36,7 @@ FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a develo
 _FOLDERS = {"m": "male", "f": "female"}
 _N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
 _FIRST_EVALUATION = {"m": 101, "f": 95}
-_RECORD = "simulation.json"
 _VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
-_BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
 
 logger = logging.getLogger(__name__)
 
@@ -161,11 +152,11 @@ def simulate_rsr2015(
     _check_parameters(parameters)
     splits = {sex: split_speakers(sex, n_speakers) for sex in ("mf" if gender == "both" else gender)}
     files = list(_audio_files(splits, parameters))
-    if _is_finished(output, parameters, files):
+    if trees.is_finished(output, {**trees.identity(_VERSION), **parameters}, files):
         logger.info("%s is there already", output)
-        return _summary(output, json.loads((output / _RECORD).read_text(encoding="utf-8")), created=False)
+        return _summary(output, trees.read_record(output), created=False)
     espeak.loader()
-    _check_space(output, len(files))
+    trees.check_space(output, len(files))
     record = _write_tree(output, splits, parameters, jobs)
     return _summary(output, record, created=True)
 
@@ -207,8 +198,8 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
             raise DataError(f"{name} is {lowest} to {highest}, not {parameters[name]}", remedy=remedy)
     if parameters["gender"] not in (*_FOLDERS, "both"):
         raise DataError(f"gender is 'm', 'f' or 'both', not {parameters['gender']!r}")
-    if parameters["audio_format"] not in CONTAINERS:
-        raise DataError(f"audio_format is one of {', '.join(CONTAINERS)}, not {parameters['audio_format']!r}")
+    if parameters["audio_format"] not in trees.CONTAINERS:
+        raise DataError(f"audio_format is one of {', '.join(trees.CONTAINERS)}, not {parameters['audio_format']!r}")
 
 
 def _audio_files(splits: dict[str, Split], parameters: dict[str, Any]) -> Iterator[str]:
@@ -223,72 +214,13 @@ def _audio_file(sex: str, speaker: str, session: int, sentence: int, audio_forma
     return f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{audio_format}"
 
 
-def _is_finished(output: Path, parameters: dict[str, Any], files: list[str]) -> bool:
-    """Whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten."""
-    if not output.exists():
-        return False
-    if not output.is_dir():
-        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
-    if not any(output.iterdir()):
-        return False
-    remedy = "choose another folder or remove this one"
-    try:
-        record = json.loads((output / _RECORD).read_text(encoding="utf-8"))
-        found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
-    wanted = {**_identity(), **parameters}
-    different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
-    if different:
-        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
-    missing = [file for file in files if not (output / file).is_file()]
-    if missing:
-        raise DataError(
-            f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}",
-            file=output,
-            remedy=remedy,
-        )
-    return True
-
-
-def _identity() -> dict[str, Any]:
-    """What besides the arguments decides the samples, as it reads after a way through JSON."""
-    return json.loads(json.dumps({"version": _VERSION, "variability": asdict(VARIABILITY)}))
-
-
-def _check_space(output: Path, n_files: int) -> None:
-    parent = next(folder for folder in output.parents if folder.exists())
-    free, needed = shutil.disk_usage(parent).free, n_files * _BYTES_PER_FILE
-    if free < needed:
-        raise DataError(
-            f"{n_files} recordings need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free",
-            file=output,
-            remedy="choose another folder or a smaller corpus",
-        )
-
-
 def _write_tree(output: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> dict[str, Any]:
-    """Make the tree under a temporary name beside its place; it is renamed when whole and removed when not."""
-    temporary: Path | None = None
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{output.name[:80]}.", suffix=".tmp", dir=output.parent))
-        tree = temporary / "tree"  # a folder of its own, for the rights that mkdtemp does not give
-        tree.mkdir()
+    with trees.new_tree(output) as tree:
         seconds = _write_audio(tree, splits, parameters, jobs)
         counts = _write_keys(tree, splits, parameters)
         record = _record(splits, parameters, {"seconds": round(seconds, 3), **counts})
-        (tree / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        (tree / "README.txt").write_text(_readme(record), encoding="utf-8")
-        tree.replace(output)
-        return record
-    except OSError as error:
-        raise DataError(
-            f"cannot be written: {error.strerror or error}", file=output, remedy="check the folder and its disk"
-        ) from error
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        trees.write_record(tree, record, _readme(record))
+    return record
 
 
 def _write_audio(tree: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> float:
@@ -300,8 +232,6 @@ def _write_audio(tree: Path, splits: dict[str, Split], parameters: dict[str, Any
 
 def _record_speaker(speaker: tuple[str, str], *, tree: Path, parameters: dict[str, Any]) -> float:
     """Write all recordings of a speaker; return their length in seconds."""
-    import soundfile
-
     sex, name = speaker
     number, seed, audio_format = int(name[1:]), parameters["seed"], parameters["audio_format"]
     voice = make_voice(sex, number, seed)
@@ -312,12 +242,7 @@ def _record_speaker(speaker: tuple[str, str], *, tree: Path, parameters: dict[st
         for sentence, text in enumerate(SENTENCES[: parameters["n_sentences"]], 1):
             samples = synthesise_utterance(voice, text, session, take=sentence)
             file = tree / _audio_file(sex, name, session_number, sentence, audio_format)
-            pcm = np.round(samples * 32767).astype(np.int16)
-            try:
-                soundfile.write(file, pcm, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
-            except soundfile.LibsndfileError as error:
-                raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
-            n_samples += len(pcm)
+            n_samples += trees.write_recording(file, samples, audio_format)
     return n_samples / SAMPLE_RATE
 
 
@@ -347,7 +272,7 @@ def _record(splits: dict[str, Split], parameters: dict[str, Any], counts: dict[s
 
     return {
         "about": "synthetic speech in the shape of RSR2015 part 1, made by spkver",
-        **_identity(),
+        **trees.identity(_VERSION),
         "engine": f"espeakng-loader {version('espeakng-loader')}",
         "parameters": parameters,
         "speakers": {sex: asdict(split) for sex, split in splits.items()},

@@ -16,7 +16,7 @@ _CHOICES = {
     "dtype": ("float32", "float64"),
 }
 # keys that only the post-processing reads, and keys that no number depends on
-_AFTERWARDS = ("rasta", "deltas", "normalisation", "keep_all")
+_AFTERWARDS = ("log_energy", "rasta", "deltas", "normalisation", "keep_all")
 _NO_NUMBERS = ("preset", "memory_gb")
 
 
@@ -27,7 +27,7 @@ class FeatureConfig:
     Attributes
     ----------
     preset : str
-        Name of the preset that the other values started from: sidekit, telephone or librosa.
+        Name of the preset that the other values started from: sidekit, telephone, wideband or librosa.
     engine : str
         Who computes the cepstra: "spkver" (this package) or "librosa".
     files : str or None
@@ -46,6 +46,8 @@ class FeatureConfig:
         Lower edge of the first and upper edge of the last filter.
     n_cepstra : int
         Cepstra 1 to n; C0 is left out, the log-energy stands in its place.
+    log_energy : bool
+        Keep the log-energy as the first coefficient of a frame.
     sample_scale : float
         Factor on samples in [-1, 1] before the cepstra; it moves the log-energy by a constant. The default is the
         peer's: 16-bit steps times 8192.
@@ -86,6 +88,7 @@ class FeatureConfig:
     low_frequency: float = 133.3333
     high_frequency: float = 6955.4976
     n_cepstra: int = 19
+    log_energy: bool = True
     sample_scale: float = 2.0**28
     dither: float = 1e-4
     vad: str = "snr"
@@ -142,7 +145,7 @@ class FeatureConfig:
     @property
     def dimension(self) -> int:
         """Length D of a frame."""
-        return (1 + self.deltas) * (1 + self.n_cepstra)
+        return (1 + self.deltas) * (self.log_energy + self.n_cepstra)
 
     @property
     def min_samples(self) -> int:
@@ -176,6 +179,16 @@ PRESETS: dict[str, dict[str, object]] = {
     "sidekit": {},
     # 8 kHz speech of the telephone band
     "telephone": {"rate": 8000, "n_filters": 24, "low_frequency": 300.0, "high_frequency": 3400.0, "n_cepstra": 12},
+    # attackers: all of the band and nothing normalised, since a voice's long-term spectrum is a good part of it
+    "wideband": {
+        "low_frequency": 60.0,
+        "high_frequency": 7600.0,
+        "n_cepstra": 24,
+        "log_energy": False,
+        "rasta": False,
+        "deltas": 1,
+        "normalisation": "none",
+    },
     # librosa's own conventions: Slaney's mel scale, power in dB, samples in [-1, 1], no pre-emphasis
     "librosa": {
         "engine": "librosa",

@@ -82,6 +82,7 @@ def _fill(rows: range, table: FeatureTable, config: FeatureConfig, offsets: NDAr
     for row in rows:
         frames, _ = post_process(
             *table.of(row),
+            keep_energy=config.log_energy,
             apply_rasta=config.rasta,
             deltas=config.deltas,
             normalisation=config.normalisation,

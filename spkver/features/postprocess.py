@@ -105,6 +105,7 @@ def post_process(
     log_energy: NDArray,
     speech: NDArray[np.bool_],
     *,
+    keep_energy: bool = True,
     apply_rasta: bool = True,
     deltas: int = 2,
     normalisation: str = "cmvn",
@@ -117,6 +118,8 @@ def post_process(
     cepstra : ndarray [shape=(T, n_cepstra)]
     log_energy : ndarray [shape=(T,)]
     speech : ndarray [shape=(T,), dtype=bool]
+    keep_energy : bool
+        Put the log-energy before the cepstra; else it is left out.
     apply_rasta : bool
     deltas : int
         0, 1 (delta) or 2 (delta and double delta).
@@ -127,10 +130,10 @@ def post_process(
 
     Returns
     -------
-    frames : ndarray [shape=(T', (1 + deltas) * (1 + n_cepstra)), dtype=float64]
+    frames : ndarray [shape=(T', (1 + deltas) * (keep_energy + n_cepstra)), dtype=float64]
     speech : ndarray [shape=(T',), dtype=bool]
     """
-    static = np.column_stack([log_energy, cepstra]).astype(np.float64)
+    static = (np.column_stack([log_energy, cepstra]) if keep_energy else cepstra).astype(np.float64)
     if apply_rasta:
         static = rasta(static)
         speech = rasta_labels(speech)

@@ -155,7 +155,7 @@ def test_bad_lists(recipe: Recipe, own_corpus, tmp_path, damage, words):
         ({"gender": "x"}, ["gender"]),
         ({"partition": "train"}, ["partition"]),
         ({"features__preset": "[1]"}, ["features.preset must be a text"]),
-        ({"features__preset": "mine"}, ["sidekit, telephone, librosa"]),
+        ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
         ({"features__vad": "labels"}, ["features.labels_dir is not set"]),
         ({"features__vad": "labels", "features__labels_dir": "/none"}, ["64 problems", "label file", r"44 more"]),
         ({"features__window": "1e-9"}, ["features.window", "samples"]),

@@ -106,7 +106,7 @@ def test_lists(text, expected):
         ("seed", "--set 'seed': expected KEY=VALUE"),
         ("=3", "--set '=3': expected KEY=VALUE"),
         ("seed=[1", "the value of 'seed=[1' is not YAML: expected ',' or ']', but got '<stream end>'"),
-        ("features.preset=loud", "features.preset is 'loud': expected one of sidekit, telephone, librosa"),
+        ("features.preset=loud", "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa"),
         ("features.preset={a: 1}", "features.preset must be a text, got {'a': 1}"),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
         ("inner.rat=3", "unknown configuration key 'inner.rat': did you mean inner.rate?"),

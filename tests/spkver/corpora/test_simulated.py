@@ -318,7 +318,7 @@ def test_a_disk_that_is_too_small_is_seen_before(tmp_path: Path, monkeypatch: py
     from collections import namedtuple
 
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(simulated.shutil, "disk_usage", lambda folder: usage(free=500_000))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(free=500_000))
     with pytest.raises(DataError, match="6 recordings need about"):
         simulate_rsr2015(tmp_path / "sub" / "new", **TINY, jobs=1)
     assert not any(tmp_path.iterdir())

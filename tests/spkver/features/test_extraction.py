@@ -161,6 +161,7 @@ def test_every_option_of_the_detectors_has_an_effect(vad, name, value):
 @pytest.mark.parametrize(
     ("name", "value", "dimension"),
     [
+        ("log_energy", False, 57),
         ("rasta", False, 60),
         ("deltas", 0, 20),
         ("deltas", 1, 40),

@@ -46,7 +46,7 @@ def test_out_of_range(options):
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_presets_are_valid(preset):
     config = FeatureConfig(**{**PRESETS[preset], "preset": preset})
-    assert config.dimension == 3 * (1 + config.n_cepstra)
+    assert config.dimension == (2 * 24 if preset == "wideband" else 3 * (1 + config.n_cepstra))
     assert config.window_samples == round(0.025 * config.rate)
 
 
@@ -62,4 +62,4 @@ def test_each_key_belongs_to_one_step():
     stored, afterwards = set(config.extraction()), set(config.post_processing())
     assert not stored & afterwards
     assert names - stored - afterwards == {"preset", "memory_gb"}
-    assert afterwards == {"rasta", "deltas", "normalisation", "keep_all"}
+    assert afterwards == {"log_energy", "rasta", "deltas", "normalisation", "keep_all"}

@@ -1,0 +1,208 @@
+"""Validation by hiding: fit on 1,000 speakers, predict larger populations, count how often intervals hold.
+
+Worlds of scores have closed forms for any population, 10**8 included; each repetition draws 1,000 trials with 999
+impostor scores each. Worlds of embeddings have 20,000 speakers, all ranked; each repetition sees 1,000 of them alone,
+as gallery and as trials, and predicts the curve of all 20,000.
+
+    scores, normal        impostor N(0, 1), mated N(2, 1)
+    scores, Student       impostor t with 5 degrees of freedom, mated the same + 6: no monotone map makes both normal
+    scores, polarised     mated N(5, 1) for one speaker in five, N(1, 1) for the others
+    embeddings, sphere    speakers uniform in 64 dimensions, trials with normal noise
+    embeddings, clustered 2 x 20 nested clusters with Student t speakers (4 degrees of freedom), noise that differs
+                          between speakers by a log-normal factor and has Student t steps, one trial in twenty at random
+
+    python -m benchmarks.extrapolation [--repetitions 40] [--worlds 2] [--kept 20] [--replicates 200] [--jobs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from benchmarks.measure import describe_machine
+from evaluation.extrapolation import Extrapolation, extrapolate
+from evaluation.parallel import default_jobs, ordered_map
+from evaluation.rank_table import Ranks
+from evaluation.report import format_table
+
+N_FIT, N_WORLD, DIMENSIONS = 1_000, 20_000, 64
+SIZES = (20_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+METHODS = ("normal", "beta", "tail", "npmle", "bounds")
+Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+DrawWorld = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+
+
+def draw_normal(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Mated scores (n,) and impostor scores (n, n - 1)."""
+    return rng.normal(2, 1, N_FIT), rng.normal(size=(N_FIT, N_FIT - 1))
+
+
+def draw_student(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """As `draw_normal`."""
+    return 6 + rng.standard_t(5, N_FIT), rng.standard_t(5, (N_FIT, N_FIT - 1))
+
+
+def draw_polarised(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """As `draw_normal`."""
+    return rng.normal(np.where(rng.random(N_FIT) < 0.2, 5.0, 1.0), 1), rng.normal(size=(N_FIT, N_FIT - 1))
+
+
+def true_curve(world: str) -> np.ndarray:
+    """Linkability of a world of scores at `SIZES`, by quadrature over the mated score."""
+    from scipy.stats import norm, t
+
+    grid = np.linspace(-12, 400, 2_000_001) if world == "student" else np.linspace(-10, 16, 400_001)
+    if world == "student":
+        density, beaten = t.pdf(grid - 6, 5), t.sf(grid, 5)
+    else:
+        parts = [(1.0, 2.0)] if world == "normal" else [(0.2, 5.0), (0.8, 1.0)]
+        density = np.sum([share * norm.pdf(grid - mean) for share, mean in parts], axis=0)
+        beaten = norm.sf(grid)
+    stays = np.log1p(-np.minimum(beaten, 1 - 1e-16))
+    # beyond the grid a heavy-tailed mated score is never beaten
+    rest = t.sf(grid[-1] - 6, 5) if world == "student" else 0.0
+    return np.array([np.trapezoid(density * np.exp((size - 1) * stays), grid) + rest for size in SIZES])
+
+
+SCORE_WORLDS: dict[str, Draw] = {"normal": draw_normal, "student": draw_student, "polarised": draw_polarised}
+
+
+def repeat_scores(world: str, kept: int, replicates: int, seed: int) -> Extrapolation:
+    """Draw a sample of a world of scores, and extrapolate."""
+    rng = np.random.default_rng(seed)
+    mated, impostors = SCORE_WORLDS[world](rng)
+    ranks = Ranks.of((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
+    largest = -np.partition(-impostors, kept, axis=1)[:, : kept + 1]
+    return extrapolate(ranks, SIZES, impostor_scores=largest, methods=METHODS, replicates=replicates, seed=seed)
+
+
+def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors of gallery and trials, both (count, D), the same speakers in the same order."""
+    speakers = _unit(rng.normal(size=(count, DIMENSIONS)))
+    return speakers, _unit(speakers + 0.35 * rng.normal(size=speakers.shape))
+
+
+def draw_clustered(rng: np.random.Generator, count: int, *, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """As `draw_sphere`."""
+    outer = rng.normal(size=(2, DIMENSIONS))
+    inner = outer[:, None] * 0.8 + rng.normal(size=(2, 20, DIMENSIONS)) * 0.6
+    centres = inner[rng.integers(2, size=count), rng.integers(20, size=count)]
+    heavy = np.sqrt(4 / rng.chisquare(4, (count, 1)))
+    speakers = centres + 0.9 * heavy * rng.normal(size=centres.shape)
+    spread = noise * np.exp(0.5 * rng.normal(size=(count, 1))) * np.sqrt(4 / rng.chisquare(4, (count, 1)))
+    trials = speakers + spread * rng.normal(size=speakers.shape)
+    lost = rng.random(count) < 0.05
+    trials[lost] = centres[lost] + rng.normal(size=(int(lost.sum()), DIMENSIONS))
+    return _unit(speakers), _unit(trials)
+
+
+EMBEDDING_WORLDS: dict[str, DrawWorld] = {
+    "sphere": draw_sphere,
+    "clustered": partial(draw_clustered, noise=2.5),
+    "clustered, easy": partial(draw_clustered, noise=1.3),
+}
+
+
+def repeat_embeddings(kept: int, replicates: int, pair: tuple[np.ndarray, np.ndarray, int]) -> Extrapolation:
+    """Extrapolate from some speakers of a world."""
+    gallery, trials, seed = pair
+    similarity = trials @ gallery.T
+    mated = similarity.diagonal().copy()
+    np.fill_diagonal(similarity, -np.inf)
+    ranks = Ranks.of((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
+    largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1]
+    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, methods=METHODS, replicates=replicates, seed=seed)
+
+
+def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
+    """Share of all speakers of a world that are first in it."""
+    first = 0
+    gallery, trials = gallery.astype(np.float32), trials.astype(np.float32)
+    for start in range(0, len(trials), 1000):
+        similarity = trials[start : start + 1000] @ gallery.T
+        mated = similarity[np.arange(len(similarity)), start + np.arange(len(similarity))].copy()
+        first += int(((similarity > mated[:, None]).sum(axis=1) == 0).sum())
+    return first / len(trials)
+
+
+def summarise(world: str, found: list[Extrapolation], truth: np.ndarray) -> list[dict[str, object]]:
+    """One row a method and size: median prediction, typical error, how often the interval held the truth."""
+    rows: list[dict[str, object]] = []
+    spans = np.array([one.span() for one in found])
+    for place, size in enumerate(found[0].sizes):
+        true = truth[..., place]
+        for method in METHODS:
+            parts = [one.predictions[method] for one in found]
+            value = np.array([one.linkability[place] for one in parts])
+            low, high = (np.array([getattr(one, end)[place] for one in parts]) for end in ("low", "high"))
+            rows.append(_row(world, size, method, true, value, low, high))
+        rows.append(
+            _row(world, size, "span", true, np.full(len(found), np.nan), spans[:, 0, place], spans[:, 1, place])
+        )
+    return rows
+
+
+def _row(
+    world: str, size: float, method: str, true: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> dict[str, object]:
+    row: dict[str, object] = {"world": world, "N": f"{size:.0e}", "true": f"{np.mean(true):.2e}", "method": method}
+    if not np.isnan(value).all():
+        off = np.log2(np.maximum(value, 1e-12) / true)
+        row |= {"median": f"{np.median(value):.2e}", "off by a factor of": f"{2 ** np.median(np.abs(off)):.2f}"}
+    width = np.median(np.log10(np.maximum(high, 1e-12) / np.maximum(low, 1e-12)))
+    held = 100 * np.mean((low <= true) & (true <= high))
+    return (
+        row
+        | {"covered %": f"{held:.0f}", "low": f"{np.median(low):.1e}", "high": f"{np.median(high):.1e}"}
+        | {"decades": f"{width:.2f}"}
+    )
+
+
+def main() -> None:
+    """Print what was predicted and how often it held."""
+    parser = argparse.ArgumentParser(description="How well linkability is predicted at hidden populations.")
+    parser.add_argument("--repetitions", type=int, default=40)
+    parser.add_argument("--worlds", type=int, default=2, help="worlds of embeddings, with 20 samples each")
+    parser.add_argument("--kept", type=int, default=20)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=default_jobs())
+    options = parser.parse_args()
+    print(describe_machine())
+    started = time.perf_counter()
+    rows: list[dict[str, object]] = []
+    seeds = range(options.first_seed, options.first_seed + options.repetitions)
+    for name in SCORE_WORLDS:
+        work = partial(repeat_scores, name, options.kept, options.replicates)
+        rows += summarise(f"scores, {name}", list(ordered_map(work, seeds, jobs=options.jobs)), true_curve(name))
+    for name, draw in EMBEDDING_WORLDS.items():
+        found: list[Extrapolation] = []
+        truths = []
+        for number in range(options.worlds):
+            gallery, trials = draw(np.random.default_rng([options.first_seed, number]), N_WORLD)
+            pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
+            pairs = [(gallery[one], trials[one], number) for one in pieces]
+            sees = partial(repeat_embeddings, options.kept, options.replicates)
+            found += ordered_map(sees, pairs, jobs=options.jobs)
+            truths += [measured_curve(gallery, trials)] * len(pieces)
+        rows += summarise(f"embeddings, {name}", found, np.array(truths)[:, None])
+    print(
+        format_table(
+            rows,
+            ["world", "N", "true", "method", "median", "off by a factor of", "covered %", "low", "high"],
+            markdown=True,
+        )
+    )
+    print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+if __name__ == "__main__":
+    main()

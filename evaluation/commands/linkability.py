@@ -1,0 +1,281 @@
+"""``spkver-eval linkability``: how often a voice is linked to its owner among N enrolled speakers, for all N."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evaluation.commands.options import FILE, Reader, column_options, missing_option
+from evaluation.embedding_files import read_embeddings
+from evaluation.embeddings import Embeddings
+from evaluation.errors import DataError
+from evaluation.inputs import join, read_scores_and_key
+from evaluation.linkability import MEASURES
+from evaluation.linkability_report import ALL, Run, Settings, linkability_run, name_of, write_run
+from evaluation.rank_table import TIE_RULES, Ranks
+from evaluation.ranks import rank_speakers, ranks_from_scores
+from evaluation.report import format_table, to_json, write_json
+from evaluation.singling_out import singling_out
+from evaluation.speaker_vectors import Averaging, speaker_vectors
+
+logger = logging.getLogger(__name__)
+
+_SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
+
+
+class ListCommand(click.Command):
+    """A command whose options in `lists` take several values in a row: ``--sizes 2 10 100``."""
+
+    lists = ("--utterances", "--sizes", "--top", "--extrapolate")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each of its values, which is what click knows."""
+        spread: list[str] = []
+        option = ""
+        for one in args:
+            if one.startswith("-"):
+                option = one if one in self.lists else ""
+                spread.append(one)
+            elif option and spread[-1] != option:
+                spread += [option, one]
+            else:
+                spread.append(one)
+        return super().parse_args(ctx, spread)
+
+
+@click.command(cls=ListCommand)
+@click.option("--enroll", type=FILE, help="Embeddings of the enrolled: HDF5, npz, a folder of npy, Kaldi's scp or ark.")
+@click.option("--trial", type=FILE, help="Embeddings of the trials.")
+@click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
+@click.option("--trial-speakers", type=FILE, help="Speakers of the trial utterances, as in utt2spk.")
+@click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
+@click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
+@click.option("-k", "--key", type=FILE, help="Their key.")
+@missing_option
+@column_options
+@click.option("--utterances", multiple=True, help="Utterances averaged into a trial: numbers, or all. 1 by default.")
+@click.option("--strict-utterances", is_flag=True, help="Stop where a speaker has fewer, instead of using all it has.")
+@click.option(
+    "--mean",
+    type=click.Choice(["plain", "normalised"]),
+    default="plain",
+    show_default=True,
+    help="Average embeddings as they are, or scaled to length 1 first.",
+)
+@click.option(
+    "--choice",
+    type=click.Choice(["first", "random"]),
+    default="first",
+    show_default=True,
+    help="Which utterances of a speaker: the first of the file, or drawn by the seed.",
+)
+@click.option(
+    "--not-enrolled",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Trial speakers that are not enrolled: stop, or drop and count.",
+)
+@click.option("--sizes", multiple=True, help="Gallery sizes: all (default), log, published, or numbers.")
+@click.option("--top", multiple=True, type=click.IntRange(min=1), help="Also: the owner among the first R.")
+@click.option("--ties", type=click.Choice(TIE_RULES), default="shared", show_default=True, help="What a tie counts.")
+@click.option(
+    "--estimator", type=click.Choice(["exact", "monte-carlo"]), default="exact", show_default=True, help="How."
+)
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Of monte-carlo.")
+@click.option(
+    "--measure",
+    type=click.Choice(MEASURES),
+    default="log",
+    show_default=True,
+    help="How sizes count in a speaker's mean: alike on a log scale, or each the same.",
+)
+@click.option("--singling-out", is_flag=True, help="Also: how often exactly one speaker of a crowd is isolated.")
+@click.option(
+    "--bootstrap", "replicates", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamples."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Share of true values that intervals should cover.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of threads; all cores by default.")
+@click.option("--output", type=FILE, help="Folder for all results.")
+@click.option(
+    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
+)
+def linkability(**options: Any) -> None:
+    """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
+
+    Give embeddings (--enroll and --trial) or scores (-s and -k).
+    """
+    settings = _settings(options)
+    numbers = _utterances(options["utterances"])
+    reader: Reader = options["reader"]
+    single: dict[str, Any] = {}
+    if _from_scores(options):
+        ranks = _rank_scores(options, reader, numbers)
+    else:
+        enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
+        ranks = _rank_embeddings(enrol, trial, options, numbers)
+        single = _single(enrol, trial, options, numbers) if options["singling_out"] else {}
+    run = linkability_run(ranks, settings)
+    run.report.update(single)
+    # EXTRAPOLATION AND PLOTS: the place for --extrapolate N... (evaluation.extrapolation, from run.ranks, marked
+    # "extrapolated" in JSON and curve.csv) and for the plots of the folder (evaluation.plots.linkability, from run).
+    report = run.report if options["output"] is None else write_run(options["output"], run)
+    json_path: Path | None = options["json_path"]
+    if json_path is not None and str(json_path) == "-":
+        click.echo(to_json(report))
+        return
+    if json_path is not None:
+        write_json(json_path, report)
+    click.echo(_summary(run))
+
+
+def _from_scores(options: dict[str, Any]) -> bool:
+    """Tell which kind of input was given; exactly one must be whole."""
+    pairs = [[options[name] is not None for name in pair] for pair in (("scores", "key"), ("enroll", "trial"))]
+    if any(pairs[0]) == any(pairs[1]) or not (all(pairs[0]) or all(pairs[1])):
+        raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY")
+    if all(pairs[0]) and options["singling_out"]:
+        raise click.UsageError("--singling-out needs embeddings: --enroll FILE --trial FILE")
+    return all(pairs[0])
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    names = ("top", "ties", "estimator", "measure", "replicates", "seed", "level", "runs")
+    return Settings(sizes=_sizes(options["sizes"]), **{name: options[name] for name in names})
+
+
+def _sizes(given: tuple[str, ...]) -> Any:
+    """Read --sizes: a word, or numbers from 2."""
+    words = _split(given) or ["all"]
+    if len(words) == 1 and words[0] in ("all", "log", "published"):
+        return words[0]
+    return tuple(_number(one, "--sizes", 2, "all, log, published, or numbers") for one in words)
+
+
+def _utterances(given: tuple[str, ...]) -> list[int] | None:
+    words = _split(given)
+    if not words:
+        return None
+    numbers = {ALL if one == "all" else _number(one, "--utterances", 1, "numbers, or all") for one in words}
+    return sorted(numbers, key=lambda number: (number == ALL, number))
+
+
+def _split(given: tuple[str, ...]) -> list[str]:
+    return [one.strip() for text in given for one in text.split(",") if one.strip()]
+
+
+def _number(text: str, option: str, least: int, expected: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise click.BadParameter(f"expected {expected} from {least}, got {text!r}", param_hint=option)
+    return int(text)
+
+
+def _read(options: dict[str, Any], side: str) -> Embeddings:
+    return read_embeddings(options[side], speakers=options[f"{side}_speakers"], allow_pickle=options["allow_pickle"])
+
+
+def _rank_embeddings(
+    enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None
+) -> dict[int, Ranks]:
+    averaging = Averaging(options["mean"], options["choice"], options["seed"])
+    try:
+        gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
+    except DataError as error:
+        raise DataError(error.text, file=options["enroll"], remedy=error.remedy) from error
+    ranks = {}
+    for number in numbers or [1]:
+        wanted = None if number == ALL else number
+        try:
+            trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
+            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"])
+        except DataError as error:
+            raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
+    return ranks
+
+
+def _rank_scores(options: dict[str, Any], reader: Reader, numbers: list[int] | None) -> dict[int, Ranks]:
+    """Rank from scores; without --utterances each segment is a trial of its own."""
+    columns = reader.scores, reader.key
+    files = options["scores"], options["key"]
+    scores, key = read_scores_and_key(*files, scores_columns=columns[0], key_columns=columns[1])
+    join(scores, key, files=files, missing=reader.missing, columns=columns)  # for its places in the files
+    common: dict[str, Any] = {"missing": reader.missing, "strict_utterances": options["strict_utterances"]}
+    try:
+        if numbers is None:
+            return {1: ranks_from_scores(scores, key, **common)}
+        return {
+            number: ranks_from_scores(scores, key, utterances="all" if number == ALL else number, **common)
+            for number in numbers
+        }
+    except DataError as error:
+        raise DataError(error.text, file=files[1], remedy=error.remedy) from error
+
+
+def _single(enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None) -> dict[str, Any]:
+    """Singling out, for each number of utterances that is one."""
+    averaging = Averaging(options["mean"], options["choice"], options["seed"])
+    names = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_calibration", "n_crowds", "notes")
+    found: dict[str, Any] = {}
+    failure: DataError | None = None
+    for number in numbers or [1]:
+        if number == ALL:
+            continue
+        try:
+            one = singling_out(
+                enrol,
+                trial,
+                utterances=number,
+                averaging=averaging,
+                replicates=options["replicates"],
+                seed=options["seed"],
+                level=options["level"],
+            )
+            found[name_of(number)] = {name: getattr(one, name) for name in names}
+        except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
+            failure = error
+            logger.warning("no singling out for L = %d: %s", number, error.text)
+            found[name_of(number)] = dict.fromkeys(names) | {"notes": [error.text]}
+    if failure is not None and all(one["value"] is None for one in found.values()):
+        raise failure
+    return {"singling_out": found}
+
+
+def _summary(run: Run) -> str:
+    """A table of a few sizes of each number of utterances."""
+    rows = []
+    for number, curve in run.curves.items():
+        last = len(curve.sizes) - 1
+        few = last < len(_SHOWN)
+        shown = [at for at, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or at == last]
+        for place in shown:
+            columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+            names = ("size", "linkability", "low", "high", "chance")
+            point = {name: one[place].item() for name, one in zip(names, columns, strict=True)}
+            rows.append({"utterances": name_of(number)} | {name: one for name, one in point.items() if one == one})
+    forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
+    report = run.report
+    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} speakers"
+    lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
+    for name, block in report["utterances"].items():
+        bits = block["srd_mean_bits"]
+        text = f"L = {name}: rank-1 rate {block['rank1']:.4f}, mean over sizes {block['linkability_mean']:.4f}"
+        lines.append(
+            text if bits is None else f"{text}, rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
+        )
+        lines += [f"note: {note}" for note in block["notes"]]
+    for name, one in report.get("singling_out", {}).items():
+        if one["value"] is None:
+            continue
+        ends = f"[{one['low']:.4f}, {one['high']:.4f}]"
+        lines.append(f"singling out, L = {name}: {one['value']:.4f} {ends}, chance {one['chance']:.4f}")
+    return "\n".join(lines)

@@ -1,0 +1,211 @@
+"""``spkver-eval linkability-compare``: do runs agree on who is easy and who is hard to link?"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evaluation.commands.options import FILE
+from evaluation.console import Command
+from evaluation.disclosure_comparison import (
+    KINDS,
+    UTTERANCES,
+    Comparison,
+    Comparisons,
+    Condition,
+    compare_conditions,
+    published,
+)
+from evaluation.disclosure_sets import RULES
+from evaluation.errors import DataError, Problems
+from evaluation.files import write_text
+from evaluation.linkability import MEASURES, by_speaker, linkability_over_sizes
+from evaluation.rank_table import TIE_RULES, read_ranks
+from evaluation.report import format_table, to_json, write_json
+from evaluation.set_agreement import Agreement
+
+RANKS = "ranks.npz"
+_ALL = "all"  # L of runs that average all utterances
+
+
+@click.command("linkability-compare", cls=Command)
+@click.argument("runs", nargs=-1, required=True)
+@click.option(
+    "--quartile-ties",
+    "rule",
+    type=click.Choice(list(RULES)),
+    default="nearest",
+    show_default=True,
+    help="Equal speakers at the edge of a quarter: all in or all out, whichever is nearer to a quarter; all in, as "
+    "published; all out; or as many as a quarter by a draw.",
+)
+@click.option(
+    "--measure",
+    type=click.Choice(list(MEASURES)),
+    default="log",
+    show_default=True,
+    help="How sizes of the gallery count in a speaker's mean; without effect where each speaker has one trial.",
+)
+@click.option(
+    "--ties", type=click.Choice(list(TIE_RULES)), default="shared", show_default=True, help="What equal scores count."
+)
+@click.option("--permutations", type=click.IntRange(min=1), default=1000, show_default=True, help="For chance.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and draws.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Share of permutations that intervals of chance hold.",
+)
+@click.option("-o", "--output", type=FILE, help="Folder for comparison.json, speakers.csv and jaccard.png, .svg.")
+@click.option("--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, without table.")
+def linkability_compare(
+    runs: tuple[str, ...],
+    rule: Any,
+    measure: Any,
+    ties: Any,
+    permutations: int,
+    seed: int,
+    level: float,
+    output: Path | None,
+    json_path: Path | None,
+) -> None:
+    """Compare who is easy and who is hard to link over runs of the linkability command.
+
+    A RUN is an output folder of that command, as PATH, LABEL=PATH or ATTACKER/ANONYMISER=PATH; its numbers of
+    utterances are compared too. Easy and hard to link are the outer quarters of the speakers. Their overlaps (Jaccard)
+    are corrected for chance, which is 1/7 for two random quarters.
+    """
+    conditions = read_runs(runs, measure=measure, ties=ties)
+    found = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
+    report = {"measure": measure, "score_ties": ties, **found.to_dict()}
+    if output is not None:
+        write_json(output / "comparison.json", report)
+        write_text(output / "speakers.csv", members_csv(found, conditions))
+        if found.factors:
+            from evaluation.plots.agreement import plot_jaccard
+
+            plot_jaccard(found, path=[output / "jaccard.png", output / "jaccard.svg"])
+    if json_path is not None and str(json_path) == "-":
+        click.echo(to_json(report))
+        return
+    if json_path is not None:
+        write_json(json_path, report)
+    click.echo(format_comparisons(found))
+
+
+def read_runs(
+    runs: tuple[str, ...], *, measure: Any = "log", ties: Any = "shared"
+) -> dict[Condition, dict[str, float]]:
+    """Read the linkability of each speaker in each run, for each number of utterances.
+
+    Raises
+    ------
+    DataError
+        With all runs that cannot be read or have the label of another.
+    """
+    problems = Problems()
+    found: dict[Condition, dict[str, float]] = {}
+    for text in runs:
+        label, path = _split(text)
+        try:
+            tables = read_ranks(path / RANKS if path.is_dir() else path)
+        except DataError as error:
+            problems.note(error)
+            continue
+        for utterances, ranks in tables.items():
+            condition = Condition((*_levels(label), (UTTERANCES, str(utterances) if utterances else _ALL)))
+            if condition in found:
+                problems.add(
+                    f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
+                )
+                continue
+            found[condition] = by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
+    problems.raise_if_any()
+    return found
+
+
+def format_comparisons(found: Comparisons) -> str:
+    """Lay out means by factor with the published ones, then each comparison."""
+    parts = [
+        f"{found.n_speakers:,} speakers, {len(found.sets)} conditions, equal speakers: {found.settings['tie_rule']}"
+    ]
+    known = published()
+    rows = []
+    for factor, kinds in found.factors.items():
+        for kind in KINDS:
+            row = {"differ in": factor, "speakers": kind, "pairs": kinds[kind].n_pairs, **_columns(kinds[kind])}
+            if factor in known:
+                row |= {"published": known[factor][kind]["jaccard"], "its corrected": known[factor][kind]["corrected"]}
+            rows.append(row)
+    columns = {"differ in": "", "speakers": "", "pairs": "", **_FORMATS}
+    if any("published" in row for row in rows):
+        columns |= {"published": ".3f", "its corrected": ".3f"}
+    if rows:
+        parts += ["Mean Jaccard similarity of pairs:\n" + format_table(rows, columns)]
+    titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
+    for title, comparisons in titles.items():
+        rows = [row for one in comparisons for row in _rows(one)]
+        if rows:
+            columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **_FORMATS}
+            parts.append(f"{title}:\n" + format_table(rows, columns))
+    return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
+
+
+def members_csv(found: Comparisons, conditions: dict[Condition, dict[str, float]]) -> str:
+    """Linkability and set of each speaker in each condition, as CSV."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = [one.name for one in found.sets]
+    writer.writerow(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))])
+    shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
+    for speaker in shared:
+        row: list[str] = [speaker]
+        for condition, sets in found.sets.items():
+            kinds = [kind for kind in KINDS if speaker in getattr(sets, kind)]
+            row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
+        writer.writerow(row)
+    return buffer.getvalue()
+
+
+_FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corrected": ".3f", "p": ".2g"}
+
+
+def _columns(one: Agreement) -> dict[str, Any]:
+    values = (one.jaccard, one.chance, one.low, one.high, one.corrected, one.p_value)
+    return {name: None if value != value else value for name, value in zip(_FORMATS, values, strict=True)}
+
+
+def _rows(one: Comparison) -> list[dict[str, Any]]:
+    many = len(one.compared) > 3
+    compared = f"{len(one.compared)} conditions" if many else " / ".join(one.compared)
+    compared = compared if many or one.factor == "all" else f"{one.factor} {compared}"
+    fixed = ", ".join(f"L = {level}" if factor == UTTERANCES else level for factor, level in one.fixed)
+    rows = []
+    for kind in KINDS:
+        found: Agreement = getattr(one, kind)
+        row = {"compared": compared, "at": fixed, "speakers": kind, "in all": found.intersection}
+        rows.append({**row, "in any": found.union, **_columns(found)})
+    return rows
+
+
+def _split(text: str) -> tuple[str, Path]:
+    """Label and path of a run; the label is the folder's name where there is none."""
+    label, equals, rest = text.partition("=")
+    if equals and label and rest and not Path(text).exists():
+        return label, Path(rest)
+    path = Path(text)
+    folder = path.parent if path.name == RANKS else path
+    return folder.resolve().name, path
+
+
+def _levels(label: str) -> tuple[tuple[str, str], ...]:
+    attacker, slash, anonymiser = label.partition("/")
+    if slash and attacker and anonymiser and "/" not in anonymiser:
+        return ("attacker", attacker), ("anonymiser", anonymiser)
+    return (("run", label),)

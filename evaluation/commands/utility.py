@@ -1,0 +1,372 @@
+"""The commands ``spkver-eval wer``, ``uar``, ``f0`` and ``rank``: what speech is still good for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evaluation.commands.options import FILE
+from evaluation.errors import DataError
+from evaluation.report import format_table, to_json, write_json
+from evaluation.utility.normalisers import NORMALISERS
+
+if TYPE_CHECKING:
+    from evaluation.intervals import Interval
+    from evaluation.utility.ranking import Condition, Rule, System
+    from evaluation.utility.ranking_sources import Reading
+    from evaluation.utility.resampling import Resampling
+
+_UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
+
+json_option = click.option(
+    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
+)
+speakers_option = click.option(
+    "--utt2spk", required=True, type=FILE, help="Speaker of each utterance: lines 'utterance speaker'."
+)
+label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
+
+
+def resampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the bootstrap of speakers."""
+    options = [
+        click.option(
+            "--bootstrap",
+            "replicates",
+            type=click.IntRange(min=0),
+            default=1000,
+            show_default=True,
+            help="Resamples of speakers for intervals; 0 for none.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples."),
+        click.option(
+            "--level",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            default=0.95,
+            show_default=True,
+            help="Share of true values that intervals should cover.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's text: lines 'utterance words'.")
+@click.option("--hyp", "hypotheses", required=True, multiple=True, type=FILE, help="What was recognised; repeatable.")
+@speakers_option
+@label_option
+@click.option(
+    "--unit",
+    "units",
+    multiple=True,
+    default=("wer",),
+    show_default=True,
+    type=click.Choice(list(_UNITS)),
+    help="What is counted: words, or characters with or without the blanks between words; repeatable.",
+)
+@click.option(
+    "--normaliser",
+    type=click.Choice(list(NORMALISERS)),
+    default="none",
+    show_default=True,
+    help="What is done to both transcripts before: nothing, or lower case without punctuation.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "empty", "drop"]),
+    default="error",
+    show_default=True,
+    help="Utterances without a hypothesis: stop, count all words as deleted, or drop and count.",
+)
+@resampling_options
+@json_option
+def wer(
+    reference: Path,
+    hypotheses: tuple[Path, ...],
+    utt2spk: Path,
+    labels: tuple[str, ...],
+    units: tuple[str, ...],
+    normaliser: str,
+    missing: str,
+    json_path: Path | None,
+    **draws: Any,
+) -> None:
+    """Compute word and character error rates.
+
+    Counts are pooled over utterances; intervals are by a bootstrap of speakers. With several --hyp the differences from
+    the first are given too, under shared draws.
+    """
+    from evaluation.speakers import read_speakers
+    from evaluation.utility.error_rates import count_errors, error_rate, error_rate_differences
+    from evaluation.utility.lists import read_transcripts
+
+    resampling = _resampling(draws)
+    names = _names(hypotheses, labels)
+    truth, speakers = read_transcripts(reference), read_speakers(utt2spk)
+    texts = [(path, read_transcripts(path)) for path in hypotheses]
+    rows: list[dict[str, Any]] = []
+    report: dict[str, dict[str, Any]] = {}
+    for unit in units:
+        settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
+        counts = [count_errors(truth, text, file=path, **settings) for path, text in texts]
+        found = [error_rate(one, speakers, resampling, utt2spk) for one in counts]
+        gaps = [None, *error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
+        for name, rate, gap in zip(names, found, gaps, strict=True):
+            rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
+            report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
+    _show(rows, report, json_path, f"normaliser: {normaliser}")
+
+
+@click.command()
+@click.option("--ref", "reference", required=True, type=FILE, help="Kaldi's utt2emo: lines 'utterance emotion'.")
+@click.option(
+    "--predictions", required=True, multiple=True, type=FILE, help="Lines 'utterance emotion'; repeatable for systems."
+)
+@speakers_option
+@label_option
+@click.option("--spk2fold", type=FILE, help="Fold of each speaker; each speaker is a fold by default.")
+@click.option(
+    "--convention",
+    type=click.Choice(["default", "vpc2024", "pooled"]),
+    default="default",
+    show_default=True,
+    help="How recalls are averaged: over the classes of the fold, as the challenge does, or in one fold.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Utterances without a prediction, or without a label: stop, or drop.",
+)
+@resampling_options
+@json_option
+def uar(
+    reference: Path,
+    predictions: tuple[Path, ...],
+    utt2spk: Path,
+    labels: tuple[str, ...],
+    spk2fold: Path | None,
+    convention: str,
+    missing: str,
+    json_path: Path | None,
+    **draws: Any,
+) -> None:
+    """Compute the unweighted average recall of recognised emotions.
+
+    The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers. With several
+    --predictions the differences from the first are given too, under shared draws.
+    """
+    from evaluation.speakers import read_speakers
+    from evaluation.utility.lists import read_labels
+    from evaluation.utility.recalls import average_recall, confusions, recall_differences
+
+    resampling = _resampling(draws)
+    names = _names(predictions, labels)
+    truth, speakers = read_labels(reference), read_speakers(utt2spk)
+    folds = None if spk2fold is None else read_labels(spk2fold, "fold")
+    settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
+    counted = [confusions(truth, read_labels(path), speakers, file=path, **settings) for path in predictions]
+    found = [average_recall(one, resampling) for one in counted]
+    gaps = [None, *recall_differences(counted, resampling)] if len(counted) > 1 else [None]
+    rows, report = [], {}
+    for name, one, gap in zip(names, found, gaps, strict=True):
+        recalls = {f"{label} [%]": round(100 * value, 2) for label, value in one.recalls.items()}
+        rows.append(_row(name, "UAR", one.interval, gap) | recalls | {"utterances": one.n_utterances})
+        report[name] = {"uar": one.to_dict() | _difference(gap)}
+    note = f"convention: {convention}; {len(found[0].folds)} folds; chance: {100 * found[0].chance:.2f} %"
+    _show(rows, report, json_path, note)
+
+
+@click.command()
+@click.argument("original", type=FILE)
+@click.argument("anonymised", type=FILE)
+@click.option("--utt2spk", type=FILE, help="Speaker of each utterance; by default that of the original's folder.")
+@click.option(
+    "--convention",
+    type=click.Choice(["default", "vpc2022"]),
+    default="default",
+    show_default=True,
+    help="Frames with voice in both, or all frames after a circular shift as the challenge of 2022 has it.",
+)
+@click.option(
+    "--tracker", type=click.Choice(["pyin", "dio"]), default="pyin", show_default=True, help="dio needs [world]."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Worker processes; all cores by default.")
+@resampling_options
+@json_option
+def f0(
+    original: Path,
+    anonymised: Path,
+    utt2spk: Path | None,
+    convention: str,
+    tracker: str,
+    jobs: int | None,
+    json_path: Path | None,
+    **draws: Any,
+) -> None:
+    """Compute the correlation of pitch before and after anonymisation.
+
+    ORIGINAL and ANONYMISED are data directories (or wav.scp files) of the same utterances.
+    """
+    from evaluation.speakers import read_speakers
+    from evaluation.utility.lists import read_recordings, speakers_of
+    from evaluation.utility.pitch import mean_correlation
+    from evaluation.utility.pitch_tracks import compare_recordings
+
+    resampling = _resampling(draws)
+    map_path = utt2spk or (original if original.is_dir() else original.parent) / "utt2spk"
+    speakers = read_speakers(map_path)
+    files = [read_recordings(one) for one in (original, anonymised)]
+    speakers_of(files[0], speakers, map_path)
+    settings: dict[str, Any] = {"tracker": tracker, "convention": convention}
+    compared = compare_recordings(*files, jobs=jobs, file=anonymised, **settings)
+    found = mean_correlation(compared, speakers, resampling=resampling, **settings)
+    row = {"system": anonymised.name, "rho_F0": found.interval.value}
+    row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
+    row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
+    note = f"convention: {convention}; tracker: {tracker}"
+    _show([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@label_option
+@click.option("--rule", "rule_name", type=click.Choice(["vpc2024", "vpc2022"]), default="vpc2024", show_default=True)
+@click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
+@click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
+@click.option(
+    "--assignment",
+    type=click.Choice(["reached", "highest"]),
+    default="reached",
+    show_default=True,
+    help="Rank a system in every condition that it reaches, or in the highest alone.",
+)
+@click.option("--split", default="test", show_default=True, help="Split of the sets.")
+@click.option(
+    "--average",
+    type=click.Choice(["mean", "least"]),
+    default="mean",
+    show_default=True,
+    help="EER of a system over sets and sexes.",
+)
+@click.option(
+    "--correlation",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
+)
+@click.option("--no-guess", is_flag=True, help="Guess no intervals for files of the challenges, which hold none.")
+@json_option
+def rank(
+    files: tuple[Path, ...],
+    labels: tuple[str, ...],
+    rule_name: str,
+    targets: tuple[float, ...],
+    utilities: tuple[str, ...],
+    assignment: str,
+    split: str,
+    average: str,
+    correlation: float,
+    no_guess: bool,
+    json_path: Path | None,
+) -> None:
+    """Rank systems by utility within each least EER that they reach.
+
+    FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024, or summaries of
+    2022; the EER is that of the semi-informed attacker, of ours the strongest one.
+    """
+    from evaluation.utility.ranking import RULES, rank_systems, ranking_to_dict
+    from evaluation.utility.ranking_sources import SIZES, Reading, read_system
+
+    changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
+    changes |= {"targets": tuple(one / 100 for one in targets)} if targets else {}
+    changes |= {"utilities": utilities} if utilities else {}
+    rule = replace(RULES[rule_name], **changes)
+    reading: Reading = Reading(split=split, average=average, sizes=None if no_guess else SIZES.get(split))  # type: ignore[arg-type]
+    names = labels or ("",) * len(files)
+    if len(names) != len(files):
+        raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
+    systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
+    conditions = rank_systems(systems, rule)
+    if json_path is not None:
+        report = ranking_to_dict(conditions, systems, rule)
+        if str(json_path) == "-":
+            click.echo(to_json(report))
+            return
+        write_json(json_path, report)
+    click.echo(_ranking(systems, conditions, rule))
+
+
+def _resampling(draws: Mapping[str, Any]) -> Resampling:
+    from evaluation.utility.resampling import Resampling
+
+    return Resampling(**draws)
+
+
+def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
+    """Name the systems: as asked for, else by their files, with the folder where that is not enough."""
+    names = list(labels) or [path.name for path in paths]
+    if not labels and len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    if len(names) != len(paths):
+        raise click.UsageError(f"expected a label for each of {len(paths)} files, got {len(names)}")
+    if len(set(names)) < len(names):
+        raise DataError(f"two systems have one name: {', '.join(names)}", remedy="give different --label")
+    return names
+
+
+def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
+    values = {
+        "system": name,
+        "measure": title,
+        "[%]": 100 * found.value,
+        "from": 100 * found.low,
+        "to": 100 * found.high,
+    }
+    if gap is not None:
+        values |= {"less first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
+    return values
+
+
+def _difference(gap: Interval | None) -> dict[str, Any]:
+    return {} if gap is None else {"difference": gap.to_dict()}
+
+
+def _show(
+    rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
+) -> None:
+    if json_path is not None and str(json_path) == "-":
+        click.echo(to_json(report))
+        return
+    if json_path is not None:
+        write_json(json_path, report)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
+    shown = [{name: None if value != value else value for name, value in row.items()} for row in rows]
+    click.echo(format_table(shown, decimals) + f"\n\n{note}")
+
+
+def _ranking(systems: Sequence[System], conditions: Sequence[Condition], rule: Rule) -> str:
+    lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
+    lines += [f"{one.name}: {note}" for one in systems for note in one.notes]
+    for condition in conditions:
+        lines += ["", f"EER of {100 * condition.target:g} % or more, by {condition.utility.upper()}"]
+        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in condition.entries]
+        lines += [f"  -  {name}: {why}{_doubt(condition, name)}" for name, why in condition.excluded.items()]
+    return "\n".join(lines)
+
+
+def _doubt(condition: Condition, name: str) -> str:
+    return f"; in doubt: {condition.doubts[name]}" if name in condition.doubts else ""
+
+
+def _places(entry: Any) -> str:
+    return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

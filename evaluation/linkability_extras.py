@@ -1,0 +1,210 @@
+"""What goes with a run of linkability: populations beyond its gallery, plots, and lists of easy and hard speakers.
+
+=========================  =========================================================================================
+``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
+``linkability.png``        and ``.svg``: measured curves, and on grey ground what was extrapolated
+``extrapolation_L*.png``   and ``.svg``: what each method says
+``cmc.png``                and ``.svg``
+``speakers.png``           and ``.svg``: how linkability is spread over speakers, with quartiles
+``easy_speakers_L*.txt``   and ``hard_speakers_L*.txt``
+=========================  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.disclosure_sets import TieSets, disclosure_sets, write_lists
+from evaluation.errors import DataError
+from evaluation.extrapolation import HIDDEN, Backtest, Extrapolation, backtest, extrapolate, sizes_beyond
+from evaluation.files import write_text
+from evaluation.linkability import by_speaker, chance, linkability_over_sizes
+from evaluation.linkability_report import Run, name_of
+
+_LEFT = 50  # impostors of each trial that a back-test leaves at least
+METHOD = "normal"
+"""Its estimate stands in `curve.csv` and in the plot of all curves, within the span of the methods' intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """One number of utterances beyond the gallery.
+
+    Parameters
+    ----------
+    populations : Extrapolation
+        At the sizes that were asked for.
+    curve : Extrapolation
+        The same from the whole gallery to the largest of them, for a plot.
+    backtest : list of Backtest
+        What the methods would have said of the gallery itself; empty where it is too small.
+    """
+
+    populations: Extrapolation
+    curve: Extrapolation
+    backtest: list[Backtest]
+
+
+def extrapolate_run(
+    run: Run,
+    populations: Sequence[int],
+    *,
+    impostor_scores: Mapping[int, ArrayLike] | None = None,
+    methods: Sequence[str] | None = None,
+    replicates: int = 200,
+) -> dict[int, Beyond]:
+    """Extrapolate each number of utterances of a run to larger populations, and test the methods on its own gallery.
+
+    Parameters
+    ----------
+    run : Run
+        Its ranks and settings (ties, seed, level).
+    populations : sequence of int
+        Sizes, larger than the gallery.
+    impostor_scores : mapping of int to array_like, optional
+        By number of utterances; see `evaluation.impostor_scores.largest_impostor_scores`.
+    methods : sequence of str, optional
+        See `evaluation.extrapolation.extrapolate`.
+    replicates : int
+        Resamples of the speakers.
+
+    Raises
+    ------
+    DataError
+        If a population is not larger than the gallery, or there are fewer than 20 trials.
+    """
+    largest = max(ranks.largest_size for ranks in run.ranks.values())
+    small = [one for one in populations if one <= largest]
+    if small or not populations:
+        got = f"got {small[0]:,}" if small else "got none"
+        remedy = "smaller galleries are measured: --sizes"
+        raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
+    wanted = np.array(sorted(set(populations)), np.float64)
+    found = {}
+    for number, ranks in run.ranks.items():
+        scores = None if impostor_scores is None else impostor_scores.get(number)
+        common: dict[str, Any] = {
+            "impostor_scores": scores,
+            "methods": methods,
+            "ties": run.settings.ties,
+            "replicates": replicates,
+            "seed": run.settings.seed,
+            "level": run.settings.level,
+        }
+        sizes = np.union1d(sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
+        curve = extrapolate(ranks, sizes, **common)
+        hidden = min(HIDDEN, (ranks.largest_size - 1) // _LEFT)
+        tested = backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
+        found[number] = Beyond(curve.at(wanted), curve, tested)
+    return found
+
+
+def report_of(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
+    """What stands under ``extrapolation`` in `linkability.json`, by number of utterances."""
+    return {
+        name_of(number): one.populations.to_dict() | {"backtest": [test.to_dict() for test in one.backtest]}
+        for number, one in beyond.items()
+    }
+
+
+def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
+    """Rows of ``curve.csv`` that are extrapolated: the estimate by `METHOD`, and the span of the methods' intervals."""
+    rows: list[tuple[Any, ...]] = []
+    for number, one in beyond.items():
+        found = one.populations
+        low, high = found.span()
+        estimate = found.predictions[METHOD].linkability if METHOD in found.predictions else np.full(len(low), np.nan)
+        columns = (found.sizes.astype(np.int64), estimate, low, high, chance(found.sizes))
+        points = zip(*(column.tolist() for column in columns), strict=True)
+        rows += [(name_of(number), *point, "extrapolated") for point in points]
+    return rows
+
+
+def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:
+    """Write ``extrapolation.csv``: every method at every population, and the span."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind"))
+    for number, one in beyond.items():
+        found = one.populations
+        ends = found.span()
+        parts = {name: (part.linkability, part.low, part.high) for name, part in found.predictions.items()}
+        parts["span"] = (np.full(len(found.sizes), np.nan), *ends)
+        for name, columns in parts.items():
+            for size, *values in zip(
+                found.sizes.astype(np.int64).tolist(), *(c.tolist() for c in columns), strict=True
+            ):
+                cells = ["" if value != value else value for value in values]
+                writer.writerow((name_of(number), size, name, *cells, found.measured_to, "extrapolated"))
+    write_text(Path(folder) / "extrapolation.csv", stream.getvalue())
+
+
+def write_plots(
+    folder: str | Path,
+    run: Run,
+    beyond: Mapping[int, Beyond] | None = None,
+    *,
+    formats: Sequence[str] = (".png", ".svg"),
+) -> None:
+    """Write the plots of a run; see the module."""
+    from evaluation.plots.linkability import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
+    from evaluation.rank_measures import cumulative_match
+
+    def paths(name: str) -> list[Path]:
+        return [Path(folder) / f"{name}{form}" for form in formats]
+
+    beyond = beyond or {}
+    titles = {number: f"L = {name_of(number)}" for number in run.ranks}
+    curves = {titles[number]: curve for number, curve in run.curves.items()}
+    drawn = {titles[number]: one.curve for number, one in beyond.items() if METHOD in one.curve.predictions}
+    plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=METHOD, logarithmic=bool(drawn))
+    for number, one in beyond.items():
+        name = titles[number]
+        plot_extrapolation(run.curves[number], one.curve, path=paths(f"extrapolation_L{name_of(number)}"), name=name)
+    ties, measure = run.settings.ties, run.settings.measure
+    matches = {
+        titles[number]: cumulative_match(ranks, ties=ties)
+        for number, ranks in run.ranks.items()
+        if ranks.impostors.min() == ranks.impostors.max()
+    }
+    if matches:
+        plot_cmc(matches, path=paths("cmc"))
+    spread = {
+        titles[number]: list(
+            by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties)).values()
+        )
+        for number, ranks in run.ranks.items()
+    }
+    plot_speakers(spread, path=paths("speakers"))
+
+
+def write_speaker_lists(folder: str | Path, run: Run, *, rule: TieSets = "nearest") -> dict[str, Any]:
+    """Write the lists of easy and hard speakers of each number of utterances; give sizes and notes for a report."""
+    found: dict[str, Any] = {}
+    for number, ranks in run.ranks.items():
+        values = linkability_over_sizes(ranks, measure=run.settings.measure, ties=run.settings.ties)
+        speakers = by_speaker(ranks.speakers, values)
+        name = name_of(number)
+        if len(speakers) < 4:
+            found[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
+            continue
+        sets = disclosure_sets(speakers, rule=rule, seed=run.settings.seed)
+        paths = write_lists(folder, sets, suffix=f"_L{name}")
+        found[name] = {
+            "q1": sets.q1,
+            "q3": sets.q3,
+            "n_easy": len(sets.easy),
+            "n_hard": len(sets.hard),
+            "tie_rule": sets.rule,
+            **{kind: str(path) for kind, path in paths.items()},
+            "notes": list(sets.notes),
+        }
+    return found

@@ -1,0 +1,108 @@
+"""Who is easy and who is hard to link: Jaccard similarities over conditions, with what chance gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evaluation.errors import DataError
+from evaluation.plots.chart import COLOURS, Axis, Chart, Line, Look, Paths
+from evaluation.plots.draw import save_chart
+
+if TYPE_CHECKING:
+    from evaluation.disclosure_comparison import Comparisons
+
+_WIDTH = 0.34
+_COLOURS = {"easy": COLOURS[1], "hard": COLOURS[0]}
+_TITLES = {"easy": "easy to link", "hard": "hard to link"}
+_CHANCE = Look("#000000", width=1.2)
+_PUBLISHED = Look("#000000", marker="D", line=False)
+_WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Number of utterances", "run": "Run"}
+
+
+def plot_jaccard(
+    comparisons: Comparisons, *, path: Paths, with_published: bool = True, title: str | None = None
+) -> None:
+    """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, chance, and published means.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        See `evaluation.disclosure_comparison.compare_conditions`.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    with_published : bool
+        Mark the published means of the same factors.
+    title : str, optional
+        Stands above the plot.
+
+    Raises
+    ------
+    DataError
+        If no two conditions differ in one factor alone, or an extension is unknown.
+    """
+    from evaluation.disclosure_comparison import KINDS, published
+
+    if not comparisons.factors:
+        raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")
+    marks = published() if with_published else {}
+    lines: list[Line] = []
+    points: list[Line] = []
+    top = 0.2
+    for place, (factor, found) in enumerate(comparisons.factors.items()):
+        for kind, middle in zip(KINDS, (place - _WIDTH / 2 - 0.02, place + _WIDTH / 2 + 0.02), strict=True):
+            one = found[kind]
+            if np.isnan(one.jaccard):
+                continue
+            lines += _bar(middle, one.jaccard, _COLOURS[kind])
+            if np.isfinite(one.spread):
+                ends = np.array([one.jaccard - one.spread, one.jaccard + one.spread])
+                points.append(Line(np.full(2, middle), ends.clip(0), Look("#404040", width=1.2)))
+            points += _chance(middle, one.low, one.chance, one.high)
+            top = max(top, one.jaccard + (0 if np.isnan(one.spread) else one.spread), one.high)
+            if factor in marks:
+                value = marks[factor][kind]["jaccard"]
+                points.append(Line(np.array([middle + 0.09]), np.array([value]), replace(_PUBLISHED)))
+                top = max(top, value)
+    entries = [(Look(_COLOURS[kind], width=8), _TITLES[kind]) for kind in KINDS]
+    entries.append(
+        (_CHANCE, f"chance: mean and {100 * float(comparisons.settings['level']):g} % interval of permutations")
+    )
+    if set(marks) & set(comparisons.factors):
+        entries.append((_PUBLISHED, "published mean (CommonVoice, B3 and B5, three attackers)"))
+    names = tuple(
+        (float(place), _label(factor, found)) for place, (factor, found) in enumerate(comparisons.factors.items())
+    )
+    chart = Chart(
+        title or "Do conditions agree on who is easy or hard to link?",
+        Axis("Conditions that differ in", -0.6, len(names) - 0.4, names),
+        Axis("Mean Jaccard similarity", 0.0, min(1.0, 1.12 * top)),
+        (*lines, *points),
+        tuple(entries),
+        "Upright lines: standard deviation over pairs",
+    )
+    save_chart(chart, path)
+
+
+def _bar(middle: float, height: float, colour: str) -> list[Line]:
+    left, right = middle - _WIDTH / 2, middle + _WIDTH / 2
+    outline = np.array([[left, 0], [left, height], [right, height], [right, 0]], float)
+    return [Line(outline[:, 0], outline[:, 1], Look(colour, width=1.2, fill=0.45))]
+
+
+def _chance(middle: float, low: float, mean: float, high: float) -> list[Line]:
+    left, right = middle - 0.45 * _WIDTH, middle + 0.45 * _WIDTH
+    ends = np.array([left, right])
+    return [
+        Line(ends, np.full(2, mean), _CHANCE),
+        Line(ends, np.full(2, high), replace(_CHANCE, line=False, fill=0.25), np.full(2, low)),
+    ]
+
+
+def _label(factor: str, found: dict) -> str:
+    pairs = max(one.n_pairs for one in found.values())
+    corrected = ", ".join(f"{kind} {one.corrected:.2f}" for kind, one in found.items())
+    words = _WORDS.get(factor, factor)
+    return f"{words}\n({pairs} pair{'s' if pairs != 1 else ''})\ncorrected: {corrected}"

@@ -1,0 +1,332 @@
+"""Linkability against the size of the gallery, beyond it, over ranks, and over speakers.
+
+What is extrapolated is dotted, and lies on grey ground with a note above: nothing of it is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.errors import DataError
+from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
+from evaluation.plots.draw import save_chart
+
+if TYPE_CHECKING:
+    from evaluation.extrapolation import Extrapolation
+    from evaluation.linkability_intervals import Curve
+
+Array = NDArray[np.float64]
+
+_BAND, _PALE_BAND = 0.16, 0.10
+_GROUND = Look("#808080", line=False, fill=0.10)
+_CHANCE = Look(GREY, (10, 3), 1.2)
+_DOTS = (1.2, 1.6)
+_SIZE = "Number of enrolled speakers N"
+_LINKED = "Linkability: probability that the owner is first"
+_EXTRAPOLATED = "extrapolated, not measured"
+
+
+def plot_linkability(
+    curves: Mapping[str, Curve],
+    *,
+    path: Paths,
+    extrapolations: Mapping[str, Extrapolation] | None = None,
+    method: str = "normal",
+    logarithmic: bool = False,
+    title: str | None = None,
+) -> None:
+    """Plot linkability against the size of the gallery on a logarithmic axis, with intervals and chance.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        Measured curves by what the legend calls them: systems, numbers of utterances or both.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    extrapolations : mapping of str to Extrapolation, optional
+        By the same names: what to draw beyond the gallery, as the estimate of one method within the span of all.
+    method : str
+        Which method's estimate to draw.
+    logarithmic : bool
+        A logarithmic axis of linkability too, which shows chance at large sizes.
+    title : str, optional
+        Stands above the plot.
+
+    Raises
+    ------
+    DataError
+        If there is no curve, an extrapolation has no curve or lacks the method, or an extension is unknown.
+    """
+    beyond = dict(extrapolations or {})
+    if not curves or not set(beyond) <= set(curves):
+        raise DataError("expected at least one curve, and one for each extrapolation")
+    lines: list[Line] = []
+    entries: list[tuple[Look, str]] = []
+    lowest = _lowest([one.values for one in curves.values()])
+    largest = max(float(one.sizes.max()) for one in curves.values())
+    farthest = max([largest, *(float(one.sizes.max()) for one in beyond.values())])
+    upright = _Upright(logarithmic, _floor(lowest, beyond.values(), method) if beyond else lowest)
+    for number, (name, curve) in enumerate(curves.items()):
+        look = look_of(number)
+        lines += _measured(curve, look, upright)
+        entries.append((look, f"{name} {keep_together(_at_end(curve))}"))
+        if name in beyond:
+            lines += _beyond(curve, beyond[name], method, look, upright)
+    grid = np.geomspace(2, farthest, 200)
+    lines.insert(0, Line(np.log10(grid), upright(_chance_of(curves, grid)), _CHANCE))
+    entries.append((_CHANCE, "chance"))
+    notes: tuple[Note, ...] = ()
+    if beyond:
+        ground, notes = _ground(largest, farthest, upright)
+        lines.insert(0, ground)
+        entries.append((Look(GREY, _DOTS), f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"))
+    banded = any(np.isfinite(one.low).any() for one in curves.values())
+    legend_title = "Bands: intervals of the measured curves over speakers" if banded else ""
+    top = {one.top for one in curves.values()}
+    label = _LINKED if top == {1} else "Probability that the owner is among the first r"
+    axis = _log_axis(_SIZE, 2, farthest)
+    chart = Chart(title or "Linkability", axis, upright.axis(label), tuple(lines), tuple(entries), legend_title, notes)
+    save_chart(chart, path)
+
+
+def plot_extrapolation(
+    curve: Curve, extrapolation: Extrapolation, *, path: Paths, name: str = "", title: str | None = None
+) -> None:
+    """Plot what each method says beyond the gallery, on logarithmic axes; what was measured is black and solid.
+
+    Parameters
+    ----------
+    curve : Curve
+        What was measured.
+    extrapolation : Extrapolation
+        What was not.
+    path, title
+        See `plot_linkability`.
+    name : str
+        What the system is called.
+    """
+    sizes, largest = extrapolation.sizes, float(curve.sizes.max())
+    farthest = max(largest, float(sizes.max()))
+    parts = {one: found for one, found in extrapolation.predictions.items() if not np.isnan(found.linkability).all()}
+    # a tail may end, and then its estimate falls without end
+    shown = [found.linkability for one, found in parts.items() if one != "tail"] or [curve.values]
+    floor = min(_lowest([curve.values]), _lowest(shown))
+    upright = _Upright(True, max(floor / 3, 1e-9))
+    lines: list[Line] = []
+    entries: list[tuple[Look, str]] = [(Look("#000000", width=2.2), f"{name} measured".strip())]
+    bounds = extrapolation.predictions.get("bounds")
+    past = sizes >= largest
+    x = np.log10(sizes[past])
+    if bounds is not None and np.isfinite(bounds.low[past]).all():
+        look = Look(GREY, (1, 1), 0.9)
+        lines += [Line(x, upright(end[past]), look) for end in (bounds.low, bounds.high)]
+        entries.append((look, "bounds: what the ranks alone do not rule out"))
+    for number, (method, found) in enumerate(parts.items()):
+        look = replace(look_of(number), dash=_DOTS, width=1.8)
+        lines.append(_band(x, found.low[past], found.high[past], look, upright, _PALE_BAND))
+        lines.append(Line(x, upright(found.linkability[past]), look))
+        entries.append((look, f"{method} {keep_together(_at(found.linkability[-1], sizes[-1]))}"))
+    ground, notes = _ground(largest, farthest, upright)
+    grid = np.geomspace(2, farthest, 100)
+    chance = Line(np.log10(grid), upright(1 / grid), _CHANCE)
+    measured = _measured(curve, Look("#000000", width=2.2), upright)
+    chart = Chart(
+        title or "Linkability beyond the gallery",
+        _log_axis(_SIZE, 2, farthest),
+        upright.axis(_LINKED),
+        (ground, chance, *lines, *measured),
+        (*entries, (_CHANCE, "chance")),
+        f"Dotted, on grey: {_EXTRAPOLATED}; bands: intervals of {100 * extrapolation.level:g} % of each method",
+        notes,
+        height=5.4,
+    )
+    save_chart(chart, path)
+
+
+def plot_cmc(
+    systems: Mapping[str, ArrayLike], *, path: Paths, largest: int | None = None, title: str | None = None
+) -> None:
+    """Plot cumulative match characteristics: how often the owner is among the first r of the whole gallery.
+
+    Parameters
+    ----------
+    systems : mapping of str to array_like of float, shape (N,)
+        For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.rank_measures.cumulative_match`.
+    path, title
+        See `plot_linkability`.
+    largest : int, optional
+        Largest r to show; the whole gallery by default.
+    """
+    shares = {name: np.asarray(one, np.float64) for name, one in systems.items()}
+    if not shares or any(one.ndim != 1 or len(one) < 2 for one in shares.values()):
+        raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
+    most = min(max(len(one) for one in shares.values()), largest or 2**62)
+    lines, entries = [], []
+    for number, (name, share) in enumerate(shares.items()):
+        shown = min(most, len(share))
+        ranks = np.arange(1, shown + 1)
+        lines.append(Line(np.log10(ranks), np.arange(1, shown + 1) / len(share), replace(_CHANCE, width=1.0)))
+        lines.append(Line(np.log10(ranks), share[:shown], look_of(number)))
+        numbers = (
+            f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[min(9, len(share) - 1)]:.1f} %, N {len(share):,})"
+        )
+        entries.append((look_of(number), f"{name} {keep_together(numbers)}"))
+    entries.append((_CHANCE, "chance"))
+    chart = Chart(
+        title or "Cumulative match characteristic",
+        _log_axis("Rank r", 1, max(most, 2)),
+        Axis("Probability that the owner is among the first r", 0.0, 1.0),
+        tuple(lines),
+        tuple(entries),
+    )
+    save_chart(chart, path)
+
+
+def plot_speakers(systems: Mapping[str, ArrayLike], *, path: Paths, bins: int = 20, title: str | None = None) -> None:
+    """Plot how linkability is spread over speakers, with its quartiles.
+
+    Parameters
+    ----------
+    systems : mapping of str to array_like of float, shape (n_speakers,)
+        Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
+    path, title
+        See `plot_linkability`.
+    bins : int
+        Number of bins from 0 to 1.
+    """
+    values = {name: np.asarray(one, np.float64) for name, one in systems.items()}
+    if not values or any(not len(one) or not np.isfinite(one).all() for one in values.values()):
+        raise DataError("expected a finite linkability for each speaker to plot")
+    if not 1 <= bins <= 1000:
+        raise DataError(f"expected 1 to 1,000 bins, got {bins}")
+    edges = np.linspace(0, 1, bins + 1)
+    shares = {name: np.histogram(one.clip(0, 1), edges)[0] / len(one) for name, one in values.items()}
+    top = 1.08 * max(float(one.max()) for one in shares.values())
+    lines: list[Line] = []
+    entries = []
+    for number, (name, share) in enumerate(shares.items()):
+        look = replace(look_of(number), dash=())
+        steps = np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
+        filled = replace(look, fill=0.25 if len(values) == 1 else 0.08, width=1.6)
+        lines.append(Line(np.repeat(edges, 2), steps, filled))
+        quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
+        # the quartiles of several systems end at different heights, so that none hides another
+        height = top * (1 - 0.06 * (number % 8))
+        for place, dash in zip(quartiles, ((6, 2), (), (6, 2)), strict=True):
+            lines.append(Line(np.full(2, place), np.array([0.0, height]), replace(look, dash=dash, width=1.1)))
+        numbers = "(Q1 {:.2f}, median {:.2f}, Q3 {:.2f})".format(*quartiles)
+        entries.append((look, f"{name} {keep_together(numbers)}"))
+    chart = Chart(
+        title or "Linkability of single speakers",
+        Axis("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0),
+        Axis("Share of speakers", 0.0, top),
+        tuple(lines),
+        tuple(entries),
+        "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)",
+    )
+    save_chart(chart, path)
+
+
+class _Upright:
+    """Where linkability stands on the upright axis: as it is, or its logarithm, cut below."""
+
+    def __init__(self, logarithmic: bool, lowest: float) -> None:
+        self.logarithmic = logarithmic
+        self.low = float(np.floor(np.log10(lowest))) if logarithmic else 0.0
+        self.high = 0.0 if logarithmic else 1.0
+
+    def __call__(self, values: ArrayLike) -> Array:
+        values = np.asarray(values, np.float64)
+        if not self.logarithmic:
+            return values
+        # a decade below the axis, where it cannot be seen
+        return np.log10(np.maximum(values, 10.0 ** (self.low - 1)))
+
+    def axis(self, label: str) -> Axis:
+        """Describe the axis."""
+        if not self.logarithmic:
+            return Axis(label, 0.0, 1.0)
+        return Axis(label, self.low, 0.0, tuple((float(one), _decade(one)) for one in range(round(self.low), 1)))
+
+
+def _measured(curve: Curve, look: Look, upright: _Upright) -> list[Line]:
+    x = np.log10(curve.sizes)
+    known = np.isfinite(curve.low) & np.isfinite(curve.high)
+    bands = [_band(x[known], curve.low[known], curve.high[known], look, upright, _BAND)] if known.any() else []
+    return [*bands, Line(x, upright(curve.values), look)]
+
+
+def _beyond(curve: Curve, extrapolation: Extrapolation, method: str, look: Look, upright: _Upright) -> list[Line]:
+    """Estimate of one method and the span of all; not joined to what was measured, which it need not meet."""
+    if method not in extrapolation.predictions:
+        raise DataError(
+            f"expected an extrapolation by the method {method!r}, got {', '.join(extrapolation.predictions)}"
+        )
+    past = extrapolation.sizes >= curve.sizes.max()
+    x = np.log10(extrapolation.sizes[past])
+    low, high = (end[past] for end in extrapolation.span())
+    values = extrapolation.predictions[method].linkability[past]
+    dotted = replace(look, dash=_DOTS)
+    return [_band(x, low, high, look, upright, _PALE_BAND), Line(x, upright(values), dotted)]
+
+
+def _band(x: Array, low: Array, high: Array, look: Look, upright: _Upright, fill: float) -> Line:
+    return Line(x, upright(high), replace(look, line=False, fill=fill, dash=()), upright(low))
+
+
+def _ground(largest: float, farthest: float, upright: _Upright) -> tuple[Line, tuple[Note, ...]]:
+    """Grey ground beyond the largest gallery, and what it means."""
+    start, end = np.log10(largest), np.log10(farthest)
+    ends = np.array([start, end])
+    share = float(((start + end) / 2 - np.log10(2)) / (end - np.log10(2)))
+    ground = Line(ends, np.full(2, upright.high), _GROUND, np.full(2, upright.low))
+    return ground, (Note(_EXTRAPOLATED, share, False),)
+
+
+def _log_axis(label: str, low: float, high: float) -> Axis:
+    decades = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9)) + 1)
+    ticks = [(float(one), _decade(one)) for one in decades]
+    if low == 2:
+        ticks.insert(0, (float(np.log10(2)), "2"))
+    if high < 1000:
+        ticks = [
+            (float(np.log10(one)), f"{one:g}") for one in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= one <= high
+        ]
+    return Axis(label, float(np.log10(low)), float(np.log10(high)), tuple(ticks))
+
+
+def _decade(power: int) -> str:
+    if -3 <= power <= 4:
+        return f"{10.0**power:,g}" if power < 4 else "10,000"
+    digits = str(abs(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{'⁻' if power < 0 else ''}{digits}"
+
+
+def _lowest(values: Sequence[Array]) -> float:
+    positive = [one[one > 0] for one in values]
+    found = [float(one.min()) for one in positive if len(one)]
+    return max(min(found, default=1e-3), 1e-9)
+
+
+def _floor(lowest: float, beyond: object, method: str) -> float:
+    found = [one.predictions[method].linkability for one in beyond if method in one.predictions]  # type: ignore[attr-defined]
+    return min(lowest, _lowest(found)) if found else lowest
+
+
+def _chance_of(curves: Mapping[str, Curve], sizes: Array) -> Array:
+    top = next(iter(curves.values())).top
+    return np.minimum(1.0, top / sizes)
+
+
+def _at_end(curve: Curve) -> str:
+    return _at(float(curve.values[-1]), float(curve.sizes[-1]))
+
+
+def _at(value: float, size: float) -> str:
+    number = f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+    return f"({number} at N = {int(size):,})"

@@ -1,0 +1,247 @@
+"""Word and character error rates from transcripts, pooled over utterances, with intervals by speaker.
+
+Conventions
+-----------
+The error rate is (substitutions + deletions + insertions) / units of the reference, counts pooled over all utterances
+(not a mean of rates), so it may pass 1. Alignments with the fewest edits come from jiwer (Levenshtein's distance, all
+costs 1); the total is unique, how it parts into kinds is that of one best alignment. Units are words, or characters:
+with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
+none). An utterance without words in the reference adds its insertions.
+
+References
+----------
+.. [1] V. Levenshtein, "Binary codes capable of correcting deletions, insertions and reversals", 1966.
+.. [2] M. Bisani and H. Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.errors import DataError
+from evaluation.intervals import Interval
+from evaluation.utility.lists import check_same, speakers_of
+from evaluation.utility.normalisers import NORMALISERS
+from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes, sum_by_speaker
+
+Unit = Literal["words", "characters", "characters without blanks"]
+UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
+Missing = Literal["error", "empty", "drop"]
+
+_KINDS = ("hits", "substitutions", "deletions", "insertions")
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCounts:
+    """Edits of each utterance.
+
+    Parameters
+    ----------
+    utterances : list of str, length n
+        Sorted ids.
+    counts : np.ndarray of int64, shape (n, 4)
+        Hits, substitutions, deletions, insertions.
+    unit : str
+        What is counted, see `UNITS`.
+    normaliser : str
+        Name of what was done to the transcripts before.
+    """
+
+    utterances: list[str]
+    counts: NDArray[np.int64]
+    unit: Unit
+    normaliser: str
+
+    @property
+    def errors(self) -> NDArray[np.int64]:
+        """Edits of each utterance, shape (n,)."""
+        return self.counts[:, 1:].sum(axis=1)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Units of each reference, shape (n,)."""
+        return self.counts[:, :3].sum(axis=1)
+
+    @property
+    def rate(self) -> float:
+        """Pooled error rate."""
+        return float(self.errors.sum() / self.lengths.sum())
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    """A pooled error rate.
+
+    Parameters
+    ----------
+    interval : Interval
+        The rate and its ends.
+    counts : dict of str to int
+        Hits, substitutions, deletions and insertions, pooled.
+    speakers : dict of str to float
+        Rate of each speaker; NaN where its references are blank.
+    n_utterances : int
+    unit, normaliser : str
+        See `ErrorCounts`.
+    """
+
+    interval: Interval
+    counts: dict[str, int]
+    speakers: dict[str, float]
+    n_utterances: int
+    unit: str
+    normaliser: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all of it, for a report."""
+        named = {"unit": self.unit, "normaliser": self.normaliser, "n_utterances": self.n_utterances}
+        lengths = {"n_reference": sum(self.counts[kind] for kind in _KINDS[:3])}
+        return self.interval.to_dict() | named | lengths | self.counts | {"speakers": self.speakers}
+
+
+def count_errors(
+    reference: Mapping[str, str],
+    hypothesis: Mapping[str, str],
+    *,
+    unit: Unit = "words",
+    normaliser: str = "none",
+    missing: Missing = "error",
+    file: str | Path | None = None,
+) -> ErrorCounts:
+    """Align transcripts and count their edits.
+
+    Parameters
+    ----------
+    reference, hypothesis : mapping of str to str
+        Transcript of each utterance.
+    unit : {"words", "characters", "characters without blanks"}
+    normaliser : {"none", "basic"}
+        See `evaluation.utility.normalisers`.
+    missing : {"error", "empty", "drop"}
+        What to do with utterances that have no hypothesis: stop; count all their words as deleted; leave them out.
+        An utterance without a reference is an error in any case but ``drop``.
+    file : path, optional
+        Of the hypothesis, for errors.
+
+    Raises
+    ------
+    DataError
+        If ids do not fit, nothing is left to be compared, or the references hold no word at all.
+
+    Examples
+    --------
+    >>> counts = count_errors({"a": "one two three"}, {"a": "one too three four"})
+    >>> counts.counts.tolist(), round(counts.rate, 3)
+    ([[2, 1, 0, 1]], 0.667)
+    """
+    if unit not in UNITS or normaliser not in NORMALISERS:
+        raise DataError(f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}")
+    if missing == "error":
+        check_same(reference, hypothesis, file=file, what="utterances")
+    elif missing == "empty":
+        check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
+    utterances = sorted(one for one in reference if one in hypothesis or missing == "empty")
+    if not utterances:
+        raise DataError("no utterance has both a reference and a hypothesis", file=file, remedy="compare the ids")
+    normalise = NORMALISERS[normaliser]
+    pairs = [(normalise(reference[one]), normalise(hypothesis.get(one, ""))) for one in utterances]
+    counts = _align(pairs, unit)
+    if not counts[:, :3].sum():
+        raise DataError("the references hold no word, so there is no error rate", remedy="check the reference file")
+    return ErrorCounts(utterances, counts, unit, normaliser)
+
+
+def error_rate(
+    counts: ErrorCounts,
+    speakers: Mapping[str, str],
+    resampling: Resampling = DEFAULT,
+    file: str | Path | None = None,
+) -> ErrorRate:
+    """Pool the counts; give the rate an interval by a bootstrap of speakers.
+
+    Parameters
+    ----------
+    counts : ErrorCounts
+    speakers : mapping of str to str
+        Speaker of each utterance.
+    resampling : Resampling
+    file : path, optional
+        Of the map of speakers, for errors.
+
+    Raises
+    ------
+    DataError
+        If an utterance has no speaker.
+    """
+    names, errors, lengths = _sums(counts, speakers, file)
+    weights = resampling.weights(len(names))
+    resampled, total = _ratio(weights, errors, lengths), int(lengths.sum())
+    found = resampling.interval(counts.rate, resampled, "error_rate", len(names), total)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = np.where(lengths > 0, errors / lengths, np.nan)
+    totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
+    by_speaker = dict(zip(names, rates.tolist(), strict=True))
+    return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
+
+
+def error_rate_differences(
+    systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = DEFAULT
+) -> list[Interval]:
+    """Compare systems on the same utterances: the rate of each but the first less that of the first, shared draws.
+
+    Raises
+    ------
+    DataError
+        If the utterances or the conventions differ.
+    """
+    first = systems[0]
+    differences = []
+    for other in systems[1:]:
+        if (other.utterances, other.unit, other.normaliser) != (first.utterances, first.unit, first.normaliser):
+            raise DataError("expected the same utterances, units and normaliser of systems that are compared")
+        names, errors, lengths = _sums(first, speakers)
+        _, other_errors, other_lengths = _sums(other, speakers)
+        weights = resampling.weights(len(names))
+        resampled = _ratio(weights, other_errors, other_lengths) - _ratio(weights, errors, lengths)
+        differences.append(resampling.interval(other.rate - first.rate, resampled, "difference", len(names)))
+    return differences
+
+
+def _sums(
+    counts: ErrorCounts, speakers: Mapping[str, str], file: str | Path | None = None
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    names, codes = speaker_codes(speakers_of(counts.utterances, speakers, file))
+    sums = sum_by_speaker(np.stack([counts.errors, counts.lengths], axis=1), codes, len(names))
+    return names, sums[:, 0], sums[:, 1]
+
+
+def _ratio(weights: NDArray, errors: NDArray, lengths: NDArray) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):  # a draw of speakers that say nothing is no draw
+        return np.where(weights @ lengths > 0, (weights @ errors) / (weights @ lengths), np.nan)
+
+
+def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
+    """Count hits, substitutions, deletions and insertions of each pair, shape (n, 4)."""
+    try:
+        import jiwer
+    except ImportError as error:
+        raise DataError("error rates need the package jiwer", remedy="pip install 'spkver[wer]'") from error
+
+    if unit == "characters without blanks":
+        pairs = [(one.replace(" ", ""), other.replace(" ", "")) for one, other in pairs]
+    process = jiwer.process_words if unit == "words" else jiwer.process_characters
+    counts = np.zeros((len(pairs), len(_KINDS)), np.int64)
+    for row, (one, other) in enumerate(pairs):
+        if not one or not other:  # nothing to align
+            spoken, written = (len(text.split() if unit == "words" else text) for text in (one, other))
+            counts[row] = (0, 0, spoken, written)
+            continue
+        output = process(one, other)
+        counts[row] = (output.hits, output.substitutions, output.deletions, output.insertions)
+    return counts

@@ -1,0 +1,159 @@
+"""Kaldi's lists about utterances: `text`, `utt2emo`, `wav.scp`, with every problem of a file in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from evaluation.errors import DataError, Problems
+from evaluation.formats.source import line_at, not_text, read_text_bytes
+
+_MAX_NAMED = 3
+
+
+def read_transcripts(path: str | Path) -> dict[str, str]:
+    """Read Kaldi's `text`: an utterance id, white space, and the words, which may be none.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
+
+    Returns
+    -------
+    dict of str to str
+        The words of each utterance, as they stand there, in the order of the file.
+
+    Raises
+    ------
+    DataError
+        With file and line: an utterance that is there twice, an empty file, not UTF-8. All problems at once.
+    """
+    return _read(path, "utterance words", lambda columns: columns[1] if len(columns) == 2 else "", least=1)
+
+
+def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
+    """Read lines ``id label``, such as Kaldi's `utt2emo` or `spk2fold`.
+
+    Parameters
+    ----------
+    path : path
+        As for `read_transcripts`.
+    what : str
+        Name of the second column, for errors.
+
+    Raises
+    ------
+    DataError
+        As `read_transcripts`, or if a line has another number of columns.
+    """
+    return _read(path, f"id {what}", lambda columns: columns[1].strip(), least=2, single=True)
+
+
+def read_recordings(path: str | Path) -> dict[str, Path]:
+    """Read the `wav.scp` of a data directory, or a file of that form: the audio file of each utterance.
+
+    Parameters
+    ----------
+    path : path
+        A data directory or the list itself. Files are named absolutely, or relative to the current folder, the folder
+        above the data directory, the one above that, or the data directory, in this order.
+
+    Raises
+    ------
+    DataError
+        As `read_labels`; if a file is not there, or the list holds a shell command, which is never run here.
+    """
+    path = Path(path)
+    path = path / "wav.scp" if path.is_dir() else path
+    named = _read(path, "utterance file", lambda columns: columns[1].strip(), least=2)
+    home = path.absolute().parent
+    folders = [Path(), home.parent, home.parent.parent, home]
+    problems = Problems(path)
+    found = {}
+    for utterance, name in named.items():
+        if name.endswith("|") or name.startswith("|"):
+            remedy = "write the audio into files first"
+            problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
+            continue
+        places = [folder / name for folder in folders]
+        place = next((one for one in places if one.is_file()), None)
+        if place is None:
+            tried = ", ".join(dict.fromkeys(map(str, places)))
+            problems.add(f"the audio of {utterance!r} is not there", remedy=f"tried {tried}")
+            continue
+        found[utterance] = place
+    problems.raise_if_any()
+    return found
+
+
+def check_same(
+    expected: Collection[str], got: Collection[str], *, file: str | Path | None, what: str, allow_extra: bool = False
+) -> None:
+    """Compare two sets of ids.
+
+    Raises
+    ------
+    DataError
+        That names what is missing and what is unknown, both at once.
+    """
+    missing = [one for one in expected if one not in got]
+    extra = [] if allow_extra else [one for one in got if one not in expected]
+    parts = [
+        f"{len(ids)} {what} {word}: {named(ids)}" for ids, word in ((missing, "missing"), (extra, "unknown")) if ids
+    ]
+    if parts:
+        raise DataError("; ".join(parts), file=file, remedy=f"expected the same {len(expected)} as in the reference")
+
+
+def named(ids: Collection[str]) -> str:
+    """Quote the first few ids."""
+    shown = sorted(ids)[:_MAX_NAMED]
+    return ", ".join(map(repr, shown)) + (", ..." if len(ids) > _MAX_NAMED else "")
+
+
+def speakers_of(utterances: Collection[str], speakers: Mapping[str, str], file: str | Path | None = None) -> list[str]:
+    """Look up the speaker of each utterance.
+
+    Raises
+    ------
+    DataError
+        If some have none.
+    """
+    absent = [one for one in utterances if one not in speakers]
+    if absent:
+        text = f"{len(absent)} of {len(utterances)} utterances without a speaker: {named(absent)}"
+        raise DataError(text, file=file, remedy="add them to utt2spk")
+    return [speakers[one] for one in utterances]
+
+
+def _read(
+    path: str | Path, expected: str, value: Callable[[list[str]], str], *, least: int, single: bool = False
+) -> dict[str, str]:
+    path = Path(path)
+    raw = read_text_bytes(path)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
+    problems = Problems(path)
+    values: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    # not splitlines, which also cuts at characters that a transcript may hold
+    for number, line in enumerate(text.split("\n"), 1):
+        columns = line.split(maxsplit=1)
+        if not columns:
+            continue
+        if len(columns) < least or (single and len(columns[1].split()) != 1):
+            got = len(line.split())
+            problems.add(f"expected '{expected}', got {got} columns: {line.strip()[:60]!r}", line=number)
+            continue
+        one = columns[0]
+        if one in lines:
+            problems.add(f"{one!r} is there already, in line {lines[one]}", line=number)
+            continue
+        lines[one], values[one] = number, value([part.strip() for part in columns])
+    problems.raise_if_any()
+    if not values:
+        raise DataError(f"expected lines '{expected}', got an empty file", file=path, remedy="write it again")
+    return values

@@ -1,0 +1,189 @@
+"""The numbers of a condition: every metric with intervals, linkability, and each speaker's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from conditions import Scored
+from settings import EvaluationConfig
+
+from evaluation.equal_error import eer
+from evaluation.errors import DataError
+from evaluation.evaluate import Evaluation, Metrics, evaluate
+from evaluation.formats import read_key, read_scores
+from evaluation.linkability import by_speaker, linkability, linkability_over_sizes, log_spaced_sizes
+from evaluation.linkability_intervals import linkability_curve
+from evaluation.parallel import ordered_map
+from evaluation.ranks import Ranks, ranks_from_scores
+from evaluation.report import write_json
+from evaluation.speakers import read_speakers
+from evaluation.trials import Key, Scores, align, split_scores
+from evaluation.uncertainty import confidence_intervals, sample_from
+from spkver.run import Run
+from spkver.store import file_digest
+
+Json = dict[str, Any]
+
+_TOPS = (2, 5, 10)  # the owner among the first so many
+_ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
+
+
+def assess_all(
+    scored: Sequence[Scored], output: Path, config: EvaluationConfig, *, seed: int, jobs: int | None
+) -> list[Json]:
+    """Assess every condition, in the order given; conditions are shared out to the workers.
+
+    Returns
+    -------
+    list of dict
+        The entries of ``conditions`` in ``results.json``.
+    """
+    work = partial(assess, output=output, config=config, seed=seed)
+    return list(ordered_map(work, scored, jobs=jobs, description="conditions"))
+
+
+def assess_stage(run: Run, scored: Sequence[Scored], config: EvaluationConfig, *, suffix: str, seed: int) -> list[Json]:
+    """Assess every condition (``conditions<suffix>.json``), or take up what was found of the same scores."""
+
+    def make(path: Path, _: Mapping[str, Any]) -> None:
+        write_json(path, assess_all(scored, run.output, config, seed=seed, jobs=run.jobs))
+
+    def read(path: Path) -> list[Json]:
+        found: list[Json] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    names = [
+        name for one in scored for name in (one.scores, one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
+    ]
+    digests = {name: file_digest(run.path(name)) for name in names}
+    return run.stage(
+        "evaluation", f"conditions{suffix}.json", make=make, read=read, inputs=[scored, digests, config, seed]
+    )
+
+
+def assess(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
+    """Assess one condition from its files; see `assess_all`."""
+    scores, key = read_scores(output / scored.scores), read_key(output / scored.key)
+    speakers = read_speakers(output / scored.lists / "utt2spk")
+    genders = read_speakers(output / scored.lists / "spk2gender")
+    result, intervals, drawn = _metrics(scores, key, speakers, config, seed)
+    ranks, why = rank_owners(scores, key, genders)
+    numbers = result.to_dict()
+    numbers.pop("intervals")
+    spoken = {speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}
+    return {
+        "dataset": scored.dataset,
+        "gender": scored.gender,
+        "scenario": scored.scenario,
+        "attacker": scored.attacker,
+        "n_enrolled": len(np.unique(key.models)),
+        "n_trial_speakers": len(spoken),
+        "scores": scored.scores,
+        "key": scored.key,
+        "segment_speakers": f"{scored.lists}/utt2spk",
+        **numbers,
+        "intervals": intervals,
+        "notes": {**numbers["notes"], **drawn, **why},
+        "linkability": None if ranks is None else link(ranks, config, seed),
+        "speakers": _speakers(scores, key, genders, ranks),
+    }
+
+
+def _metrics(
+    scores: Scores, key: Key, speakers: Mapping[str, str], config: EvaluationConfig, seed: int
+) -> tuple[Evaluation, Json, dict[str, str]]:
+    """Every metric as ``spkver-eval metrics`` has it, its intervals, and notes about these."""
+    statistic = Metrics(config.priors)
+    try:
+        sample, _ = sample_from(scores, key, segment_speakers=speakers)
+    except DataError as error:  # fewer than two speakers: the numbers stand without intervals
+        return evaluate(*split_scores(scores, key), priors=config.priors), {}, {"intervals": f"none: {error.text}"}
+    result = statistic.evaluate(sample.runs())
+    if not config.replicates:
+        return result, {}, {}
+    try:
+        found = confidence_intervals(
+            sample, statistic, replicates=config.replicates, seed=seed, level=config.level, jobs=1
+        )
+    except DataError as error:
+        return result, {}, {"intervals": f"none: {error.text}"}
+    share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
+    notes = {"intervals": f"{share} ({sample.n_effective} of the scarcer class), seed {seed}"}
+    notes |= {f"intervals.{name}": one.note for name, one in found.items() if one.note}
+    return result, {name: {"low": one.low, "high": one.high} for name, one in found.items()}, notes
+
+
+def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[Ranks | None, dict[str, str]]:
+    """Rank the true speaker of each trial utterance among the enrolled, where the trial list allows it.
+
+    The list must be a full cross of models and segments, or of those of each sex: then every utterance meets all who
+    are enrolled (of its sex).
+    """
+    models, segments = np.unique(key.models), np.unique(key.segments)
+    notes = {}
+    if len(key) < len(models) * len(segments):
+        blocks: dict[str, list[int]] = {}
+        for row, model in enumerate(key.models.tolist()):
+            blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
+        for rows in blocks.values():
+            own = key.subset(np.array(rows))
+            if len(own) < len(np.unique(own.models)) * len(np.unique(own.segments)):
+                return None, {"linkability": "not given: the trial list is not a full cross of models and segments"}
+        notes["linkability"] = "among the enrolled of the speaker's own sex: there are no trials across the sexes"
+    try:
+        ranks = ranks_from_scores(scores, key)
+    except DataError as error:
+        return None, {"linkability": f"not given: {error.text}"}
+    return ranks, notes | {f"linkability.{place}": note for place, note in enumerate(ranks.notes, 1)}
+
+
+def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
+    """Linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    largest = ranks.largest_size
+    every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
+    sizes = [size for size in config.sizes if size <= largest] or list(every)
+    settings: Json = {"replicates": config.replicates, "seed": seed, "level": config.level}
+    curve = linkability_curve(ranks, sizes, **settings)
+    tops = {str(top): linkability(ranks, sizes, top=top) for top in _TOPS if top < largest}
+    return {
+        "sizes": curve.sizes.tolist(),
+        "linkability": curve.values.tolist(),
+        "low": curve.low.tolist(),
+        "high": curve.high.tolist(),
+        "chance": curve.chance.tolist(),
+        "top": {top: values.tolist() for top, values in tops.items()},
+    }
+
+
+def per_speaker(ranks: Ranks) -> dict[str, tuple[float, float]]:
+    """Linkability of each speaker, mean over all sizes alike on a log scale, and mean place among all enrolled."""
+    means = by_speaker(ranks.speakers, linkability_over_sizes(ranks))
+    ranked = by_speaker(ranks.speakers, ranks.places())
+    return {name: (means[name], ranked[name]) for name in means}
+
+
+def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks | None) -> list[Json]:
+    """The enrolled speakers: how well each is found, and the error rate of the trials against each."""
+    values = align(scores, key)
+    linked = {} if ranks is None else per_speaker(ranks)
+    found = []
+    for code in np.unique(key.models).tolist():
+        rows, name = key.models == code, key.model_ids[code]
+        target, nontarget = values[rows & key.is_target], values[rows & ~key.is_target]
+        linkability, rank = linked.get(name, (None, None))
+        found.append(
+            {
+                "speaker": name,
+                "gender": genders.get(name, ""),
+                "linkability_mean": linkability,
+                "rank": rank,
+                "n_target": len(target),
+                "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
+            }
+        )
+    return sorted(found, key=lambda one: one["speaker"])

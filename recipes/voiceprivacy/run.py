@@ -1,0 +1,213 @@
+"""How much identity leaks through an anonymiser: train attackers, score the trial lists, report.
+
+    python recipes/voiceprivacy/run.py --data DIR --suffix _mcadams --output DIR [--config FILE] [--set KEY=VALUE]...
+                                      [--jobs N] [--allow-pipes] [--force]
+
+DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
+(<set>SUFFIX) are taken where they are there, else made.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from assess import assess_stage
+from conditions import score_conditions, write_lists
+from outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
+from sanity import check_all
+from sets import Sets, check_recordings_of, read_sets
+from settings import Config, attacker_configs, check_suffix
+from summary import summarise, verdict
+from twins import check_sources, describe, find_anonymizers, make_twins
+from usefulness import check_utility, measure_utility
+
+from evaluation.console import ResumableCommand, echo_log
+from evaluation.files import write_text
+from evaluation.privacy_tables import format_latex, format_markdown
+from evaluation.report import format_table, to_json
+from spkver.attackers import AttackerConfig, check_training
+from spkver.config import load_config, read_yaml, to_dict
+from spkver.corpora.trees import is_simulated
+from spkver.corpora.voiceprivacy_simulated import simulate_voiceprivacy
+from spkver.errors import DataError, Problems
+from spkver.run import Run, start_run, versions
+from spkver.version import __version__
+
+CONFIG = Path(__file__).parent / "config"
+SIMULATED = "simulated"
+
+_PATH = click.Path(path_type=Path)
+_LONG = {"help_option_names": ["-h", "--help"]}
+
+
+@click.command(cls=ResumableCommand, help=__doc__.split("\n\n")[0], context_settings=_LONG)
+@click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'.")
+@click.option("--suffix", required=True, metavar="_NAME", help="What the names of anonymised sets end with.")
+@click.option("--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results, and for twins made.")
+@click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Workers; all cores by default.")
+@click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
+@click.option("--force", is_flag=True, help="Redo every step, also those that are up to date.")
+@click.version_option(__version__, prog_name="spkver")
+def main(
+    data: str,
+    suffix: str,
+    output: Path,
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    jobs: int | None,
+    allow_pipes: bool,
+    force: bool,
+) -> None:
+    defaults = read_yaml(CONFIG / "simulated.yaml") if data == SIMULATED else {}
+    config = load_config(Config, file=_found(config_file), settings=settings, defaults=defaults)
+    check_suffix(suffix)
+    with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
+        folder = _simulated(run, config) if data == SIMULATED else Path(data)
+        click.echo(voiceprivacy(run, folder, suffix, config, allow_pipes=allow_pipes))
+
+
+def voiceprivacy(run: Run, data: Path, suffix: str, config: Config, *, allow_pipes: bool = False) -> str:
+    """From speech to a report; returns the table of results."""
+    attackers = attacker_configs(config)
+    anonymizers = find_anonymizers(config.anonymizer, suffix)
+
+    with run.timed("checks"):
+        can_make = anonymizers is not None
+        sets = read_sets(data, run.output, suffix, config, can_make=can_make, allow_pipes=allow_pipes, jobs=run.jobs)
+        _check_speech(sets, attackers, config, run.jobs)
+    if is_simulated(data):
+        click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
+
+    sets = make_twins(run, sets, anonymizers, suffix=suffix, seed=config.seed)
+    write_lists(run, sets)
+    with run.timed("attackers and scores"):
+        scored = score_conditions(run, sets, attackers, suffix=suffix, seed=config.seed)
+    conditions = assess_stage(run, scored, config.evaluation, suffix=suffix, seed=config.seed)
+    utility = measure_utility(run, sets, config)
+    anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
+    return report(run, data, sets, conditions, config, suffix=suffix, anonymiser=anonymiser, utility=utility)
+
+
+def report(
+    run: Run,
+    data: Path,
+    sets: Sets,
+    conditions: Sequence[dict[str, Any]],
+    config: Config,
+    *,
+    suffix: str,
+    anonymiser: dict[str, Any],
+    utility: dict[str, Any],
+) -> str:
+    """Write all results; returns the table that the recipe ends with."""
+    from evaluation.page import write_page  # matplotlib is loaded when it is used
+
+    summary = summarise(conditions)
+    reading = config.challenge.eer
+    simulated = is_simulated(data)
+    with run.timed("report"):
+        sanity = check_all(
+            conditions,
+            sets,
+            config,
+            output=run.output,
+            earlier=earlier_results(run.output, suffix),
+            simulated=simulated,
+        )
+        write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
+    results: dict[str, Any] = {
+        "format": 1,
+        "recipe": "voiceprivacy",
+        "suffix": suffix,
+        "simulated": simulated,
+        "anonymiser": anonymiser,
+        "verdict": verdict(summary, level=config.evaluation.level, simulated=simulated),
+        "summary": summary,
+        "averages": averages(challenge_rows(conditions, reading), config),
+        "conditions": conditions,
+        "utility": utility,
+        "sanity": sanity,
+        "config": to_dict(config),
+        "versions": versions(),
+        "lists": hashes(sets),
+        # those of single trial lists are in run.log
+        "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
+        "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
+    }
+    text = to_json(results) + "\n"
+    for name in ("results.json", f"results{suffix}.json"):
+        write_text(run.path(name), text)
+    write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
+    write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
+    write_page(results, run.path("report.html"), folder=run.output)
+    return "\n".join([_table(summary), "", *_warnings(sanity), results["verdict"], "", *_places(run, suffix)])
+
+
+def _found(config_file: Path | None) -> Path | None:
+    """A configuration file, by its path or by that below this recipe, as config/vpc2024.yaml."""
+    if config_file is not None and not config_file.exists() and (CONFIG.parent / config_file).is_file():
+        return CONFIG.parent / config_file
+    return config_file
+
+
+def _simulated(run: Run, config: Config) -> Path:
+    sizes = config.simulation
+    click.echo("SIMULATED speech is made: synthetic voices from eSpeak NG, not recordings of people.")
+    with run.timed("simulation"):
+        return simulate_voiceprivacy(run.path(SIMULATED), sizes, jobs=run.jobs).folder
+
+
+def _check_speech(sets: Sets, attackers: Sequence[AttackerConfig], config: Config, jobs: int | None) -> None:
+    """Check headers and options against what there is, of all directories that are there, all problems at once."""
+    problems = Problems()
+    check_recordings_of(sets, [one.features for one in attackers], problems, jobs=jobs)
+    check_sources(sets, problems)
+    check_utility(sets, config, problems)
+    if not problems.errors:
+        for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
+            for directory in (sets.original[name], sets.twins.get(name)):
+                if directory is not None:
+                    try:
+                        check_training(directory, attackers, seed=config.seed, jobs=jobs)
+                    except DataError as error:
+                        problems.note(error)
+    problems.raise_if_any()
+
+
+def _table(summary: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        {
+            "set": row["dataset"],
+            "sex": row["gender"],
+            "scenario": row["scenario"],
+            "strongest attacker": row["strongest"],
+            "EER [%]": 100 * row["eer"],
+            "low": None if row["low"] is None else 100 * row["low"],
+            "high": None if row["high"] is None else 100 * row["high"],
+            "population [bit]": row["population"],
+            "linkability": row["linkability_all"],
+        }
+        for row in summary
+    ]
+    formats = {"EER [%]": ".2f", "low": ".2f", "high": ".2f", "population [bit]": ".3f", "linkability": ".2f"}
+    return format_table(rows, {name: formats.get(name, "") for name in rows[0]})
+
+
+def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:
+    found = [f"Warning ({one['check']}): {one['text']}" for one in sanity if one["level"] == "warning"]
+    return [*found, ""] if found else []
+
+
+def _places(run: Run, suffix: str) -> list[str]:
+    names = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
+    return [f"{name + ':':9}{run.path(path)}" for name, path in names.items()]
+
+
+if __name__ == "__main__":
+    main()

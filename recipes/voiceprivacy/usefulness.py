@@ -1,0 +1,110 @@
+"""What anonymised speech is still good for: words (WER, CER) and intonation (F0), where they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from sets import Dataset, Sets
+from settings import Config
+
+from evaluation.intervals import Interval
+from evaluation.utility.error_rates import count_errors, error_rate
+from evaluation.utility.lists import read_transcripts
+from evaluation.utility.pitch import mean_correlation
+from evaluation.utility.pitch_tracks import compare_recordings
+from evaluation.utility.resampling import Resampling
+from spkver.datadir import DataDir
+from spkver.errors import DataError, Problems
+from spkver.run import Run
+from spkver.transcription import check_recogniser, transcribe
+
+Json = dict[str, Any]
+
+NORMALISER = "basic"
+KINDS = ("original", "anonymised")
+_UNITS = {"wer": "words", "cer": "characters"}
+_TRACKER: Literal["pyin"] = "pyin"
+
+
+def check_utility(sets: Sets, config: Config, problems: Problems) -> None:
+    """Check that there is what utility needs: transcripts, a recogniser or what one has recognised."""
+    if not (config.utility.wer or config.utility.hypotheses):
+        return
+    if not config.utility.hypotheses:
+        try:
+            check_recogniser()
+        except DataError as error:
+            problems.note(error)
+    for name in dict.fromkeys(name for dataset in sets.datasets for name in dataset.trials.values()):
+        needed = [sets.original[name].path / "text"] if name in sets.original else []
+        if config.utility.hypotheses:
+            directories = [one[name] for one in (sets.original, sets.twins) if name in one]
+            needed += [one.path / config.utility.hypotheses for one in directories]
+        for path in needed:
+            if not path.is_file():
+                problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
+
+
+def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
+    """Measure what is asked for on the trial utterances of each set, both sexes together.
+
+    Returns
+    -------
+    dict
+        ``wer`` and ``cer`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set: {anonymised: ...}}.
+    """
+    resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
+    found: Json = {}
+    if config.utility.wer or config.utility.hypotheses:
+        with run.timed("words"):
+            for dataset in sets.datasets:
+                for unit, rates in _words(run, sets, dataset, config.utility.hypotheses, resampling).items():
+                    found.setdefault(unit, {})[dataset.name] = rates
+    if config.utility.f0:
+        with run.timed("pitch"):
+            found["f0"] = {one.name: {"anonymised": _pitch(run, sets, one, resampling)} for one in sets.datasets}
+    return found
+
+
+def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling) -> Json:
+    names = tuple(dataset.trials.values())
+    reference = _together([read_transcripts(sets.original[name].path / "text") for name in names])
+    speakers = _together([sets.original[name].speakers for name in names])
+    rates: Json = {unit: {} for unit in _UNITS}
+    for kind, directories in zip(KINDS, (sets.original, sets.twins), strict=True):
+        recognised = _together([_recognised(run, directories[name], hypotheses) for name in names])
+        for unit, counted in _UNITS.items():
+            counts = count_errors(reference, recognised, unit=counted, normaliser=NORMALISER)  # type: ignore[arg-type]
+            rate = error_rate(counts, speakers, resampling)
+            by = {"recogniser": hypotheses or "pocketsphinx", "normaliser": NORMALISER}
+            rates[unit][kind] = {**_ends(rate.interval), "n_utterances": rate.n_utterances, **by}
+    return rates
+
+
+def _recognised(run: Run, directory: DataDir, hypotheses: str | None) -> Mapping[str, str]:
+    if hypotheses:
+        return read_transcripts(directory.path / hypotheses)
+    folder = run.path(f"asr/{directory.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return transcribe(Run(folder, jobs=run.jobs, force=run.force), directory)
+
+
+def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Json:
+    names = tuple(dataset.trials.values())
+    original, anonymised = (
+        _together([directories[name].recordings for name in names]) for directories in (sets.original, sets.twins)
+    )
+    speakers = _together([sets.original[name].speakers for name in names])
+    compared = compare_recordings(original, anonymised, tracker=_TRACKER, jobs=run.jobs)
+    found = mean_correlation(compared, speakers, tracker=_TRACKER, resampling=resampling)
+    counts = {"n_utterances": found.n_utterances, "n_undefined": found.n_undefined}
+    return {**_ends(found.interval), **counts, "tracker": _TRACKER, "convention": found.convention}
+
+
+def _ends(found: Interval) -> Json:
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}

@@ -1,0 +1,90 @@
+"""Which anonymiser, on what level, with which parameters, drawn from which random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from spkver.errors import ConfigError
+
+BUILT_IN = {
+    "mcadams": "alpha",
+    "resampling": "speed",
+    "vtln": "warp",
+    "world": "pitch, formants",
+    "none": "",
+}
+LEVELS = ("utterance", "speaker")
+SEEDINGS = ("utterance", "vpc2024")
+
+
+@dataclass(frozen=True)
+class AnonymizerConfig:
+    """An anonymiser and its parameters; those of the others are left alone.
+
+    Attributes
+    ----------
+    name : str
+        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for one of one's
+        own; "command" for a shell command.
+    level : {"utterance", "speaker"}
+        Whether each utterance or each speaker has a draw of its own.
+    seeding : {"utterance", "vpc2024"}
+        Random numbers from the seed and the id of utterance or speaker; or those of the VoicePrivacy Challenge 2024,
+        which on utterance level depend on the order of ``wav.scp`` and know no seed.
+    alpha : (low, high)
+        McAdams coefficient, uniform.
+    speed : (low, high)
+        Factor of tempo, pitch and formants in resampling, log-uniform.
+    warp : (low, high)
+        Size of the bilinear warp of the frequency axis, uniform, of either sign.
+    pitch, formants : (low, high)
+        Factors of F0 and of the formants through WORLD, log-uniform.
+    command : str
+        Shell command with the places {input} and {output}, and if it likes {utterance}, {rate} and {seed}.
+    """
+
+    name: str = "mcadams"
+    level: str = "utterance"
+    seeding: str = "utterance"
+    alpha: tuple[float, float] = (0.5, 0.9)
+    speed: tuple[float, float] = (0.8, 1.25)
+    warp: tuple[float, float] = (0.05, 0.12)
+    pitch: tuple[float, float] = (0.7, 1.4)
+    formants: tuple[float, float] = (0.8, 1.25)
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name not in BUILT_IN and self.name != "command" and not all(self.name.partition(":")):
+            known = ", ".join([*BUILT_IN, "command", "MODULE:FUNCTION"])
+            raise ConfigError(f"anonymizer.name is {self.name!r}: expected one of {known}")
+        for key, allowed in (("level", LEVELS), ("seeding", SEEDINGS)):
+            if getattr(self, key) not in allowed:
+                value = getattr(self, key)
+                raise ConfigError(f"anonymizer.{key} is {value!r}: expected {' or '.join(allowed)}")
+        for key in ("alpha", "speed", "warp", "pitch", "formants"):
+            low, high = getattr(self, key)
+            if not (0 < low <= high and math.isfinite(high)):
+                raise ConfigError(f"anonymizer.{key} is {low} to {high}: expected 0 < low <= high")
+        if self.warp[1] >= 1:
+            raise ConfigError(f"anonymizer.warp goes to {self.warp[1]}: expected less than 1")
+        if (self.name == "command") != bool(self.command):
+            raise ConfigError("anonymizer.command is needed by the anonymizer 'command', and by no other")
+
+    @property
+    def changes_duration(self) -> bool:
+        """Whether utterances may become longer or shorter; of anonymisers of one's own that is not known."""
+        return self.name == "resampling" or self.name not in BUILT_IN
+
+    def parameters(self) -> dict[str, Any]:
+        """What the anonymiser is called with."""
+        if self.name not in BUILT_IN:
+            return {}
+        return {key: getattr(self, key) for key in filter(None, BUILT_IN[self.name].split(", "))}
+
+    def record(self) -> Mapping[str, Any]:
+        """What its output depends on: everything but the parameters of other anonymisers."""
+        used = {"name", "level", "seeding", *self.parameters()} | ({"command"} if self.name == "command" else set())
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}

@@ -1,0 +1,175 @@
+"""Anonymising recordings: one file in, one file out, and whether a file is still what it was made to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkver.anonymization import baselines
+from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.mcadams import mcadams, mcadams_batch
+from spkver.anonymization.own import Anonymizer, check_command, command_anonymizer, load_function
+from spkver.anonymization.seeding import stream
+from spkver.audio import audio_header, read_audio, write_audio
+from spkver.errors import DataError
+from spkver.store import file_digest, fingerprint
+from spkver.version import __version__
+
+_FULL_SCALE = 32767 / 32768
+_FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {
+    "mcadams": mcadams,
+    "resampling": baselines.resampling,
+    "vtln": baselines.vtln,
+    "world": baselines.world,
+    "none": baselines.none,
+}
+
+Stamp = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One utterance to anonymise: from `source` to `target`, with the random numbers of `stream`."""
+
+    utterance: str
+    source: Path
+    target: Path
+    stream: str
+
+
+def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
+    """Build the function that a configuration names.
+
+    Raises
+    ------
+    ConfigError
+        If a function of one's own cannot be imported, or a command's places are wrong.
+    DataError
+        If a package is missing.
+    """
+    if config.name == "command":
+        check_command(config.command)
+        return command_anonymizer(config.command)
+    if config.name not in _FUNCTIONS:
+        return load_function(config.name)[0]
+    if config.name == "world":
+        baselines.check_world()
+    return partial(_FUNCTIONS[config.name], **config.parameters())
+
+
+def made_by(config: AnonymizerConfig, seed: int) -> str:
+    """Fingerprint of what outputs depend on beside their source and their stream; of one's own module, its file."""
+    module = None
+    if config.name not in _FUNCTIONS and config.name != "command":
+        file = load_function(config.name)[1]
+        module = None if file is None else file_digest(file)
+    return fingerprint(__version__, config.record(), seed, module)
+
+
+def anonymize_recordings(
+    tasks: Sequence[Task], *, config: AnonymizerConfig, seed: int
+) -> list[tuple[Task, Stamp, Stamp] | DataError]:
+    """Anonymise some recordings and write them as WAV of 16 bits.
+
+    Returns
+    -------
+    list
+        For each task the stamps of its source and of what was written, or what went wrong.
+    """
+    results: dict[int, tuple[Task, Stamp, Stamp] | DataError] = {}
+    signals: list[tuple[int, NDArray[Any], int, Stamp]] = []
+    for number, task in enumerate(tasks):
+        try:
+            stamp = file_stamp(task.source)
+            samples, rate = read_audio(task.source)
+            signals.append((number, samples, rate, stamp))
+        except DataError as error:
+            results[number] = error
+    outputs = _anonymize([(tasks[number], samples, rate) for number, samples, rate, _ in signals], config, seed)
+    for (number, _, rate, stamp), output in zip(signals, outputs, strict=True):
+        task = tasks[number]
+        if isinstance(output, DataError):
+            results[number] = DataError(f"utterance {task.utterance!r}: {output}", file=task.source)
+            continue
+        try:
+            write_audio(task.target, output, rate)
+            results[number] = task, stamp, file_stamp(task.target)
+        except DataError as error:
+            results[number] = error
+    return [results[number] for number in range(len(tasks))]
+
+
+@lru_cache(maxsize=4)
+def _anonymizer(config: AnonymizerConfig) -> Anonymizer:
+    return make_anonymizer(config)
+
+
+def _anonymize(
+    signals: Sequence[tuple[Task, NDArray[Any], int]], config: AnonymizerConfig, seed: int
+) -> list[NDArray[Any] | DataError]:
+    generators = [stream(task.stream, seed) for task, _, _ in signals]
+    if config.name == "mcadams":  # short recordings go faster together
+        return mcadams_batch(
+            [samples for _, samples, _ in signals], [rate for _, _, rate in signals], generators, alpha=config.alpha
+        )
+    results: list[NDArray[Any] | DataError] = []
+    for (task, samples, rate), rng in zip(signals, generators, strict=True):
+        try:
+            results.append(_checked(_anonymizer(config)(samples, rate, task.utterance, rng)))
+        except DataError as error:
+            results.append(error)
+        except Exception as error:  # whatever a function of one's own raises, the others are done first
+            results.append(DataError(f"{type(error).__name__}: {error}"))
+    return results
+
+
+def _checked(output: Any) -> NDArray[Any]:
+    """Output of an anonymiser as samples with full scale 1; scaled down where it is louder."""
+    samples = np.asarray(output)
+    if samples.ndim != 1 or not len(samples) or not np.issubdtype(samples.dtype, np.floating):
+        text = f"the anonymiser gave {samples.dtype} of shape {samples.shape}, expected floats of shape (n,)"
+        raise DataError(text, remedy="samples have full scale 1")
+    if not np.isfinite(samples).all():
+        raise DataError("the anonymiser gave NaN or infinite samples")
+    peak = float(np.abs(samples).max())
+    return samples if peak <= 1 else samples * (_FULL_SCALE / peak)
+
+
+def file_stamp(path: Path) -> Stamp:
+    """Size, time and checksum of a file, by which a later change shows."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
+    return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": file_digest(path)}
+
+
+def is_unchanged(path: Path, stamp: Mapping[str, Any] | None) -> bool:
+    """Whether a file is as it was when it was stamped; it is read only where its time differs."""
+    if not isinstance(stamp, dict):
+        return False
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    if status.st_size != stamp.get("size"):
+        return False
+    return status.st_mtime_ns == stamp.get("time") or file_digest(path) == stamp.get("sha256")
+
+
+def check_source(utterance: str, path: Path) -> DataError | None:
+    """What keeps a recording from being anonymised, by its header."""
+    try:
+        header = audio_header(path)
+    except DataError as error:
+        return error
+    if header.channels > 1:
+        text = f"utterance {utterance!r}: {header.channels} channels, expected one"
+        return DataError(text, file=path, remedy="write one channel to a file of its own")
+    return None

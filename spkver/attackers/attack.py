@@ -1,0 +1,181 @@
+"""Score trials with attackers: enrolment and test are data directories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.trials import Scores, Trials
+from spkver.attackers.attacker import Attacker
+from spkver.attackers.backend import Segments, enrol, vectors_of
+from spkver.attackers.matching import normalised_scores
+from spkver.attackers.workplace import Prepared, Workplace
+from spkver.datadir import DataDir, enrolment
+from spkver.errors import Problems
+from spkver.features import check_recordings
+from spkver.idmap import IdMap
+from spkver.statistics import Statistics
+from spkver.store import fingerprint
+
+_NAMED = 5
+
+
+def score(
+    attackers: Mapping[str, Attacker],
+    enrol_dir: DataDir,
+    trial_dir: DataDir,
+    trial_list: Trials,
+    *,
+    work: str | Path,
+    jobs: int | None = None,
+) -> dict[str, Scores]:
+    """Score a list of trials with each attacker.
+
+    Parameters
+    ----------
+    attackers : mapping of str to Attacker
+    enrol_dir : DataDir
+        A model of the trials is a speaker, enrolled by those of its utterances that `enrolls` lists, or by all without
+        that list; or it is one utterance.
+    trial_dir : DataDir
+        A segment of the trials is an utterance.
+    trial_list : evaluation.trials.Trials
+    work : path
+        Folder for features and statistics, which are taken up where they are there.
+    jobs : int, optional
+        Workers; the scores do not depend on it.
+
+    Returns
+    -------
+    dict of str to evaluation.trials.Scores
+        For each attacker the scores in the order of the trials.
+
+    Raises
+    ------
+    DataError
+        With all problems of the trials and the recordings, before anything long starts.
+    """
+    models, tested = check_trials(attackers, enrol_dir, trial_dir, trial_list, jobs=jobs)
+    place = Workplace(Path(work), jobs)
+    return {
+        name: _score(attacker, place, (enrol_dir, models), (trial_dir, tested), trial_list)
+        for name, attacker in attackers.items()
+    }
+
+
+def check_trials(
+    attackers: Mapping[str, Attacker],
+    enrol_dir: DataDir,
+    trial_dir: DataDir,
+    trial_list: Trials,
+    *,
+    jobs: int | None = None,
+) -> tuple[IdMap, dict[str, Path]]:
+    """Check a list of trials and the headers of all recordings that it needs.
+
+    Returns
+    -------
+    models : IdMap
+        Enrolment utterances of each model that has a trial.
+    tested : dict of str to path
+        The recordings that have a trial.
+
+    Raises
+    ------
+    DataError
+        With all problems at once.
+    """
+    problems = Problems()
+    if not len(trial_list):
+        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trial-list")
+    models = _models(enrol_dir, trial_list, problems)
+    tested = _tested(trial_dir, trial_list, problems)
+    problems.raise_if_any()
+    enrolled = _enrolled(enrol_dir, models)
+    for config in {fingerprint(one.config.features): one.config.features for one in attackers.values()}.values():
+        for recordings in (enrolled, tested):
+            check_recordings(recordings, config, jobs=jobs, problems=problems)
+    problems.raise_if_any()
+    return models, tested
+
+
+def _enrolled(enrol_dir: DataDir, models: IdMap) -> dict[str, Path]:
+    """Recordings of the models; of a directory with `enrolls` all that it lists, so that trial lists share them."""
+    names = {*models.segments, *(enrol_dir.enrolls or ())}
+    return {name: Path(enrol_dir.recordings[name]) for name in sorted(names)}
+
+
+def _models(enrol_dir: DataDir, trial_list: Trials, problems: Problems) -> IdMap:
+    wanted = sorted(set(trial_list.model_ids[trial_list.models]))
+    listed = enrolment(enrol_dir)
+    speakers: dict[str, list[str]] = {}
+    for model, segment in zip(listed.models, listed.segments, strict=True):
+        speakers.setdefault(model, []).append(segment)
+    rows, unknown = [], []
+    for model in wanted:
+        if model in speakers:
+            rows += [(model, segment) for segment in sorted(speakers[model])]
+        elif model in enrol_dir.recordings:
+            rows.append((model, model))
+        else:
+            unknown.append(model)
+    if unknown:
+        problems.add(
+            f"{len(unknown)} of {len(wanted)} models of the trials are neither enrolled speakers nor utterances: "
+            f"{_some(unknown)}",
+            file=enrol_dir.path,
+            remedy="check that the trials belong to this enrolment",
+        )
+    return IdMap.from_pairs(rows)
+
+
+def _tested(trial_dir: DataDir, trial_list: Trials, problems: Problems) -> dict[str, Path]:
+    wanted = sorted(set(trial_list.segment_ids[trial_list.segments]))
+    unknown = [segment for segment in wanted if segment not in trial_dir.recordings]
+    if unknown:
+        problems.add(
+            f"{len(unknown)} of {len(wanted)} segments of the trials are not there: {_some(unknown)}",
+            file=trial_dir.path,
+            remedy="check that the trials belong to this data directory",
+        )
+    return {name: Path(trial_dir.recordings[name]) for name in wanted if name in trial_dir.recordings}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
+
+
+def _score(
+    attacker: Attacker,
+    work: Workplace,
+    enrolment_side: tuple[DataDir, IdMap],
+    test_side: tuple[DataDir, Mapping[str, Path]],
+    trial_list: Trials,
+) -> Scores:
+    config, (enrol_dir, models), (trial_dir, recordings) = attacker.config, enrolment_side, test_side
+    enrolled = work.recordings(enrol_dir.name, _enrolled(enrol_dir, models), config.features, seed=attacker.seed)
+    tested = work.recordings(trial_dir.name, recordings, config.features, seed=attacker.seed)
+    machines = enrol(config, attacker.ubm, attacker.backend, _rows(work, attacker, enrolled, models), jobs=work.jobs)
+    return normalised_scores(
+        config, attacker.ubm, attacker.backend.cohort, machines, _test(work, attacker, tested), trial_list,
+        jobs=work.jobs,
+    )  # fmt: skip
+
+
+def _rows(work: Workplace, attacker: Attacker, prepared: Prepared, models: IdMap) -> Statistics:
+    """Statistics of each enrolment utterance, under the id of its model."""
+    found = work.statistics(prepared, attacker.ubm)
+    row = {name: place for place, name in enumerate(found.segments)}
+    rows = np.array([row[segment] for segment in models.segments], np.int64)
+    return Statistics(models.models, models.segments, found.zeroth[rows], found.first[rows])
+
+
+def _test(work: Workplace, attacker: Attacker, prepared: Prepared) -> Segments:
+    if attacker.config.exact:
+        frames = prepared.frames()
+        return Segments(frames.ids, frames=frames)
+    found = work.statistics(prepared, attacker.ubm)
+    vectors = vectors_of(attacker.config, attacker.ubm, attacker.backend.transform, found, jobs=work.jobs)
+    return Segments(found.segments, vectors=vectors)

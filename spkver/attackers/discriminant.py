@@ -1,0 +1,86 @@
+"""Linear discriminant analysis of vectors that are far longer than there are of them.
+
+References
+----------
+R. A. Fisher, "The use of multiple measurements in taxonomic problems", Annals of Eugenics 7(2), 1936.
+P. N. Belhumeur, J. P. Hespanha and D. J. Kriegman, "Eigenfaces vs. Fisherfaces: recognition using class specific linear
+projection", IEEE Trans. PAMI 19(7), 1997 (principal components first).
+A. O. Hatch, S. Kajarekar and A. Stolcke, "Within-class covariance normalization for SVM-based speaker recognition",
+Interspeech 2006 (whitening within speakers, with smoothing).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from evaluation.parallel import chunk_bounds
+from spkver.nap import gram_matrix
+
+_COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
+_SPANNED = 1e-9  # principal directions of less than this share of the largest variance are rounding
+
+
+def fit_lda(
+    vectors: NDArray,
+    speakers: NDArray,
+    *,
+    n_dimensions: int,
+    pca: int,
+    shrinkage: float,
+    jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """Find the dimensions in which speakers differ most and sessions of a speaker least.
+
+    The vectors are expressed in their largest principal directions, whitened by the covariance within speakers, shrunk
+    towards a multiple of the identity, and turned to the largest directions of the speakers' means.
+
+    Parameters
+    ----------
+    vectors : ndarray [shape=(S, D)]
+        Of mean 0.
+    speakers : ndarray of str [shape=(S,)]
+        Some speaker must have several vectors.
+    n_dimensions : int
+        At most so many; there are no more than speakers less one, nor than principal directions.
+    pca : int
+        Principal directions, at most.
+    shrinkage : float
+        Share of the identity, 0 to 1.
+    jobs : int, optional
+        Worker threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray [shape=(k, D)]
+        Maps a vector x to its k dimensions by matrix @ x.
+    """
+    from scipy.linalg import eigh
+
+    names, owner = np.unique(speakers.astype(str), return_inverse=True)
+    n_sessions = len(vectors)
+    gram = gram_matrix(vectors, jobs=jobs)
+    with threadpool_limits(1):  # one BLAS thread everywhere: results must not depend on the machine's cores
+        values, rotation = eigh(gram, subset_by_index=[max(n_sessions - pca, 0), n_sessions - 1])
+        kept = values > _SPANNED * values[-1]
+        values, rotation = values[kept][::-1], rotation[:, kept][:, ::-1]
+        coordinates = rotation * np.sqrt(values)
+        counts = np.bincount(owner)
+        means = np.stack([coordinates[owner == one].mean(axis=0) for one in range(len(names))])
+        within = coordinates - means[owner]
+        covariance = within.T @ within / (n_sessions - len(names))
+        level = np.trace(covariance) / len(covariance)
+        covariance = (1 - shrinkage) * covariance + shrinkage * level * np.eye(len(covariance))
+        spread, axes = np.linalg.eigh(covariance)
+        # what is left without any spread would be blown up without limit
+        whitening = axes / np.sqrt(np.maximum(spread, _SPANNED * spread[-1]))
+        between = np.sqrt(counts / n_sessions)[:, None] * (means @ whitening)
+        _, turned = np.linalg.eigh(between.T @ between)
+        n_dimensions = min(n_dimensions, len(names) - 1, len(values))
+        reduced = whitening @ turned[:, ::-1][:, :n_dimensions]
+        weights = (rotation / np.sqrt(values)) @ reduced
+        matrix = np.empty((n_dimensions, vectors.shape[1]))
+        for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
+            matrix[:, start:stop] = weights.T @ vectors[:, start:stop].astype(np.float64)
+    return matrix

@@ -1,0 +1,97 @@
+"""Scores of models against segments, plain and normalised by the cohort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.trials import Scores, Trials
+from spkver.attackers.backend import Cohort, Segments
+from spkver.attackers.config import AttackerConfig
+from spkver.attackers.normalisation import cohort_moments, normalise
+from spkver.gmm import GaussianMixture
+from spkver.nap import gram_matrix
+from spkver.scoring import score_gmm_ubm, score_trials
+from spkver.svm import SvmModels
+
+
+def raw_scores(
+    ubm: GaussianMixture,
+    machines: SvmModels,
+    tested: Segments,
+    trials: Trials,
+    *,
+    jobs: int | None = None,
+) -> Scores:
+    """Scores of trials before normalisation."""
+    if tested.frames is not None:
+        return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, jobs=jobs)
+    assert tested.vectors is not None
+    return score_trials(machines, tested.ids, tested.vectors, trials, jobs=jobs)
+
+
+def score_matrix(
+    ubm: GaussianMixture, machines: SvmModels, tested: Segments, *, jobs: int | None = None
+) -> NDArray[np.float64]:
+    """Scores (M, S) of all models against all segments before normalisation."""
+    if tested.vectors is not None:
+        return gram_matrix(machines.weights, tested.vectors, jobs=jobs) + machines.biases[:, None]
+    n_models, n_segments = len(machines), len(tested.ids)
+    rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
+    trials = Trials(machines.models, tested.ids, rows, columns)
+    return raw_scores(ubm, machines, tested, trials, jobs=jobs).values.reshape(n_models, n_segments)
+
+
+def normalised_scores(
+    config: AttackerConfig,
+    ubm: GaussianMixture,
+    cohort: Cohort | None,
+    machines: SvmModels,
+    tested: Segments,
+    trials: Trials,
+    *,
+    jobs: int | None = None,
+) -> Scores:
+    """Scores of trials, normalised as the attacker's configuration says."""
+    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs)
+    if cohort is None:
+        return scores
+    models = segments = None
+    if config.norm.kind in ("z", "s"):
+        rows = _rows_used(trials.model_ids, trials.models, machines.models)
+        mine = SvmModels(machines.models[rows.own], machines.weights[rows.own], machines.biases[rows.own])
+        against = score_matrix(ubm, mine, cohort.segments, jobs=jobs)
+        models = rows.spread(cohort_moments(against, mine.models, top=config.norm.top))
+    if config.norm.kind in ("t", "s"):
+        rows = _rows_used(trials.segment_ids, trials.segments, tested.ids)
+        some = _some(tested, rows.own)
+        against = score_matrix(ubm, cohort.models, some, jobs=jobs).T
+        segments = rows.spread(cohort_moments(against, some.ids, top=config.norm.top))
+    return normalise(scores, models=models, segments=segments)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Where the ids that trials use stand: `codes` in the table of the trials, `own` among what there is."""
+
+    codes: NDArray[np.int64]
+    own: NDArray[np.int64]
+    size: int
+
+    def spread(self, moments: tuple[NDArray, NDArray]) -> tuple[NDArray, NDArray]:
+        """Moments in the order of the table; ids without a trial have none."""
+        mean, deviation = np.full(self.size, np.nan), np.full(self.size, np.nan)
+        mean[self.codes], deviation[self.codes] = moments
+        return mean, deviation
+
+
+def _rows_used(ids: NDArray, used: NDArray, available: NDArray) -> _Rows:
+    codes = np.unique(used).astype(np.int64)
+    index = {name: row for row, name in enumerate(available)}
+    return _Rows(codes, np.array([index[ids[code]] for code in codes], np.int64), len(ids))
+
+
+def _some(tested: Segments, rows: NDArray[np.int64]) -> Segments:
+    return Segments(tested.ids[rows], None if tested.vectors is None else tested.vectors[rows], tested.frames)

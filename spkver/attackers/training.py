@@ -1,0 +1,219 @@
+"""Train attackers on a data directory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spkver import pipeline
+from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
+from spkver.attackers.backend import Backend
+from spkver.attackers.config import AttackerConfig
+from spkver.attackers.learning import train_backend
+from spkver.attackers.sessions import Session, choose_utterances, cut_sessions, session_frames
+from spkver.attackers.workplace import Prepared, Workplace
+from spkver.datadir import DataDir
+from spkver.errors import ConfigError, DataError, Problems
+from spkver.features import Frames, check_recordings
+from spkver.run import Run
+from spkver.statistics import Statistics, accumulate_statistics
+from spkver.store import fingerprint
+
+logger = logging.getLogger(__name__)
+
+Sessions = tuple[Statistics, Frames]
+
+
+def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
+    """Several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
+
+    Speakers of the same id are the same; utterances of the same id are different versions and get ids of their own. One
+    set stays as it is.
+    """
+    if isinstance(datadirs, DataDir):
+        return datadirs
+    if len(datadirs) == 1:
+        return datadirs[0]
+    recordings, speakers = {}, {}
+    for number, one in enumerate(datadirs, 1):
+        for utterance, path in one.recordings.items():
+            # the number first: versions stand apart when ids are sorted, so that no session mixes them
+            recordings[f"{number} {utterance}"] = path
+            speakers[f"{number} {utterance}"] = one.speakers[utterance]
+    path = datadirs[0].path
+    return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
+
+
+def train_attackers(
+    datadirs: DataDir | Sequence[DataDir],
+    configs: Sequence[AttackerConfig],
+    output: str | Path,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    features: str | Path | None = None,
+    force: bool = False,
+) -> dict[str, Attacker]:
+    """Train attackers and save each in a folder of its name.
+
+    Parameters
+    ----------
+    datadirs : DataDir or sequence of DataDir
+        The training set. Several are one, see `merge_versions`: a training set that an anonymiser with random choices
+        has worked on several times teaches the projection what these choices do.
+    configs : sequence of AttackerConfig
+        Names must differ. Attackers of equal `features`, `training` and `ubm` share what these make.
+    output : path
+        The attackers go to ``output/<name>``.
+    seed : int
+        Of the dither, the choice of utterances and of cohort speakers.
+    jobs : int, optional
+        Workers; the attackers do not depend on it.
+    features : path, optional
+        Folder that features and background models are kept in; ``output/work`` by default.
+    force : bool
+        Train again where a finished attacker of the same inputs is there.
+
+    Returns
+    -------
+    dict of str to Attacker
+        By name, in the order of the configurations.
+
+    Raises
+    ------
+    DataError
+        With all problems of all recordings and configurations, before anything long starts.
+    """
+    output, datadir = Path(output), merge_versions(datadirs)
+    names = [config.name for config in configs]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
+    check_training(datadir, configs, seed=seed, jobs=jobs)
+    work = Workplace(output / "work" if features is None else Path(features), jobs)
+    shared: dict[str, Sessions] = {}
+    return {
+        config.name: _train(datadir, config, output / config.name, work, shared, seed=seed, force=force)
+        for config in configs
+    }
+
+
+def train_attacker(
+    datadirs: DataDir | Sequence[DataDir],
+    config: AttackerConfig,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    features: str | Path | None = None,
+    force: bool = False,
+) -> Attacker:
+    """Train one attacker and save it as `folder`; the rest as in `train_attackers`."""
+    folder, datadir = Path(folder), merge_versions(datadirs)
+    check_training(datadir, [config], seed=seed, jobs=jobs)
+    work = Workplace(folder / "work" if features is None else Path(features), jobs)
+    return _train(datadir, config, folder, work, {}, seed=seed, force=force)
+
+
+def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
+    """Check all headers and options of a training, before anything long starts.
+
+    Raises
+    ------
+    DataError
+        With all problems at once.
+    """
+    problems = Problems()
+    seconds: dict[str, float] = {}
+    for config in configs:
+        chosen = _recordings(datadir, config, seed)
+        speakers = {datadir.speakers[utterance] for utterance in chosen}
+        if not chosen:
+            problems.add("the training set holds no utterance", file=datadir.path)
+            continue
+        if len(speakers) < 2 and not (config.kind == "gmm-ubm" and config.norm.kind == "none"):
+            problems.add(
+                f"{config.name} needs 2 training speakers, there is {len(speakers)}", file=datadir.path,
+                remedy="give more speakers",
+            )  # fmt: skip
+        key = fingerprint(config.features, sorted(chosen))
+        if key not in seconds:
+            seconds[key] = check_recordings(chosen, config.features, jobs=jobs, problems=problems)
+        try:
+            most = seconds[key] / config.features.shift
+            pipeline.check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most)
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
+
+
+def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str, Path]:
+    speakers = {utterance: datadir.speakers[utterance] for utterance in datadir.recordings}
+    chosen = choose_utterances(speakers, limit=config.training.utterances, seed=seed)
+    return {utterance: Path(datadir.recordings[utterance]) for utterance in chosen}
+
+
+def _train(
+    datadir: DataDir,
+    config: AttackerConfig,
+    folder: Path,
+    work: Workplace,
+    shared: dict[str, Sessions],
+    *,
+    seed: int,
+    force: bool,
+) -> Attacker:
+    recordings = _recordings(datadir, config, seed)
+    speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
+    prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
+
+    def make(path: Path, attributes: Mapping[str, Any]) -> None:
+        ubm = work.ubm(prepared, config.ubm).mixture
+        trained_on = {
+            "name": datadir.name,
+            "utterances": len(recordings),
+            "speakers": len(set(speakers.values())),
+            "list": fingerprint(sorted(speakers.items())),
+        }
+        backend = Backend()
+        if config.kind != "gmm-ubm" or config.norm.kind != "none":
+            key = fingerprint(prepared.run.stamps["frames"], config.training, ubm)
+            if key not in shared:
+                sessions = _sessions(prepared, speakers, config)
+                frames = session_frames(prepared.frames(), sessions)
+                models = [one.speaker for one in sessions]
+                found = accumulate_statistics(ubm, frames, models, list(frames.ids), jobs=work.jobs)
+                shared[key] = found, frames
+            statistics, frames = shared[key]
+            trained_on["sessions"] = len(statistics)
+            backend = train_backend(
+                config, ubm, statistics, frames, n_utterances=len(recordings), seed=seed, jobs=work.jobs
+            )
+        save_attacker(Attacker(config, seed, ubm, backend, trained_on), folder)
+
+    _make_folder(folder)
+    run = Run(folder, jobs=work.jobs, force=force)
+    run.stamps["frames"] = prepared.run.stamps["frames"]
+    return run.stage(
+        f"attacker {config.name}",
+        "attacker.yaml",
+        make=make,
+        read=lambda path: load_attacker(path.parent),
+        inputs=[config, sorted(speakers.items()), datadir.name, seed],
+        after=("frames",),
+    )
+
+
+def _sessions(prepared: Prepared, speakers: Mapping[str, str], config: AttackerConfig) -> list[Session]:
+    frames = prepared.frames()
+    lengths = {name: len(frames.of(name)) for name in prepared.names}
+    seconds = config.training.session_seconds
+    return cut_sessions(lengths, speakers, frames=None if seconds is None else seconds / config.features.shift)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another") from error

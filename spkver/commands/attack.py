@@ -1,0 +1,116 @@
+"""The commands ``spkver train`` and ``spkver score``."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from evaluation.console import ResumableCommand, echo_log
+from spkver.commands.options import JOBS
+
+_PATH = click.Path(path_type=Path)
+_PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
+
+
+@click.command(cls=ResumableCommand)
+@click.argument("datadirs", metavar="DATADIR...", type=_PATH, nargs=-1, required=True)
+@click.option("--attacker", required=True, metavar="NAME", help="gmm-ubm, gmm-svm or supervector-cosine.")
+@click.option("--config", "config_file", type=_PATH, help="YAML file with what differs from NAME's own values.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
+@click.option("--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
+@click.option("--work", type=_PATH, help="Folder for features and background models.  [default: ATTACKER/work]")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="All that is drawn depends on it."
+)
+@click.option("--force", is_flag=True, help="Train again where a finished attacker is there.")
+@_PIPES
+@JOBS
+def train(
+    datadirs: tuple[Path, ...],
+    attacker: str,
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    output: Path,
+    work: Path | None,
+    seed: int,
+    force: bool,
+    allow_pipes: bool,
+    jobs: int | None,
+) -> None:
+    """Train an attacker on the data directory DATADIR.
+
+    Several directories are one training set. They may hold the same utterances: speech that a random anonymiser has
+    worked on several times, each time with another seed, makes a stronger attacker.
+
+    ATTACKER is one folder that scores alone; its subfolder work only saves time when attackers are trained that have
+    features and background model in common, and may be removed.
+    """
+    from spkver.attackers import attacker_config, train_attacker
+    from spkver.datadir import read_datadir
+
+    config = attacker_config(attacker, file=config_file, settings=settings)
+    place = work or output / "work"
+    data = [
+        read_datadir(one, allow_pipes=allow_pipes, pipes_to=_pipes(place, number, one), jobs=jobs)
+        for number, one in enumerate(datadirs)
+    ]
+    with echo_log(logging.INFO, "spkver", "evaluation"):
+        trained = train_attacker(data, config, output, seed=seed, jobs=jobs, features=work, force=force)
+    facts = trained.trained_on
+    click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
+
+
+@click.command(cls=ResumableCommand)
+@click.argument("attacker", type=_PATH)
+@click.option("--enroll", "enroll_dir", required=True, type=_PATH, metavar="DATADIR", help="Speech of the models.")
+@click.option("--trials", "trial_dir", required=True, type=_PATH, metavar="DATADIR", help="Speech that is tested.")
+@click.option(
+    "--trial-list", type=_PATH, metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]"
+)
+@click.option(
+    "--output", required=True, type=_PATH, metavar="SCORES", help="File: Kaldi's format, or by its extension."
+)
+@click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
+@_PIPES
+@JOBS
+def score(
+    attacker: Path,
+    enroll_dir: Path,
+    trial_dir: Path,
+    trial_list: Path | None,
+    output: Path,
+    work: Path | None,
+    allow_pipes: bool,
+    jobs: int | None,
+) -> None:
+    """Score trials with ATTACKER.
+
+    A model of the trials is a speaker of the enrolment, by the utterances that its list enrolls names or by all without
+    that list, or a single utterance; a segment is an utterance of the tested directory.
+    """
+    from evaluation.formats import read_trials, write_scores
+    from spkver.attackers import load_attacker
+    from spkver.attackers import score as score_trials
+    from spkver.datadir import read_datadir
+    from spkver.errors import DataError
+
+    loaded = load_attacker(attacker)
+    work = work or output.parent / "work"
+    enrolled, tested = (
+        read_datadir(one, allow_pipes=allow_pipes, pipes_to=_pipes(work, number, one), jobs=jobs)
+        for number, one in enumerate((enroll_dir, trial_dir))
+    )
+    trials = tested.trials if trial_list is None else read_trials(trial_list)
+    if trials is None:
+        raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
+    with echo_log(logging.INFO, "spkver", "evaluation"):
+        found = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
+    write_scores(output, found[loaded.name])
+    click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
+
+
+def _pipes(work: Path, number: int, datadir: Path) -> Path:
+    """Folder for the output of a data directory's shell commands: ids may be the same in another."""
+    return work / f"pipes-{number}-{datadir.resolve().name}"

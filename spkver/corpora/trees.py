@@ -1,0 +1,142 @@
+"""Trees of synthetic speech: whole or absent, never over something else, with a record of what made them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spkver.corpora.channels import SAMPLE_RATE
+from spkver.corpora.variability import VARIABILITY
+from spkver.errors import DataError
+
+RECORD = "simulation.json"
+CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
+
+_BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
+
+
+def is_simulated(folder: str | Path) -> bool:
+    """Whether a tree was made by ``spkver simulate``, which leaves a record at its root."""
+    return (Path(folder) / RECORD).is_file()
+
+
+def identity(version: int) -> dict[str, Any]:
+    """What besides the arguments decides the samples, as it reads after a way through JSON."""
+    return json.loads(json.dumps({"version": version, "variability": asdict(VARIABILITY)}))
+
+
+def read_record(output: Path) -> dict[str, Any]:
+    """Read the record of a finished tree."""
+    record: dict[str, Any] = json.loads((output / RECORD).read_text(encoding="utf-8"))
+    return record
+
+
+def is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
+    """Whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten.
+
+    Parameters
+    ----------
+    output : Path
+    wanted : dict
+        `identity` and the parameters of the tree.
+    files : sequence of str
+        Its recordings, as paths below it.
+
+    Raises
+    ------
+    DataError
+        If `output` is a file, holds something else, a tree of other parameters, or lacks recordings.
+    """
+    if not output.exists():
+        return False
+    if not output.is_dir():
+        raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
+    if not any(output.iterdir()):
+        return False
+    remedy = "choose another folder or remove this one"
+    try:
+        record = read_record(output)
+        found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
+    different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
+    if different:
+        raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
+    missing = [file for file in files if not (output / file).is_file()]
+    if missing:
+        raise DataError(
+            f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}",
+            file=output,
+            remedy=remedy,
+        )
+    return True
+
+
+def check_space(output: Path, n_files: int) -> None:
+    """Make sure that the disk has room for so many recordings.
+
+    Raises
+    ------
+    DataError
+        If it has not.
+    """
+    parent = next(folder for folder in output.parents if folder.exists())
+    free, needed = shutil.disk_usage(parent).free, n_files * _BYTES_PER_FILE
+    if free < needed:
+        raise DataError(
+            f"{n_files} recordings need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free",
+            file=output,
+            remedy="choose another folder or a smaller corpus",
+        )
+
+
+@contextmanager
+def new_tree(output: Path) -> Iterator[Path]:
+    """Yield a folder beside the place of a tree; it is renamed when the block ends and removed when it fails."""
+    temporary: Path | None = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{output.name[:80]}.", suffix=".tmp", dir=output.parent))
+        tree = temporary / "tree"  # a folder of its own, for the rights that mkdtemp does not give
+        tree.mkdir()
+        yield tree
+        tree.replace(output)
+    except OSError as error:
+        raise DataError(
+            f"cannot be written: {error.strerror or error}", file=output, remedy="check the folder and its disk"
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_record(tree: Path, record: dict[str, Any], readme: str) -> None:
+    """Write what the tree is and how it was made."""
+    (tree / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (tree / "README.txt").write_text(readme, encoding="utf-8")
+
+
+def write_recording(file: Path, samples: np.ndarray, audio_format: str) -> int:
+    """Write samples in [-1, 1] with 16 bits each; return their number.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    import soundfile
+
+    pcm = np.round(samples * 32767).astype(np.int16)
+    try:
+        soundfile.write(file, pcm, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+    except soundfile.LibsndfileError as error:
+        raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
+    return len(pcm)

@@ -1,0 +1,167 @@
+"""A data directory in memory, and how it is written.
+
+=============  ===================================================================
+wav.scp        ``utterance path``
+utt2spk        ``utterance speaker``
+spk2utt        ``speaker utterance ...``
+spk2gender     ``speaker f|m``
+enrolls        ``utterance``: those that speakers are enrolled with
+trials         ``speaker utterance target|nontarget``
+=============  ===================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.files import write_text
+from evaluation.formats.text import write_text_key
+from evaluation.trials import Key
+from spkver.errors import DataError, Problems
+from spkver.idmap import IdMap
+
+GENDERS = {"f": "f", "m": "m", "female": "f", "male": "m"}
+_LONGEST_ID = 200  # bytes; file names hold 255, and an id gets an extension and a temporary prefix
+_UNFIT = re.compile(r"[\s\x00-\x1f\x7f/\\]")
+
+
+@dataclass(frozen=True, eq=False)
+class DataDir:
+    """Speech of a data set with what is known about it.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    recordings : dict of str to Path
+        Utterance to audio file, in the order of ``wav.scp``. The order matters only where the coefficients of the
+        VoicePrivacy Challenge 2024 are drawn along it.
+    speakers : dict of str to str
+        Utterance to speaker.
+    genders : dict of str to str
+        Speaker to "f" or "m"; empty where there is no ``spk2gender``.
+    enrolls : tuple of str or None
+        Utterances to enrol with; None without the list.
+    trials : Key or None
+        Trials of the folder's utterances, models are speakers; None without the list.
+    """
+
+    path: Path
+    recordings: dict[str, Path] = field(repr=False)
+    speakers: dict[str, str] = field(repr=False)
+    genders: dict[str, str] = field(default_factory=dict, repr=False)
+    enrolls: tuple[str, ...] | None = field(default=None, repr=False)
+    trials: Key | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder, which is the name of the set."""
+        return self.path.resolve().name
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    def by_speaker(self) -> dict[str, list[str]]:
+        """Utterances of each speaker; speakers and utterances sorted."""
+        utterances: dict[str, list[str]] = {speaker: [] for speaker in sorted(set(self.speakers.values()))}
+        for utterance in sorted(self.speakers):
+            utterances[self.speakers[utterance]].append(utterance)
+        return utterances
+
+
+def enrolment(datadir: DataDir) -> IdMap:
+    """Enrolment of a data directory: each speaker with the utterances of ``enrolls``, or with all without the list.
+
+    Returns
+    -------
+    IdMap
+        Models are speakers, sorted by speaker and utterance, whatever the order of the lists.
+
+    Examples
+    --------
+    >>> data = DataDir(Path("d"), {}, {"b-1": "b", "a-2": "a", "a-1": "a"}, enrolls=("b-1", "a-2"))
+    >>> list(zip(*[enrolment(data).models, enrolment(data).segments]))
+    [('a', 'a-2'), ('b', 'b-1')]
+    """
+    utterances = datadir.speakers if datadir.enrolls is None else datadir.enrolls
+    return IdMap.from_pairs(sorted((datadir.speakers[utterance], utterance) for utterance in utterances))
+
+
+def write_datadir(datadir: DataDir) -> None:
+    """Write the lists of a data directory to its `path`, sorted as Kaldi asks (by bytes), ``wav.scp`` last.
+
+    The audio is left where it is; ``wav.scp`` names it by absolute paths.
+
+    Raises
+    ------
+    DataError
+        With all problems: an id or a path that a list cannot hold, utterances with audio and no speaker or the other
+        way round, an empty set; or the folder cannot be written.
+    """
+    problems = Problems(datadir.path)
+    if not datadir.recordings:
+        problems.add("no utterances", remedy="a data directory holds at least one")
+    for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.genders}):
+        if (unfit := unfit_id(identifier)) is not None:
+            problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
+    for one in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
+        problems.add(f"utterance {one!r} has {'no speaker' if one in datadir.recordings else 'no audio'}")
+    for path in datadir.recordings.values():
+        if re.search(r"[\n\r\0]", str(path)) or str(path) != str(path).strip() or str(path).endswith("|"):
+            problems.add(f"path {str(path)!r} cannot stand in wav.scp", remedy="rename the file")
+    problems.raise_if_any()
+    folder = datadir.path
+    write_text(folder / "utt2spk", _lines(datadir.speakers))
+    write_text(folder / "spk2utt", _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}))
+    if datadir.genders:
+        write_text(folder / "spk2gender", _lines(datadir.genders))
+    if datadir.enrolls is not None:
+        write_text(folder / "enrolls", "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls)))
+    if datadir.trials is not None:
+        write_text_key(folder / "trials", datadir.trials)
+    write_text(folder / "wav.scp", _lines({one: path.absolute() for one, path in datadir.recordings.items()}))
+
+
+def _lines(values: Mapping[str, object]) -> str:
+    # code points sort as the bytes of UTF-8 do
+    return "".join(f"{key} {values[key]}\n" for key in sorted(values))
+
+
+def unfit_id(identifier: str) -> str | None:
+    """What makes an id unfit to name a file in an output folder, None where nothing does.
+
+    Examples
+    --------
+    >>> unfit_id("1998-15444-0003"), unfit_id("../x")
+    (None, 'holds a path separator')
+    """
+    if not identifier:
+        return "is empty"
+    unfit = _UNFIT.search(identifier)
+    if unfit:
+        return "holds a path separator" if unfit[0] in "/\\" else "holds white space or control characters"
+    if identifier.startswith("."):
+        return "starts with a point: it would name a hidden file or a folder above"
+    if len(identifier.encode("utf-8", "surrogatepass")) > _LONGEST_ID:
+        return f"is longer than {_LONGEST_ID} bytes, too long for a file name"
+    return None
+
+
+def named(ids: Iterable[str], most: int = 5) -> str:
+    """Name some ids and count the others.
+
+    Examples
+    --------
+    >>> named(["b", "a"]), named("abcdefg")
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
+    """
+    found = sorted(ids)
+    return ", ".join(map(repr, found[:most])) + (f" and {len(found) - most} more" if len(found) > most else "")
+
+
+def no_folder(path: Path) -> DataError:
+    """Say that there is no such data directory."""
+    return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")

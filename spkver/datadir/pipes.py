@@ -1,0 +1,95 @@
+"""Entries of ``wav.scp`` that are shell commands: run into files, which are whole or absent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from evaluation.files import atomic_path, write_text
+from evaluation.parallel import ordered_map
+from spkver.audio import audio_header
+from spkver.errors import DataError, Problems
+
+logger = logging.getLogger(__name__)
+
+_RECORD = "commands.json"
+_SHOWN = 200
+
+
+def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
+    """Run the commands and give the file of each utterance.
+
+    Parameters
+    ----------
+    commands : mapping
+        Utterance to shell command, which ends in "|" and writes audio to its standard output.
+    folder : path
+        Where ``UTTERANCE.wav`` and the record of the commands go. Whether a command would give something else today
+        cannot be known: a file is made again only if its command has changed or it was removed.
+    jobs : int, optional
+        How many run at once.
+
+    Raises
+    ------
+    DataError
+        With all commands that failed or wrote no audio; the files of the others are kept.
+    """
+    paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
+    record = _read_record(folder / _RECORD)
+    due = {one: text for one, text in commands.items() if record.get(one) != text or not paths[one].is_file()}
+    if due:
+        logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
+    problems, made = Problems(), {}
+    try:
+        results = ordered_map(
+            partial(_run, folder=folder), due.items(), jobs=jobs, threads=True, description="commands", total=len(due)
+        )
+        for utterance, error in results:
+            if error is None:
+                made[utterance] = due[utterance]
+            else:
+                problems.note(error)
+    finally:
+        if made:
+            kept = {**record, **made}
+            write_text(folder / _RECORD, json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    problems.raise_if_any()
+    return paths
+
+
+def _run(item: tuple[str, str], folder: Path) -> tuple[str, DataError | None]:
+    utterance, command = item
+    path = folder / f"{utterance}.wav"
+    try:
+        with atomic_path(path) as temporary:
+            with temporary.open("wb") as output:
+                done = subprocess.run(  # the caller allowed the commands of the list
+                    command.rstrip().removesuffix("|"),
+                    shell=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.PIPE,
+                )
+            if done.returncode:
+                said = done.stderr.decode("utf-8", "replace").strip()[-_SHOWN:]
+                raise DataError(f"the command ended with status {done.returncode}{': ' if said else ''}{said}")
+            try:
+                audio_header(temporary)
+            except DataError as error:
+                raise DataError(f"the command wrote no audio: {error.text}") from error
+    except DataError as error:
+        text = f"utterance {utterance!r}: {error.text}: {command}"
+        return utterance, DataError(text, file=error.file, remedy=error.remedy or "run it by hand to see why")
+    return utterance, None
+
+
+def _read_record(path: Path) -> dict[str, str]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}

@@ -1,0 +1,243 @@
+"""What can be wrong with what the VoicePrivacy recipe is given: one error, status 2, nothing long started."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from recipe_runs import Outcome, leftovers
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+
+TWIN = f"tiny_test_trials_f{SUFFIX}"
+FIRST = "f001-3"
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set; read only."""
+    return write_layout(tmp_path_factory.mktemp("layout"))
+
+
+@pytest.fixture
+def own(layout: Path, tmp_path: Path) -> Path:
+    """A copy for a test to damage."""
+    return Path(shutil.copytree(layout, tmp_path / "data"))
+
+
+def check(outcome: Outcome, output: Path, *words: str) -> None:
+    """One clear error with these words, status 2, and nothing long started."""
+    assert outcome.status == 2, outcome.err
+    for word in words:
+        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
+    for name in ("attackers", "work", "exp", "results.json", "data"):
+        assert not (output / name).exists()
+    assert not leftovers(output) if output.exists() else True
+
+
+def without(name: str, start: str) -> Callable[[Path], None]:
+    """Take away the lines of a list that start so."""
+    return lambda data: write(data / name, [line for line in lines_of(data / name) if not line.startswith(start)])
+
+
+def cut(name: str, word: str) -> Callable[[Path], None]:
+    """Take away the lines of a list that hold a word."""
+    return lambda data: write(data / name, [line for line in lines_of(data / name) if word not in line.split()])
+
+
+def added(name: str, *lines: str) -> Callable[[Path], None]:
+    """Add lines to a list."""
+    return lambda data: write(data / name, [*lines_of(data / name), *lines])
+
+
+def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """Change every line of a list."""
+    return lambda data: write(data / name, [line.replace(old, new) for line in lines_of(data / name)])
+
+
+def both(*damages: Callable[[Path], None]) -> Callable[[Path], None]:
+    """Do several damages."""
+
+    def damage(data: Path) -> None:
+        for one in damages:
+            one(data)
+
+    return damage
+
+
+def longer(data: Path) -> None:
+    """Make an anonymised utterance half as long again."""
+    path = data / TWIN / "wav" / f"{FIRST}.wav"
+    samples, rate = soundfile.read(path, dtype="int16")
+    soundfile.write(path, np.concatenate([samples, samples[: len(samples) // 2]]), rate)
+
+
+def original_left(data: Path) -> None:
+    """Put an original recording under the name of another anonymised utterance."""
+    shutil.copy(data / "tiny_test_trials_f/wav/f002-3.wav", data / TWIN / "wav" / f"{FIRST}.wav")
+
+
+def renamed(data: Path, new: str) -> None:
+    """Give an utterance another id, everywhere."""
+    for name in ("wav.scp", "utt2spk", "trials"):
+        changed(f"tiny_test_trials_f/{name}", f"{FIRST} ", f"{new} ")(data)
+
+
+def emptied(data: Path) -> None:
+    """A set without utterances."""
+    for name in ("wav.scp", "utt2spk"):
+        write(data / "tiny_test_enrolls" / name, [])
+
+
+def alone(directory: str) -> Callable[[Path], None]:
+    """Leave one speaker in a training set."""
+    starts = [(name, start) for name in ("wav.scp", "utt2spk", "spk2gender") for start in ("m", "f102", "f103")]
+    return both(*(without(f"{directory}/{name}", start) for name, start in starts))
+
+
+def in_one_file(data: Path) -> None:
+    """A recording that is no audio."""
+    (data / "tiny_train/wav/f101-1.wav").write_bytes(b"nothing")
+
+
+BAD = {
+    "twin lacks an utterance": (
+        both(without(f"{TWIN}/wav.scp", FIRST), without(f"{TWIN}/utt2spk", FIRST), cut(f"{TWIN}/trials", FIRST)),
+        [rf"{TWIN}.*1 missing utterance.*{FIRST}", "anonymise"],
+    ),
+    "twin has one more": (
+        both(added(f"{TWIN}/wav.scp", f"x-1 {TWIN}/wav/{FIRST}.wav"), added(f"{TWIN}/utt2spk", "x-1 f001")),
+        [rf"{TWIN}.*1 extra utterance.*x-1", "remove"],
+    ),
+    "another duration": (longer, [rf"{TWIN}.*duration.*{FIRST}", "0.60 s became 0.90 s"]),
+    "original audio left": (original_left, [rf"original audio in 1 of 10.*{FIRST}.*f002-3"]),
+    "trials name unknown utterances": (
+        added("tiny_test_trials_m/trials", "m001 ghost-1 nontarget"),
+        [r"tiny_test_trials_m/trials.*ghost-1"],
+    ),
+    "trials name speakers who are not enrolled": (
+        changed("tiny_test_trials_m/trials", "m003 ", "m009 "),
+        ["1 speaker .'m009'. of trials not enrolled in"],
+    ),
+    "truth against utt2spk": (
+        changed("tiny_test_trials_m/trials", "m003 m001-3 nontarget", "m003 m001-3 target"),
+        [r"tiny_test_trials_m/trials.*'m003 m001-3' is marked target"],
+    ),
+    "no target trial": (cut("tiny_test_trials_m/trials", "target"), ["0 target and 18 nontarget"]),
+    "no trials": (lambda data: (data / "tiny_test_trials_f/trials").unlink(), ["trials: no list of trials"]),
+    "a trial speaker of unknown sex": (
+        without("tiny_test_trials_f/spk2gender", "f005"),
+        [r"tiny_test_trials_f/spk2gender.*1 speakers of unknown sex.*f005"],
+    ),
+    "an enrolled speaker of unknown sex": (
+        without("tiny_test_enrolls/spk2gender", "m002"),
+        [r"tiny_test_enrolls/spk2gender.*1 speakers of unknown sex.*m002"],
+    ),
+    "a man among the women": (
+        changed("tiny_test_trials_f/spk2gender", "f005 f", "f005 m"),
+        [r"f005.*with another sex than 'f'"],
+    ),
+    "no sex at all": (lambda data: (data / "tiny_test_trials_f/spk2gender").unlink(), ["5 speakers .*unknown sex"]),
+    "a sex that is none": (changed("tiny_test_trials_f/spk2gender", "f005 f", "f005 x"), ["spk2gender", "f005|'x'"]),
+    "an empty set": (emptied, [r"tiny_test_enrolls/wav.scp.*empty"]),
+    "shell pipes": (
+        changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", "cat tiny_train/wav/f101-1.wav |"),
+        [r"tiny_train/wav.scp.*shell commands", "--allow-pipes"],
+    ),
+    "an id with a separator": (lambda data: renamed(data, "../../evil"), [r"'\.\./\.\./evil'", "separator"]),
+    "an id that is two points": (lambda data: renamed(data, ".."), [r"'\.\.'"]),
+    "a file that is not there": (
+        lambda data: (data / "tiny_train/wav/f102-2.wav").unlink(),
+        [r"tiny_train/wav.scp.*f102-2"],
+    ),
+    "no audio": (in_one_file, ["f101-1.wav"]),
+    "no enrolment": (lambda data: shutil.rmtree(data / "tiny_test_enrolls"), ["no tiny_test_enrolls for the set"]),
+    "no training set": (
+        lambda data: shutil.rmtree(data / "tiny_train"),
+        ["no training set for tiny_test: looked for tiny_train and train-clean-360", "training_sets.tiny_test"],
+    ),
+    "no twin": (
+        lambda data: shutil.rmtree(data / TWIN),
+        ["no anonymised twin of tiny_test_trials_f", "anonymizer.name"],
+    ),
+    "one training speaker": (both(*map(alone, ("tiny_train", f"tiny_train{SUFFIX}"))), ["fewer than two speakers"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_before_anything_long(own, tmp_path, name):
+    damage, words = BAD[name]
+    damage(own)
+    check(run_recipe(own, tmp_path / "out"), tmp_path / "out", *words)
+
+
+def test_all_problems_are_told_at_once(own, tmp_path):
+    names = [
+        "twin lacks an utterance",
+        "trials name unknown utterances",
+        "an enrolled speaker of unknown sex",
+        "shell pipes",
+    ]
+    for name in names:
+        BAD[name][0](own)
+    words = [word for name in names for word in BAD[name][1]]
+    outcome = run_recipe(own, tmp_path / "out")
+    check(outcome, tmp_path / "out", *words)
+    assert re.match(r"Error: \d+ problems:\n", outcome.error)
+    assert outcome.error.count("problems:") == 1  # one list, not lists in it
+
+
+def test_pipes_run_when_they_are_allowed(own, tmp_path):
+    source = own / "tiny_train/wav/f101-1.wav"
+    changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", f"cat {source} |")(own)
+    outcome = run_recipe(
+        own, tmp_path / "out", "--allow-pipes", attackers="[supervector-cosine]", evaluation__replicates=0
+    )
+    assert outcome.status == 0, outcome.err
+    assert (tmp_path / "out/pipes/tiny_train/f101-1.wav").read_bytes() == source.read_bytes()
+
+
+OPTIONS = {
+    "no such data": ({}, ["--data"], ["no such folder"]),
+    "unknown set": ({"datasets": "[libri_test]"}, [], ["no set libri_test", "there are tiny_test"]),
+    "unknown training set": ({"training_sets.tiny_test": "train-x"}, [], ["looked for train-x"]),
+    "training set of no set": ({"training_sets.other": "tiny_train"}, [], ["training_sets.other: no such set"]),
+    "unknown attacker": ({"attackers": "[gmm-ubn]"}, [], ["'gmm-ubn' is no preset"]),
+    "settings of no attacker": (
+        {"attacker_settings.gmm.norm.kind": "z"},
+        [],
+        ["attacker_settings.gmm: there is no such"],
+    ),
+    "bad settings": ({"attacker_settings.gmm-svm.ubm.component": 4}, [], ["gmm-svm", "did you mean ubm.components"]),
+    "unknown key": ({"dataset": "[tiny_test]"}, [], ["did you mean datasets"]),
+    "unknown anonymiser": ({"anonymizer.name": "mcadam"}, [], ["mcadam"]),
+    "level": ({"anonymizer.training_level": "set"}, [], ["anonymizer.training_level is 'set'"]),
+    "reading": ({"challenge.eer": "best"}, [], ["challenge.eer is 'best'"]),
+    "replicates": ({"evaluation.replicates": 1}, [], ["evaluation.replicates is 1"]),
+    "lists": ({"lists": "[mixed, m]"}, [], ["lists is .'mixed', 'm'."]),
+    "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),
+    "suffix": ({}, ["--suffix", "anon"], ["--suffix is 'anon'"]),
+    "suffix with a separator": ({}, ["--suffix", "_a/../b"], ["--suffix is"]),
+    "suffix of the layout": ({}, ["--suffix", "_enrolls"], ["--suffix is '_enrolls'"]),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_bad_options_are_told(layout, tmp_path, name):
+    settings, arguments, words = OPTIONS[name]
+    data = layout
+    if arguments == ["--data"]:
+        data, arguments = tmp_path / "nowhere", []
+    sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    check(run_recipe(data, tmp_path / "out", *arguments, *sets), tmp_path / "out", *words)
+
+
+def test_an_output_that_is_a_file_is_told(layout, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    outcome = run_recipe(layout, tmp_path / "out")
+    assert (outcome.status, (tmp_path / "out").read_text()) == (2, "mine")
+    assert "output folder cannot be written" in outcome.error

@@ -1,0 +1,394 @@
+"""The sanity section, which sets there are and what they train on, what anonymises, and the averages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sanity
+import yaml
+from outputs import averages, challenge_rows, split_name
+from sets import find_datasets, read_sets
+from settings import Config, attacker_configs
+from summary import strongest, summarise, verdict
+from twins import find_anonymizers
+from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
+
+from spkver.attackers.config import PRESETS
+from spkver.config import load_config
+from spkver.errors import ConfigError
+
+CONFIGS = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config"
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set; read only."""
+    return write_layout(tmp_path_factory.mktemp("layout"))
+
+
+def conditions(**eers: float) -> list[dict[str, Any]]:
+    """Conditions of one set and two attackers, the second a little weaker; scenarios by their first letter."""
+    names = {"o": "original", "i": "ignorant", "l": "lazy-informed", "s": "semi-informed"}
+    return [
+        {
+            "dataset": "x_test",
+            "gender": "all",
+            "scenario": scenario,
+            "attacker": attacker,
+            "eer": {
+                "rocch": eers[letter] + more,
+                "interpolated": eers[letter] + more,
+                "speechbrain": eers[letter] + more,
+            },
+            "zebra": {"population": 0.3, "individual": 1.0, "tag": "A"},
+            "intervals": {"eer.rocch": {"low": eers[letter] / 2, "high": 2 * eers[letter]}},
+            "notes": {},
+            "linkability": {"linkability": [0.9, 0.5]},
+            "n_enrolled": 30,
+            "n_trial_speakers": 30,
+            "n_target": 200,
+            "n_nontarget": 2000,
+        }
+        for letter, scenario in names.items()
+        for attacker, more in (("a", 0.0), ("b", 0.01))
+    ]
+
+
+def levels(found: Any) -> list[str]:
+    return [one.level for one in found]
+
+
+# --- sanity ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("eer", "level"), [(0.01, "ok"), (0.05, "ok"), (0.051, "warning"), (0.3, "warning")])
+def test_a_weak_attacker_is_a_warning(eer, level):
+    (found,) = sanity.attacker_strength(conditions(o=eer, i=0.3, l=0.3, s=0.2), Config())
+    assert (found.level, f"{100 * eer:.1f} %" in found.text) == (level, True)
+
+
+@pytest.mark.parametrize(
+    ("semi", "expected"), [(0.1, ["ok", "ok"]), (0.25, ["warning", "ok"]), (0.35, ["warning", "warning"])]
+)
+def test_a_semi_informed_attacker_that_is_weaker_is_a_warning(semi, expected, tmp_path):
+    config = load_config(Config, settings=["evaluation.replicates=0"])
+    found = list(sanity.attacker_order(conditions(o=0.01, i=0.3, l=0.2, s=semi), config, tmp_path))
+    assert levels(found) == expected
+    assert "lazy-informed" in found[0].text
+    assert "ignorant" in found[1].text
+
+
+@pytest.mark.parametrize(("speakers", "level"), [(19, "warning"), (20, "ok")])
+def test_few_speakers_are_a_warning(speakers, level):
+    some = [{**one, "n_enrolled": speakers} for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)]
+    (found,) = sanity.few_speakers(some, Config())
+    assert found.level == level
+    assert "0.5 points" in found.text  # one of 200 target trials
+
+
+def test_missing_intervals_are_a_warning():
+    some = [
+        {**one, "intervals": {}, "notes": {"intervals": "none: too few"}}
+        for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)
+    ]
+    (found,) = sanity.few_speakers(some, Config())
+    assert (found.level, "too few" in found.text) == ("warning", True)
+
+
+def test_original_results_that_change_with_the_anonymiser_are_a_warning():
+    now, config = conditions(o=0.02, i=0.3, l=0.2, s=0.1), Config()
+    same = {
+        "config": json.loads(
+            json.dumps({"seed": 0, "attackers": list(config.attackers), "attacker_settings": {}, "training_sets": {}})
+        ),
+        "conditions": conditions(o=0.02, i=0.4, l=0.4, s=0.4),
+    }
+    other = {**same, "conditions": conditions(o=0.03, i=0.3, l=0.2, s=0.1)}
+    foreign = deepcopy(same) | {"config": {**same["config"], "seed": 1}}
+    assert levels(sanity.independence(now, {"results_b.json": same}, config)) == ["ok"]
+    assert levels(sanity.independence(now, {"results_b.json": other}, config)) == ["warning"]
+    assert levels(sanity.independence(now, {"results_b.json": foreign}, config)) == ["note", "note"]
+    assert levels(sanity.independence(now, {}, config)) == ["note"]
+
+
+def test_reversed_scores_are_a_warning():
+    assert levels(sanity.other_notes(conditions(o=0.02, i=0.3, l=0.2, s=0.1), Config())) == []
+    assert levels(sanity.other_notes(conditions(o=0.02, i=0.6, l=0.2, s=0.1), Config())) == ["warning"]
+
+
+def sets_of(data: Path, output: Path) -> Any:
+    return read_sets(data, output, SUFFIX, Config(), can_make=False, allow_pipes=False, jobs=1)
+
+
+def test_clean_sets_raise_no_alarm(layout, tmp_path):
+    sets = sets_of(layout, tmp_path)
+    assert levels(sanity.shared_speakers(sets)) == ["ok"]
+    assert levels(sanity.duplicate_audio(sets)) == ["ok", "ok"]
+
+
+def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    for end in ("", SUFFIX):
+        directory = data / f"tiny_train{end}"
+        write(directory / "utt2spk", [line.replace(" f101", " f001") for line in lines_of(directory / "utt2spk")])
+        write(directory / "spk2gender", [line.replace("f101", "f001") for line in lines_of(directory / "spk2gender")])
+        tried, enrolled = data / f"tiny_test_trials_f{end}", data / f"tiny_test_enrolls{end}"
+        for name, line in (
+            ("wav.scp", f"f001-3 {tried.name}/wav/f001-3.wav"),
+            ("utt2spk", "f001-3 f001"),
+            ("enrolls", "f001-3"),
+        ):
+            write(enrolled / name, [*lines_of(enrolled / name), line])
+    found = list(sanity.shared_speakers(sets_of(data, tmp_path / "out")))
+    assert [(one.level, one.check) for one in found] == [
+        ("warning", "speaker overlap"),
+        ("warning", "utterance overlap"),
+    ]
+    assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
+
+
+def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    shutil.copy(data / "tiny_test_trials_f/wav/f002-4.wav", data / "tiny_train/wav/m101-2.wav")
+    found = list(sanity.duplicate_audio(sets_of(data, tmp_path / "out")))
+    assert levels(found) == ["warning", "ok"]
+    assert "tiny_test_trials_f/f002-4 = tiny_train/m101-2" in found[0].text
+
+
+def test_the_same_file_under_two_ids_of_one_list_counts_once_per_file(layout, tmp_path):
+    """Two directories may share recordings: one file is not a duplicate of itself."""
+    sets = sets_of(layout, tmp_path)
+    assert sanity.equal_files([*sets.original.values(), *sets.original.values()]) == []
+
+
+# --- summary --------------------------------------------------------------------------------------
+
+
+def test_strongest_is_the_smallest_error_then_the_most_evidence():
+    some = conditions(o=0.02, i=0.3, l=0.2, s=0.1)[:2]
+    assert strongest(some)["attacker"] == "a"
+    some[1]["eer"]["rocch"] = some[0]["eer"]["rocch"]
+    some[1]["zebra"]["population"] = 0.4
+    assert strongest(some)["attacker"] == "b"
+
+
+def test_verdict_is_of_the_worst_scenario_and_says_when_speech_is_simulated():
+    rows = summarise(conditions(o=0.02, i=0.3, l=0.09, s=0.1))
+    said = verdict(rows, level=0.9, simulated=False)
+    assert "9.0 % (90 % interval 4.5 % to 18.0 %)" in said
+    assert "without anonymisation it is 2.0 %" in said
+    assert "SIMULATED" not in said
+    assert verdict(rows, level=0.9, simulated=True).startswith("SIMULATED")
+
+
+def test_averages_weigh_corpora_and_tell_the_targets_reached():
+    rows = [
+        {"dataset": corpus, "split": "test", "gender": sex, "scenario": scenario, "EER": eer}
+        for scenario in ("original", "ignorant", "lazy-informed", "semi-informed")
+        for corpus, sex, eer in (("libri", "f", 10.0), ("libri", "m", 20.0), ("vctk", "f", 30.0), ("vctk", "m", 40.0),
+                                 ("vctk_common", "f", 50.0), ("vctk_common", "m", 50.0))
+    ]  # fmt: skip
+    plain = averages(rows, load_config(Config, settings=["challenge.targets=[10, 30, 40]"]))
+    assert [(row["dataset"], row["scenario"], row["eer_percent"], row["targets_reached"]) for row in plain] == [
+        (corpus, scenario, mean, reached)
+        for scenario in ("original", "ignorant", "lazy-informed", "semi-informed")
+        for corpus, mean, reached in (
+            ("libri", 15.0, [10.0]),
+            ("vctk", 35.0, [10.0, 30.0]),
+            ("vctk_common", 50.0, [10.0, 30.0, 40.0]),
+        )
+    ]
+    weighted = averages(rows, load_config(Config, file=CONFIGS / "vpc2022.yaml"))
+    by_hand = 0.25 * 10 + 0.25 * 20 + 0.2 * 30 + 0.2 * 40 + 0.05 * 50 + 0.05 * 50
+    assert [(row["eer_percent"], row["targets_reached"]) for row in weighted] == [(by_hand, [15.0, 20.0, 25.0])] * 4
+    assert averages(rows[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
+
+
+def test_challenge_rows_name_who_is_anonymised():
+    rows = challenge_rows(conditions(o=0.02, i=0.3, l=0.2, s=0.1), "speechbrain")
+    sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
+    assert [(row["enrollment"], row["trial"]) for row in rows] == sides
+    assert [row["EER"] for row in rows] == [2.0, 30.0, 20.0, 10.0]
+    assert split_name("x_test") == (rows[0]["dataset"], rows[0]["split"])
+
+
+# --- sets -----------------------------------------------------------------------------------------
+
+
+def folders(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).mkdir(parents=True)
+    return root
+
+
+CHALLENGE = (
+    *("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m", "libri_test_trials_mixed", "train-clean-360"),
+    *("dsp_test_enrolls", "dsp_test_trials_f", "dsp_train"),
+    *("vctk_dev_enrolls", "vctk_dev_trials_m", "vctk_dev_trials_m_common"),
+    *("libri_test_trials_f_mcadams", "libri_test_enrolls_mcadams", "IEMOCAP_test"),
+)
+
+
+def test_sets_are_found_by_their_names_with_their_training_sets(tmp_path):
+    data = folders(tmp_path, *CHALLENGE)
+    found = {one.name: one for one in find_datasets(data, Config())}
+    assert {name: one.training for name, one in found.items()} == {
+        "dsp_test": "dsp_train",
+        "libri_test": "train-clean-360",
+        "vctk_dev": "train-clean-360",
+        "vctk_dev_common": "train-clean-360",
+    }
+    assert found["libri_test"].trials == {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}
+    assert found["vctk_dev_common"].enrolls == "vctk_dev_enrolls"
+    assert found["vctk_dev_common"].trials == {"m": "vctk_dev_trials_m_common"}
+
+
+def test_sets_and_training_sets_can_be_chosen(tmp_path):
+    data = folders(tmp_path, *CHALLENGE)
+    config = load_config(Config, settings=["datasets=[libri_test]", "training_sets.libri_test=dsp_train"])
+    (one,) = find_datasets(data, config)
+    assert (one.name, one.training) == ("libri_test", "dsp_train")
+
+
+def test_mixed_lists_are_of_all_speakers(tmp_path):
+    data = folders(tmp_path, *CHALLENGE)
+    (one,) = find_datasets(data, load_config(Config, settings=["lists=[mixed]"]))
+    assert one.trials == {"all": "libri_test_trials_mixed"}
+
+
+@pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "simulated"])
+def test_configurations_of_the_challenges_are_whole(name):
+    config = load_config(Config, file=CONFIGS / f"{name}.yaml")
+    assert [one.name for one in attacker_configs(config)] == list(PRESETS)
+    assert set(config.training_sets) <= set(config.datasets)
+
+
+def test_a_twin_enrols_with_what_the_original_lists(layout, tmp_path):
+    """A twin without `enrolls` would enrol with all of its utterances."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    (data / f"tiny_test_enrolls{SUFFIX}/enrolls").unlink()
+    write(data / "tiny_test_enrolls/enrolls", ["f001-1", *lines_of(data / "tiny_test_enrolls/enrolls")[2:]])
+    twin = sets_of(data, tmp_path / "out").twins["tiny_test_enrolls"]
+    assert twin.enrolls is not None
+    assert [one for one in sorted(twin.enrolls) if one.startswith("f001")] == ["f001-1"]
+    assert len(twin.enrolls) == 13
+
+
+def test_mixed_trials_run(layout, tmp_path):
+    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    for end in ("", SUFFIX):
+        parts = [data / f"tiny_test_trials_{sex}{end}" for sex in "fm"]
+        (data / f"tiny_test_trials_mixed{end}").mkdir()
+        for name in ("wav.scp", "utt2spk", "spk2gender"):
+            lines = [line for part in parts for line in lines_of(part / name)]
+            write(data / f"tiny_test_trials_mixed{end}" / name, lines)
+    spoken = dict(line.split() for line in lines_of(data / "tiny_test_trials_mixed/utt2spk"))
+    models = [*ENROLLED["f"], *ENROLLED["m"]]
+    pairs = [
+        f"{model} {one} {'target' if speaker == model else 'nontarget'}"
+        for model in models
+        for one, speaker in spoken.items()
+    ]
+    write(data / "tiny_test_trials_mixed/trials", pairs)
+    outcome = run_recipe(data, tmp_path / "out", lists="[mixed]", attackers="[supervector-cosine]")
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert {one["gender"] for one in results["conditions"]} == {"all"}
+    assert results["conditions"][0]["n_nontarget"] == 7 * 18 - 14
+    assert results["conditions"][0]["linkability"]["sizes"] == list(range(2, 8))
+
+
+# --- anonymising ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "settings", "expected"),
+    [
+        ("_mcadams", [], ("mcadams", "utterance", "utterance")),
+        ("_x", [], None),
+        ("_x", ["anonymizer.name=vtln", "anonymizer.level=speaker"], ("vtln", "speaker", "utterance")),
+        ("_mcadams", ["anonymizer.name=none", "anonymizer.training_level=speaker"], ("none", "utterance", "speaker")),
+    ],
+)  # fmt: skip
+def test_what_anonymises_is_configured_or_named_by_the_suffix(suffix, settings, expected):
+    found = find_anonymizers(load_config(Config, settings=settings).anonymizer, suffix)
+    told = None if found is None else (found.tested.name, found.tested.level, found.training.level)
+    assert told == expected
+
+
+def test_options_of_an_anonymiser_without_a_name_are_told():
+    with pytest.raises(ConfigError, match=r"anonymizer\.command"):
+        find_anonymizers(load_config(Config, settings=["anonymizer.command=cp {input} {output}"]).anonymizer, "_x")
+
+
+def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    shutil.rmtree(data / f"tiny_test_enrolls{SUFFIX}")
+    before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    outcome = run_recipe(
+        data, tmp_path / "out", anonymizer__name="mcadams", attackers="[supervector-cosine]", evaluation__replicates=0
+    )
+    assert outcome.status == 0, outcome.err
+    assert {path: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
+    assert [path.name for path in (tmp_path / "out/data").iterdir()] == [f"tiny_test_enrolls{SUFFIX}"]
+    told = json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]
+    assert (told["name"], told["made"]) == ("mcadams", ["tiny_test_enrolls"])
+    assert told["alpha"] == [0.5, 0.9]
+
+
+def test_training_sets_are_anonymised_several_times_and_train_the_attacker(layout, tmp_path):
+    settings = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+    outcome = run_recipe(layout, tmp_path / "out", **settings, anonymizer__training_draws=3)
+    assert outcome.status == 0, outcome.err
+    made = sorted(path.name for path in (tmp_path / "out/data").iterdir())
+    assert made == [f"tiny_train{SUFFIX}-draw2", f"tiny_train{SUFFIX}-draw3"]
+    sounds = {(tmp_path / f"out/data/{name}/wav/f101-1.wav").read_bytes() for name in made}
+    assert len(sounds) == 2
+    told = yaml.safe_load((tmp_path / f"out/attackers/tiny_train{SUFFIX}/supervector-cosine/attacker.yaml").read_text())
+    assert told["trained_on"]["utterances"] == 3 * 18
+    told = yaml.safe_load((tmp_path / "out/attackers/tiny_train/supervector-cosine/attacker.yaml").read_text())
+    assert told["trained_on"]["utterances"] == 18
+    assert json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]["training_draws"] == 3
+
+
+def test_an_anonymiser_that_does_nothing_is_found_out(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    shutil.rmtree(data / f"tiny_train{SUFFIX}")
+    outcome = run_recipe(data, tmp_path / "out", anonymizer__name="command", anonymizer__command="cp {input} {output}")
+    assert outcome.status == 2
+    assert "original audio in 18 of 18" in outcome.error
+    assert not (tmp_path / "out/exp").exists()
+
+
+# --- utility --------------------------------------------------------------------------------------
+
+
+def test_word_error_rates_come_from_what_another_recogniser_heard(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    for sex in "fm":
+        names = [line.split()[0] for line in lines_of(data / f"tiny_test_trials_{sex}/utt2spk")]
+        write(data / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names])
+        write(data / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names])
+        write(data / f"tiny_test_trials_{sex}{SUFFIX}/heard", [f"{name} one too three four" for name in names])
+    settings = {"utility.hypotheses": "heard", "attackers": "[supervector-cosine]", "evaluation.replicates": 0}
+    outcome = run_recipe(data, tmp_path / "out", **{key.replace(".", "__"): value for key, value in settings.items()})
+    assert outcome.status == 0, outcome.err
+    utility = json.loads((tmp_path / "out/results.json").read_text())["utility"]
+    assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [0, 0.25]
+    assert utility["cer"]["tiny_test"]["anonymised"]["value"] == pytest.approx(1 / 18)
+    ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
+    assert "ASR results" in ranked
+    assert "25.0" in ranked
+
+
+def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
+    outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
+    assert outcome.status == 2
+    assert outcome.error.count("no such transcripts") == 6  # text twice, heard in two sets and their twins
+    assert not (tmp_path / "out/work").exists()

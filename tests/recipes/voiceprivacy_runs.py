@@ -1,0 +1,106 @@
+"""A tiny set in the challenge's layout, with anonymised twins, and a way to run the recipe on it in this process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from unittest.mock import patch
+from zlib import crc32
+
+import numpy as np
+import run as voiceprivacy
+import soundfile
+from click.testing import CliRunner
+from recipe_runs import Outcome
+from scipy.signal import lfilter
+from tiny_corpus import RATE, speaker_sound
+
+SUFFIX = "_anon"
+ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")}
+STRANGERS = {"f": ("f005",), "m": ("m004",)}
+TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
+REPLICATES = 20
+SETTINGS = {
+    "attacker_settings.all.ubm.components": 4,
+    "evaluation.replicates": REPLICATES,
+    "anonymizer.training_draws": 1,
+}
+
+
+def write_layout(root: Path) -> Path:
+    """Write ``tiny_test`` and ``tiny_train`` with their twins; returns `root`."""
+    everybody = [speaker for sex in "fm" for speaker in ENROLLED[sex]]
+    write_directory(root / "tiny_train", [(one, take) for one in TRAINING for take in (1, 2, 3)])
+    write_directory(root / "tiny_test_enrolls", [(one, take) for one in everybody for take in (1, 2)], enrols=True)
+    for sex in "fm":
+        spoken = [(one, take) for one in (*ENROLLED[sex], *STRANGERS[sex]) for take in (3, 4)]
+        write_directory(root / f"tiny_test_trials_{sex}", spoken, models=ENROLLED[sex])
+    for directory in sorted(root.iterdir()):
+        write_twin(directory)
+    return root
+
+
+def write_directory(
+    path: Path, utterances: Sequence[tuple[str, int]], *, models: Sequence[str] = (), enrols: bool = False
+) -> None:
+    """Write a data directory of (speaker, take)."""
+    (path / "wav").mkdir(parents=True)
+    names = {f"{speaker}-{take}": speaker for speaker, take in utterances}
+    for speaker, take in utterances:
+        sound = np.rint(speaker_sound(speaker, take, take) * 32767).astype(np.int16)
+        soundfile.write(path / "wav" / f"{speaker}-{take}.wav", sound, RATE)
+    write(path / "wav.scp", [f"{name} {path.name}/wav/{name}.wav" for name in names])
+    write(path / "utt2spk", [f"{name} {speaker}" for name, speaker in names.items()])
+    write(path / "spk2gender", sorted({f"{speaker} {speaker[0]}" for speaker in names.values()}))
+    if enrols:
+        write(path / "enrolls", list(names))
+    if models:
+        pairs = [
+            (model, name, "target" if speaker == model else "nontarget")
+            for model in models
+            for name, speaker in names.items()
+        ]
+        write(path / "trials", [" ".join(pair) for pair in pairs])
+
+
+def write_twin(directory: Path) -> None:
+    """An anonymised copy: each utterance through a filter of its own."""
+    twin = directory.parent / f"{directory.name}{SUFFIX}"
+    (twin / "wav").mkdir(parents=True)
+    for path in sorted((directory / "wav").iterdir()):
+        samples, rate = soundfile.read(path)
+        taps = np.random.default_rng(crc32(path.stem.encode())).standard_normal(12)
+        sound = lfilter(taps, [1.0], samples)
+        soundfile.write(
+            twin / "wav" / path.name, np.rint(0.5 * sound / np.abs(sound).max() * 32767).astype(np.int16), rate
+        )
+    for name in ("utt2spk", "spk2gender", "enrolls", "trials"):
+        if (directory / name).exists():
+            shutil.copy(directory / name, twin / name)
+    write(twin / "wav.scp", [f"{path.stem} {twin.name}/wav/{path.name}" for path in sorted((twin / "wav").iterdir())])
+
+
+def write(path: Path, lines: Sequence[str], *, end: str = "\n") -> None:
+    """Write lines."""
+    path.write_bytes("".join(f"{line}{end}" for line in lines).encode())
+
+
+def lines_of(path: Path) -> list[str]:
+    """Lines of a list."""
+    return path.read_text().splitlines()
+
+
+def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
+    """Run the recipe; settings have two underscores for the dot. The page takes its time: only when asked."""
+    chosen = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
+    sets = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
+    jobs = [] if "--jobs" in arguments else ["--jobs", "1"]
+    suffix = [] if "--suffix" in arguments else ["--suffix", SUFFIX]
+    options = ["--data", str(data), "--output", str(output), *suffix, *jobs, *sets, *arguments]
+    with nullcontext() if page else patch("evaluation.page.write_page"):
+        result = CliRunner().invoke(voiceprivacy.main, options)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Outcome(result.exit_code, result.stdout, result.stderr)

@@ -1,0 +1,340 @@
+"""Data directories anonymised: complete, resumable, the same for any number of workers; and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir
+from spkver.anonymization.mcadams import mcadams
+from spkver.anonymization.own import check_command, load_function
+from spkver.anonymization.seeding import stream, stream_name
+from spkver.audio import read_audio, write_audio
+from spkver.cli import main
+from spkver.datadir import DataDir, check_twin, read_datadir, write_datadir
+from spkver.errors import ConfigError, DataError
+
+RATE = 16000
+NAMES = ("a-1", "a-2", "b-1")
+
+
+@pytest.fixture
+def source(tmp_path) -> DataDir:
+    """Three utterances of two speakers, FLAC, with lists of all kinds."""
+    folder = tmp_path / "set"
+    for number, name in enumerate(NAMES):
+        rng = np.random.default_rng(number)
+        samples = np.cumsum(rng.standard_normal(2400 + 160 * number))
+        write_audio(folder / "wav" / f"{name}.flac", 0.5 * samples / np.abs(samples).max(), RATE)
+    paths = {name: folder / "wav" / f"{name}.flac" for name in NAMES}
+    write_datadir(DataDir(folder, paths, {name: name[0] for name in NAMES}, {"a": "f", "b": "m"}, ("a-1",)))
+    (folder / "trials").write_text("a a-2 target\nb a-2 nontarget\n")
+    (folder / "text").write_text("a-1 HELLO\n")
+    (folder / "utt2dur").write_text("a-1 0.1\n")
+    (folder / "original.flac").write_bytes((folder / "wav" / "a-1.flac").read_bytes())
+    (folder / "feats.scp").write_text("a-1 x.ark:1\n")
+    return read_datadir(folder)
+
+
+def outputs(data: DataDir) -> dict[str, bytes]:
+    return {name: path.read_bytes() for name, path in data.recordings.items()}
+
+
+def times(data: DataDir) -> dict[str, int]:
+    return {name: path.stat().st_mtime_ns for name, path in data.recordings.items()}
+
+
+def test_the_twin_is_a_complete_data_directory(source, tmp_path):
+    twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    again = read_datadir(tmp_path / "set_x")
+    for one in (twin, again):
+        assert one.recordings == {name: tmp_path / "set_x" / "wav" / f"{name}.wav" for name in NAMES}
+        assert one.speakers == source.speakers
+        assert one.genders == source.genders
+        assert one.enrolls == source.enrolls
+        assert one.trials is not None
+        assert list(one.trials.pairs()) == [("a", "a-2"), ("b", "a-2")]
+    check_twin(source, again)
+    copied = {path.name for path in (tmp_path / "set_x").iterdir()}
+    assert copied == {"wav", "wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text",
+                      "anonymization.json"}  # fmt: skip
+    for name, path in again.recordings.items():
+        info = soundfile.info(path)
+        assert (info.format, info.subtype, info.channels, info.samplerate) == ("WAV", "PCM_16", 1, RATE)
+        samples, rate = read_audio(source.recordings[name])
+        rng = stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
+        assert np.array_equal(read_audio(path).samples, mcadams(samples, rate, name, rng).astype(np.float32))
+
+
+@pytest.mark.parametrize("config", [AnonymizerConfig(), AnonymizerConfig("own_anonymizer:reverse", level="speaker")])
+def test_any_number_of_workers_and_any_order_give_the_same_files(source, tmp_path, config):
+    expected = outputs(anonymize_datadir(source, tmp_path / "set_1", config, jobs=1))
+    backwards = DataDir(source.path, dict(reversed(source.recordings.items())), source.speakers)
+    assert outputs(anonymize_datadir(backwards, tmp_path / "set_2", config, jobs=2)) == expected
+
+
+def test_the_challenges_draws_follow_the_order_of_the_list(source, tmp_path):
+    config = AnonymizerConfig(seeding="vpc2024")
+    found = outputs(anonymize_datadir(source, tmp_path / "set_1", config, jobs=1))
+    alphas = np.random.default_rng(4284258105).uniform(0.5, 0.9, 3)
+    for number, name in enumerate(NAMES):
+        one = AnonymizerConfig(alpha=(alphas[number], alphas[number]))
+        alone = DataDir(source.path, {name: source.recordings[name]}, source.speakers)
+        alone = DataDir(source.path, alone.recordings, {name: source.speakers[name]})
+        assert outputs(anonymize_datadir(alone, tmp_path / f"one_{name}", one, jobs=1))[name] == found[name]
+    backwards = DataDir(source.path, dict(reversed(source.recordings.items())), source.speakers)
+    other = outputs(anonymize_datadir(backwards, tmp_path / "set_2", config, jobs=1))
+    assert other["a-2"] == found["a-2"]
+    assert other["a-1"] != found["a-1"]
+
+
+def test_nothing_is_done_twice(source, tmp_path):
+    first = times(anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1))
+    assert times(anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(warp=(0.1, 0.2)), jobs=1)) == first
+
+
+@pytest.mark.parametrize(
+    ("what", "redone"),
+    [("alpha", 3), ("seed", 3), ("level", 3), ("a source", 1), ("an output", 1), ("a lost output", 1), ("a date", 0),
+     ("the record", 3)],
+)  # fmt: skip
+def test_what_has_changed_is_done_again_and_no_more(source, tmp_path, what, redone):
+    target = tmp_path / "set_x"
+    twin = anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
+    before = times(twin)
+    config, seed = AnonymizerConfig(), 0
+    if what == "alpha":
+        config = AnonymizerConfig(alpha=(0.5, 0.8))
+    elif what == "level":
+        config = AnonymizerConfig(level="speaker")
+    elif what == "seed":
+        seed = 1
+    elif what == "a source":
+        samples, rate = read_audio(source.recordings["a-1"])
+        write_audio(source.recordings["a-1"], -samples[::-1], rate)
+    elif what == "an output":
+        raw = bytearray(twin.recordings["a-1"].read_bytes())
+        raw[1000] ^= 1
+        twin.recordings["a-1"].write_bytes(raw)
+    elif what == "a lost output":
+        twin.recordings["a-1"].unlink()
+    elif what == "a date":
+        os.utime(source.recordings["a-1"], ns=(1, 1))
+    else:
+        (target / "anonymization.json").write_text("{]")
+    expected = outputs(anonymize_datadir(source, tmp_path / "fresh", config, seed=seed, jobs=1))
+    after = anonymize_datadir(source, target, config, seed=seed, jobs=1)
+    assert outputs(after) == expected
+    assert sum(times(after)[name] != before[name] for name in NAMES) == redone
+
+
+def test_utterances_that_are_gone_leave(source, tmp_path):
+    anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    fewer = DataDir(source.path, {"a-1": source.recordings["a-1"]}, {"a-1": "a"})
+    anonymize_datadir(fewer, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    assert [path.name for path in (tmp_path / "set_x" / "wav").iterdir()] == ["a-1.wav"]
+    assert list(read_datadir_recordings(tmp_path / "set_x")) == ["a-1"]
+
+
+def read_datadir_recordings(folder):
+    return json.loads((folder / "anonymization.json").read_text())["files"]
+
+
+def test_one_that_fails_is_named_when_the_others_are_done(source, tmp_path):
+    target = tmp_path / "set_x"
+    with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
+        anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
+    assert sorted(path.name for path in (target / "wav").iterdir()) == ["a-1.wav", "b-1.wav"]
+    assert not (target / "wav.scp").exists()  # it is not taken for a data directory
+    kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}
+    with pytest.raises(DataError, match="'a-2'"):
+        anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
+    assert {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in kept} == kept
+
+
+def test_a_short_one_among_others(source, tmp_path):
+    write_audio(source.recordings["a-1"], np.full(300, 0.1), RATE)
+    with pytest.raises(DataError, match="utterance 'a-1': 300 samples at 16000 Hz are too few"):
+        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    assert sorted(path.name for path in (tmp_path / "set_x" / "wav").iterdir()) == ["a-2.wav", "b-1.wav"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("integers", "gave int16 of shape"), ("nothing", "gave float32 of shape"), ("not_a_number", "NaN or infinite")],
+)
+def test_what_is_no_speech_is_refused(source, tmp_path, name, message):
+    with pytest.raises(DataError, match=message):
+        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(f"own_anonymizer:{name}"), jobs=1)
+
+
+def test_what_is_too_loud_is_scaled(source, tmp_path):
+    twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("own_anonymizer:loud"), jobs=1)
+    before, after = (read_audio(data.recordings["b-1"]).samples for data in (source, twin))
+    np.testing.assert_allclose(after, before / np.abs(before).max(), atol=2 / 32768)
+
+
+def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "wav.scp").write_text("a-1 x\n")
+    (tmp_path / "file").write_text("")
+    for target, message in (
+        (tmp_path / "theirs", "something that was not made here"),
+        (tmp_path / "file", "is a file"),
+        (source.path, "is the source itself"),
+        (tmp_path / ".x", "starts with a point"),
+    ):
+        with pytest.raises(DataError, match=message):
+            anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
+    assert (tmp_path / "theirs" / "wav.scp").read_text() == "a-1 x\n"
+
+
+def test_bad_sources_are_told_before_anything_is_written(source, tmp_path):
+    soundfile.write(source.recordings["a-1"], np.zeros((800, 2)), RATE)
+    source.recordings["b-1"].write_bytes(b"no audio")
+    with pytest.raises(DataError, match=r"(?s)2 problems:.*'a-1': 2 channels.*b-1\.flac: not readable"):
+        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
+    assert not (tmp_path / "set_x").exists()
+
+
+# --- one's own --------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_from_a_file(source, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def quiet(samples, rate, utterance, rng):\n    return samples / 2\n")
+    config = AnonymizerConfig(f"{file}:quiet")
+    first = anonymize_datadir(source, tmp_path / "set_x", config, jobs=1)
+    half = read_audio(source.recordings["a-1"]).samples / 2
+    assert np.abs(read_audio(first.recordings["a-1"]).samples - half).max() <= 1 / 65536
+    assert times(anonymize_datadir(source, tmp_path / "set_x", config, jobs=1)) == times(first)
+    before = times(first)
+    file.write_text("def quiet(samples, rate, utterance, rng):\n    return samples / 4\n")
+    assert times(anonymize_datadir(source, tmp_path / "set_x", config, jobs=1)) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:f", "cannot be imported: ModuleNotFoundError"),
+        ("own_anonymizer:f", "has no function 'f'"),
+        ("/no/file.py:f", "cannot be imported: FileNotFoundError"),
+    ],
+)
+def test_functions_that_are_not_there(name, message):
+    with pytest.raises(ConfigError, match=message):
+        load_function(name)
+
+
+def test_a_command_with_a_hostile_id(tmp_path):
+    name = "x;touch$IFS'hacked'`id`$(id)&"
+    write_audio(tmp_path / "set" / "x.wav", np.linspace(-0.5, 0.5, 900), RATE)
+    write_datadir(DataDir(tmp_path / "set", {name: tmp_path / "set" / "x.wav"}, {name: "s"}))
+    config = AnonymizerConfig(
+        "command", command="cp {input} {output} && echo {utterance} {rate} > " + f"{tmp_path}/log"
+    )
+    twin = anonymize_datadir(read_datadir(tmp_path / "set"), tmp_path / "set_x", config, jobs=1)
+    assert (tmp_path / "log").read_text() == f"{name} 16000\n"
+    assert np.array_equal(read_audio(twin.recordings[name]).samples, read_audio(tmp_path / "set" / "x.wav").samples)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "set", "set_x"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("cat {input} > /dev/null; true {output}", "the command wrote no {output}"),
+        ("true {input} {output}; echo sorry >&2; exit 4", "ended with status 4: sorry"),
+        ("echo {input} > {output}", "the command's output not readable"),
+    ],
+)
+def test_commands_that_fail(source, tmp_path, command, message):
+    with pytest.raises(DataError, match=message):
+        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("command", command=command), jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("sox {input}", "has no {output}"),
+        ("sox {input} {output} {speaker}", "cannot be filled in: 'speaker'"),
+        ("sox '{input}' {output}", "has a place in quotes"),
+        ('sox "{input}" {output}', "cannot be filled in|has a place in quotes"),
+        ("sox {input} {output} '", "cannot be filled in: No closing quotation"),
+    ],
+)
+def test_commands_that_cannot_be_filled_in(command, message):
+    with pytest.raises(ConfigError, match=message):
+        check_command(command)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "nobody"}, "anonymizer.name is 'nobody': expected one of mcadams"),
+        ({"level": "sentence"}, "anonymizer.level is 'sentence': expected utterance or speaker"),
+        ({"seeding": "clock"}, "anonymizer.seeding is 'clock'"),
+        ({"alpha": (0.9, 0.5)}, "anonymizer.alpha is 0.9 to 0.5: expected 0 < low <= high"),
+        ({"alpha": (0.0, 0.5)}, "anonymizer.alpha"),
+        ({"speed": (1.0, float("inf"))}, "anonymizer.speed"),
+        ({"warp": (0.1, 1.0)}, "anonymizer.warp goes to 1.0"),
+        ({"command": "x {input} {output}"}, "anonymizer.command is needed by the anonymizer 'command'"),
+        ({"name": "command"}, "anonymizer.command is needed"),
+    ],
+)
+def test_configurations_that_make_no_sense(values, message):
+    with pytest.raises(ConfigError, match=message):
+        AnonymizerConfig(**values)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(main, ["anonymize", *map(str, arguments)])
+
+
+def test_command_line(source):
+    result = run("mcadams", source.path, "--suffix", "_m", "--alpha", 0.6, 0.7, "--level", "speaker", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert f"{source.path}_m: 3 utterances" in result.output
+    record = json.loads((source.path.with_name("set_m") / "anonymization.json").read_text())
+    assert record["anonymizer"]["alpha"] == [0.6, 0.7]
+    assert record["anonymizer"]["level"] == "speaker"
+
+
+def test_command_line_names_the_folder_by_the_anonymiser(source):
+    assert run("none", source.path, "--jobs", 1).exit_code == 0
+    copy = source.path.with_name("set_none") / "wav" / "a-1.wav"
+    assert np.array_equal(read_audio(copy).samples, read_audio(source.recordings["a-1"]).samples)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody"], "anonymizer.name is 'nobody'"),
+        (["mcadams", "--suffix", ""], "is the source itself"),
+        (["mcadams", "--suffix", "/../x"], "the suffix '/../x' makes a name that holds a path separator"),
+        (["own_anonymizer:breaks_on_a2"], "utterance 'a-2': ZeroDivisionError"),
+        (["command"], "anonymizer.command is needed"),
+    ],
+)
+def test_command_line_errors(source, arguments, message):
+    result = run(arguments[0], source.path, *arguments[1:], "--jobs", 1)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_command_line_runs_no_shell_commands_unasked(source):
+    path = source.recordings["a-1"]
+    (source.path / "wav.scp").write_text((source.path / "wav.scp").read_text().replace(str(path), f"cat {path} |"))
+    refused = run("none", source.path, "--jobs", 1)
+    assert refused.exit_code == 2
+    assert "only with --allow-pipes" in refused.output
+    assert run("none", source.path, "--jobs", 1, "--allow-pipes").exit_code == 0
+    assert (source.path.with_name("set.pipes") / "a-1.wav").is_file()

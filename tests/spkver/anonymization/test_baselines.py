@@ -1,0 +1,104 @@
+"""The simple anonymisers: what they move, by closed forms, and what they leave."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from spkver.anonymization import baselines
+from spkver.errors import DataError
+
+RATE = 16000
+
+
+def generator():
+    return np.random.default_rng(4)
+
+
+def buzz(pitch: float, formant: float, seconds: float = 1.0) -> np.ndarray:
+    """Pulses through one resonance."""
+    n = round(seconds * RATE)
+    source = np.diff(np.floor(np.arange(n + 1) * pitch / RATE))
+    radius = np.exp(-np.pi * 150 / RATE)
+    shaped = lfilter([1], [1, -2 * radius * np.cos(2 * np.pi * formant / RATE), radius**2], source)
+    return 0.5 * shaped / np.abs(shaped).max()
+
+
+def peak_of(samples: np.ndarray, low: float, high: float) -> float:
+    power = np.abs(np.fft.rfft(samples * np.hanning(len(samples)), 1 << 16)) ** 2
+    frequencies = np.arange(len(power)) * RATE / (1 << 16)
+    inside = (frequencies >= low) & (frequencies < high)
+    return float(frequencies[inside][np.argmax(power[inside])])
+
+
+def envelope_peak(samples: np.ndarray) -> float:
+    """Peak of the spectrum of short frames, too short to show the pitch."""
+    frames = samples[: len(samples) // 80 * 80].reshape(-1, 80) * np.hanning(80)
+    return float(np.argmax(np.mean(np.abs(np.fft.rfft(frames, 2048)) ** 2, 0)) * RATE / 2048)
+
+
+def test_none_leaves_the_samples():
+    samples = buzz(120, 1500)
+    assert np.array_equal(baselines.none(samples, RATE, "u", generator()), samples)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+def test_resampling_scales_frequencies_and_time(factor):
+    tone = 0.5 * np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
+    found = baselines.resampling(tone, RATE, "u", generator(), speed=(factor, factor))
+    assert abs(peak_of(found, 100, 4000) - 1000 * factor) < 1
+    assert abs(len(found) - RATE / factor) <= 1
+
+
+def test_vtln_moves_the_envelope_and_leaves_the_pitch():
+    samples = buzz(125, 2000)
+    signs = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        found = baselines.vtln(samples, RATE, "u", rng, warp=(0.1, 0.1))
+        rng = np.random.default_rng(seed)
+        size = rng.uniform(0.1, 0.1) * (1 if rng.random() < 0.5 else -1)
+        signs.add(np.sign(size))
+        assert len(found) == len(samples)
+        # the new envelope at omega is the old one at the bilinear image of omega
+        omega = 2 * np.pi * envelope_peak(found) / RATE
+        image = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
+        assert abs(image * RATE / (2 * np.pi) - envelope_peak(samples)) < 130
+        assert abs(envelope_peak(found) - 2000) > 150
+        assert abs(peak_of(found, 60, 190) - 125) < 1.5
+    assert signs == {-1, 1}
+
+
+def test_vtln_without_a_warp_gives_the_samples_back():
+    samples = buzz(125, 2000)
+    found = baselines.vtln(samples, RATE, "u", generator(), warp=(1e-12, 1e-12))
+    np.testing.assert_allclose(found, samples, atol=1e-9)
+
+
+def test_world_scales_pitch_and_formants():
+    pytest.importorskip("pyworld")
+    samples = buzz(150, 1500, 0.6)
+    found = baselines.world(samples, RATE, "u", generator(), pitch=(1.3, 1.3), formants=(1.2, 1.2))
+    assert len(found) == len(samples)
+    assert abs(peak_of(found, 120, 290) - 195) < 4
+    assert abs(envelope_peak(found) - 1800) < 150
+
+
+def test_world_without_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyworld", None)
+    with pytest.raises(DataError, match=r"needs pyworld \(pip install 'spkver\[world\]'\)"):
+        baselines.check_world()
+
+
+@pytest.mark.parametrize("name", ["vtln", "resampling"])
+def test_too_short(name):
+    with pytest.raises(DataError, match="utterance 'u'"):
+        getattr(baselines, name)(np.ones(10 if name == "vtln" else 0), RATE, "u", generator())
+
+
+@pytest.mark.parametrize("name", ["resampling", "vtln"])
+def test_silence_stays_silent(name):
+    assert not getattr(baselines, name)(np.zeros(4000), RATE, "u", generator()).any()

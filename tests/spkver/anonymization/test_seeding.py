@@ -1,0 +1,42 @@
+"""Random numbers of the anonymisers."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from spkver.anonymization.seeding import stream, stream_name
+
+
+def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0) -> float:
+    return stream(stream_name(utterance, speaker, position, level=level, seeding=seeding), seed).uniform(0.5, 0.9)
+
+
+@pytest.mark.golden
+def test_the_first_hundred_coefficients_of_the_challenge(shared):
+    with np.load(shared / "golden" / "mcadams" / "mcadams.npz") as golden:
+        expected = golden["vpc2024_first_100_coefficients"]
+    found = [draw(f"u{place}", f"s{place}", place, seeding="vpc2024", seed=place) for place in range(100)]
+    assert found == expected.tolist()
+
+
+def test_the_challenge_on_speaker_level_goes_by_the_hash_of_the_id():
+    expected = np.random.default_rng(int(sha256(b"1998").hexdigest()[:8], 16)).uniform(0.5, 0.9)
+    assert draw("u1", "1998", 3, level="speaker", seeding="vpc2024") == expected
+    assert draw("u2", "1998", 9, level="speaker", seeding="vpc2024", seed=7) == expected
+
+
+def test_draws_by_id():
+    assert draw("u", "a", 0) == draw("u", "b", 9)
+    assert len({draw("u"), draw("v"), draw("u", seed=1), draw("u", "s", level="speaker")}) == 4
+    assert draw("u", "s", 0, level="speaker") == draw("v", "s", 5, level="speaker")
+    assert draw("u", "s", level="speaker") != draw("u", "t", level="speaker")
+    assert draw("s") != draw("x", "s", level="speaker")
+
+
+def test_draws_by_id_are_uniform():
+    values = np.sort([draw(f"utterance-{number}") for number in range(2000)])
+    # Kolmogorov and Smirnov, at 1 in 1000
+    assert np.abs((values - 0.5) / 0.4 - (np.arange(2000) + 0.5) / 2000).max() < 1.95 / np.sqrt(2000)

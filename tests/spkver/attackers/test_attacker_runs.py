@@ -1,0 +1,412 @@
+"""From data directories to scores: training, saving, loading, resuming, refusing."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import soundfile
+import yaml
+from click.testing import CliRunner, Result
+from scipy.signal import lfilter
+
+from evaluation.detection import eer
+from evaluation.formats import read_scores, write_trials
+from evaluation.trials import Trials, split_scores
+from spkver import attackers as package
+from spkver.attackers import (
+    attacker_config,
+    check_trials,
+    load_attacker,
+    merge_versions,
+    save_attacker,
+    score,
+    train_attacker,
+    train_attackers,
+)
+from spkver.cli import main
+from spkver.datadir import read_datadir
+from spkver.errors import ConfigError, DataError
+from spkver.ubm import UbmConfig
+
+RATE = 8000
+FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}
+SMALL = {
+    "features": FEATURES,
+    "ubm": {"components": 8, "iterations": [1, 1, 2]},
+    "training": {"session_seconds": 0.4},
+    "projection": {"rank": 4, "lda_speakers": 4, "pca": 30},
+    "norm": {"kind": "s", "top": 5, "speakers": 2},
+}
+SETTINGS = [
+    "features={preset: telephone, vad: none, rasta: false, deltas: 0}",
+    "ubm={components: 8, iterations: [1, 1, 2]}",
+    "norm.kind=z",
+]
+
+
+def voice(speaker: int, seed: int, seconds: float) -> np.ndarray:
+    """Noise through three resonances that belong to the speaker."""
+    rng = np.random.default_rng([speaker, seed])
+    places = np.random.default_rng(speaker).uniform([300, 1200, 2300], [900, 2000, 3300])
+    samples = rng.normal(size=int(seconds * RATE))
+    for place in places * rng.normal(1, 0.01, 3):
+        samples = lfilter([1.0], [1, -1.9 * np.cos(2 * np.pi * place / RATE), 0.9025], samples)
+    return 0.3 * samples / np.abs(samples).max()
+
+
+def write_set(folder: Path, speakers: range, utterances: range, *, trials: bool = False, enrolls: bool = False) -> Path:
+    folder.mkdir(parents=True)
+    names = {f"s{one:02d}-{number}": f"s{one:02d}" for one in speakers for number in utterances}
+    for name in names:
+        samples = voice(int(name[1:3]), int(name[4:]), 0.8)
+        soundfile.write(folder / f"{name}.wav", samples, RATE, subtype="PCM_16")
+    (folder / "wav.scp").write_text("".join(f"{name} {folder / name}.wav\n" for name in names))
+    (folder / "utt2spk").write_text("".join(f"{name} {speaker}\n" for name, speaker in names.items()))
+    (folder / "spk2gender").write_text(
+        "".join(f"{one} {'fm'[int(one[1:]) % 2]}\n" for one in sorted(set(names.values())))
+    )
+    if trials:
+        models = sorted(set(names.values()))
+        lines = [f"{m} {s} {'target' if names[s] == m else 'nontarget'}\n" for m in models for s in names]
+        (folder / "trials").write_text("".join(lines))
+    if enrolls:
+        (folder / "enrolls").write_text("".join(f"{name}\n" for name in names if not name.endswith("-0")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sets")
+    write_set(folder / "train", range(8), range(3))
+    write_set(folder / "enrol", range(10, 14), range(3), enrolls=True)
+    write_set(folder / "test", range(10, 14), range(3, 5), trials=True)
+    return folder
+
+
+def three() -> list:
+    return [attacker_config(kind, values=SMALL) for kind in ("gmm-ubm", "gmm-svm", "supervector-cosine")]
+
+
+@pytest.fixture(scope="module")
+def trained(sets, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, train_attackers(read_datadir(sets / "train"), three(), folder, seed=1, jobs=2)
+
+
+def scores_of(attackers, sets, work, trials=None, jobs=None, enrol="enrol"):
+    test = read_datadir(sets / "test")
+    chosen = test.trials.trials() if trials is None else trials
+    return score(attackers, read_datadir(sets / enrol), test, chosen, work=work, jobs=jobs)
+
+
+def test_attackers_tell_speakers_apart(sets, trained, tmp_path):
+    found = scores_of(trained[1], sets, tmp_path)
+    key = read_datadir(sets / "test").trials
+    assert list(found) == ["gmm-ubm", "gmm-svm", "supervector-cosine"]
+    # a discriminant analysis where the data allow it
+    assert trained[1]["supervector-cosine"].backend.transform.mapping is not None
+    for scores in found.values():
+        assert list(scores.pairs()) == list(key.pairs())
+        assert eer(*split_scores(scores, key)) < 0.2
+
+
+def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
+    folder, attackers = trained
+    before = scores_of(attackers, sets, tmp_path / "work")
+    for name in attackers:
+        moved = tmp_path / "elsewhere" / name
+        shutil.copytree(folder / name, moved)
+        loaded = load_attacker(moved)
+        assert (loaded.config, loaded.seed, loaded.name) == (attackers[name].config, 1, name)
+        after = scores_of({name: loaded}, sets, tmp_path / f"work-{name}")[name]
+        np.testing.assert_array_equal(after.values, before[name].values)
+        # saved again it is the same file
+        save_attacker(loaded, tmp_path / "again" / name)
+        again = (tmp_path / "again" / name / "attacker.h5").read_bytes()
+        assert again == (moved / "attacker.h5").read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs):
+    folder, attackers = trained
+    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=jobs)
+    expected = scores_of(attackers, sets, tmp_path / "a", jobs=2)
+    found = scores_of(again, sets, tmp_path / "b", jobs=jobs)
+    for name in attackers:
+        assert (tmp_path / "trained" / name / "attacker.h5").read_bytes() == (
+            folder / name / "attacker.h5"
+        ).read_bytes()
+        np.testing.assert_array_equal(found[name].values, expected[name].values)
+
+
+def test_the_order_of_the_lists_is_no_matter(sets, trained, tmp_path):
+    shuffled = tmp_path / "train"
+    shutil.copytree(sets / "train", shuffled)
+    for name in ("wav.scp", "utt2spk"):
+        lines = (shuffled / name).read_text().splitlines(keepends=True)
+        np.random.default_rng(0).shuffle(lines)
+        (shuffled / name).write_text("".join(lines))
+    again = train_attackers(read_datadir(shuffled), three(), tmp_path / "out", seed=1)
+    for name, attacker in trained[1].items():
+        np.testing.assert_array_equal(again[name].ubm.means, attacker.ubm.means)
+        found, expected = again[name].backend.cohort, attacker.backend.cohort
+        np.testing.assert_array_equal(found.models.weights, expected.models.weights)
+
+
+def test_attackers_that_share_are_those_trained_alone(sets, trained, tmp_path):
+    alone = train_attacker(read_datadir(sets / "train"), three()[1], tmp_path / "svm", seed=1)
+    np.testing.assert_array_equal(alone.backend.background, trained[1]["gmm-svm"].backend.background)
+    assert (tmp_path / "svm" / "work").is_dir()
+
+
+def test_versions_of_a_training_set_are_one_set(sets, tmp_path):
+    first = read_datadir(sets / "train")
+    second = replace(
+        first, path=tmp_path / "other", recordings=dict.fromkeys(first.speakers, first.recordings["s00-0"])
+    )
+    merged = merge_versions([first, second])
+    assert len(merged) == 2 * len(first)
+    assert merged.by_speaker().keys() == first.by_speaker().keys()
+    assert {merged.recordings[f"1 {name}"] for name in first.speakers} == set(first.recordings.values())
+    assert {merged.recordings[f"2 {name}"] for name in first.speakers} == {first.recordings["s00-0"]}
+    assert merge_versions([first]) is merge_versions(first) is first
+    attacker = train_attacker([first, first], three()[2], tmp_path / "out")
+    assert attacker.trained_on["utterances"] == 48
+    assert attacker.trained_on["speakers"] == 8
+
+
+def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
+    folder, attackers = trained
+    made = []
+    original = package.training.train_backend
+    monkeypatch.setattr(package.training, "train_backend", lambda *a, **k: made.append(a[0].name) or original(*a, **k))
+    data = read_datadir(sets / "train")
+    train_attackers(data, three(), folder, seed=1)
+    assert made == []
+    changed = [replace(three()[0], map=replace(three()[0].map, relevance=7.0)), *three()[1:]]
+    train_attackers(data, changed, folder, seed=1)
+    assert made == ["gmm-ubm"]
+    train_attackers(data, three(), folder, seed=1)
+    assert made == ["gmm-ubm"] * 2
+    train_attackers(data, three()[1:2], folder, seed=1, force=True)
+    assert made[2:] == ["gmm-svm"]
+    with h5py.File(folder / "supervector-cosine" / "attacker.h5", "a") as file:
+        file["centre"][0] += 1
+    again = train_attackers(data, three(), folder, seed=1)
+    assert made[3:] == ["supervector-cosine"]
+    np.testing.assert_array_equal(
+        again["supervector-cosine"].backend.transform.centre, attackers["supervector-cosine"].backend.transform.centre
+    )
+
+
+def test_an_interrupted_training_leaves_no_attacker(sets, tmp_path, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    config = three()[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(package.attacker, "write_text", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_attacker(read_datadir(sets / "train"), config, tmp_path / "a", seed=1)
+    with pytest.raises(DataError, match=r"attacker\.yaml is missing"):
+        load_attacker(tmp_path / "a")
+    train_attacker(read_datadir(sets / "train"), config, tmp_path / "a", seed=1)
+    assert load_attacker(tmp_path / "a").name == "gmm-svm"
+
+
+def test_changed_audio_is_noticed(sets, trained, tmp_path):
+    shutil.copytree(sets / "test", tmp_path / "test")
+    scp = tmp_path / "test" / "wav.scp"
+    scp.write_text(scp.read_text().replace(str(sets), str(tmp_path)))
+    attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
+    enrolled, tested = read_datadir(sets / "enrol"), read_datadir(tmp_path / "test")
+    trials = tested.trials.trials()
+    first = score(attackers, enrolled, tested, trials, work=tmp_path / "work")["gmm-ubm"]
+    soundfile.write(tmp_path / "test" / "s10-3.wav", voice(13, 77, 0.9), RATE, subtype="PCM_16")
+    second = score(attackers, enrolled, tested, trials, work=tmp_path / "work")["gmm-ubm"]
+    differ = {
+        segment for (_, segment), old, new in zip(first.pairs(), first.values, second.values, strict=True) if old != new
+    }
+    assert differ == {"s10-3"}
+
+
+def test_enrolment_by_list_by_speaker_and_by_utterance(sets, trained, tmp_path):
+    shutil.copytree(sets / "enrol", tmp_path / "all")
+    scp = tmp_path / "all" / "wav.scp"
+    (tmp_path / "all" / "enrolls").unlink()
+    trials = Trials.from_ids(["s10", "s11", "s12-0", "s12-1"], ["s10-3", "s10-3", "s12-3", "s12-3"])
+    attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
+    test = read_datadir(sets / "test")
+    listed, _ = check_trials(attackers, read_datadir(sets / "enrol"), test, trials)
+    every, _ = check_trials(attackers, read_datadir(tmp_path / "all"), test, trials)
+    assert scp.is_file()
+    assert list(zip(listed.models, listed.segments, strict=True)) == [
+        ("s10", "s10-1"), ("s10", "s10-2"), ("s11", "s11-1"), ("s11", "s11-2"), ("s12-0", "s12-0"), ("s12-1", "s12-1"),
+    ]  # fmt: skip
+    assert list(every.segments_of("s10")) == ["s10-0", "s10-1", "s10-2"]
+    by_list = score(attackers, read_datadir(sets / "enrol"), test, trials, work=tmp_path / "w")["gmm-ubm"]
+    by_speaker = score(attackers, read_datadir(tmp_path / "all"), test, trials, work=tmp_path / "w")["gmm-ubm"]
+    assert list(by_list.pairs()) == list(by_speaker.pairs()) == list(trials.pairs())
+    assert (by_list.values[:2] != by_speaker.values[:2]).all()
+    np.testing.assert_array_equal(by_list.values[2:], by_speaker.values[2:])
+
+
+def test_scores_of_a_trial_do_not_depend_on_the_list(sets, trained, tmp_path):
+    whole = scores_of(trained[1], sets, tmp_path / "a")
+    test = read_datadir(sets / "test")
+    rows = np.random.default_rng(3).permutation(len(test.trials))[:9]
+    part = scores_of(trained[1], sets, tmp_path / "b", trials=test.trials.trials().subset(rows))
+    for name, scores in part.items():
+        np.testing.assert_allclose(scores.values, whole[name].values[rows], rtol=1e-5, atol=1e-6)
+
+
+def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_path):
+    data = read_datadir(sets / "train")
+    soundfile.write(tmp_path / "fast.wav", voice(1, 1, 0.5), 16000)
+    soundfile.write(tmp_path / "short.wav", voice(1, 1, 0.01), RATE)
+    wrong = replace(
+        data, recordings={**data.recordings, "s00-0": tmp_path / "fast.wav", "s01-0": tmp_path / "short.wav"}
+    )
+    configs = [three()[0], replace(three()[1], ubm=UbmConfig(components=8192))]
+    with pytest.raises(DataError) as caught:
+        train_attackers(wrong, configs, tmp_path / "out")
+    text = str(caught.value)
+    assert "fast.wav: sampling rate is 16000 Hz, expected 8000 Hz" in text
+    assert "short.wav: 80 samples are too short" in text
+    assert text.startswith("3 problems:")
+    assert not (tmp_path / "out").exists()
+
+
+def test_trainings_that_cannot_be(sets, tmp_path):
+    data = read_datadir(sets / "train")
+    one = {name: path for name, path in data.recordings.items() if name.startswith("s00")}
+    alone = replace(data, recordings=one, speakers=dict.fromkeys(one, "s00"))
+    with pytest.raises(DataError, match="gmm-svm needs 2 training speakers, there is 1"):
+        train_attackers(alone, three()[1:2], tmp_path / "out")
+    # the plain ratio needs no other speakers
+    plain = attacker_config("gmm-ubm", values={**SMALL, "norm": {"kind": "none"}})
+    assert train_attackers(alone, [plain], tmp_path / "out")["gmm-ubm"].backend.cohort is None
+    with pytest.raises(DataError, match="the training set holds no utterance"):
+        train_attackers(replace(data, recordings={}, speakers={}), three(), tmp_path / "empty")
+    with pytest.raises(ConfigError, match="gmm-ubm, gmm-ubm: each needs a name of its own"):
+        train_attackers(data, [plain, plain], tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="folder cannot be made"):
+        train_attackers(data, [plain], tmp_path / "file" / "out")
+
+
+def test_unknown_models_and_segments_are_told_together(sets, trained, tmp_path):
+    trials = Trials.from_ids(["s10", "s99", "s10"], ["s10-3", "s10-4", "s77-1"])
+    with pytest.raises(DataError) as caught:
+        scores_of(trained[1], sets, tmp_path / "work", trials=trials)
+    assert "1 of 2 models of the trials are neither enrolled speakers nor utterances: 's99'" in str(caught.value)
+    assert "1 of 3 segments of the trials are not there: 's77-1'" in str(caught.value)
+    empty = Trials.from_ids(["s10"], ["s10-3"]).subset(np.array([], int))
+    with pytest.raises(DataError, match="the list holds no trials"):
+        scores_of(trained[1], sets, tmp_path / "work", trials=empty)
+    assert not (tmp_path / "work").exists()
+
+
+def _edit(folder: Path, **changes: object) -> None:
+    file = folder / "attacker.yaml"
+    description = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**description, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "attacker.yaml").unlink(), "no attacker there: attacker.yaml is missing"),
+        (lambda folder: (folder / "attacker.h5").unlink(), "missing, or not as it was written"),
+        (
+            lambda folder: (folder / "attacker.h5").write_bytes(b"\x89HDF\r\n\x1a\n"),
+            "missing, or not as it was written",
+        ),
+        (lambda folder: (folder / "attacker.yaml").write_text("a: ["), "not YAML"),
+        (lambda folder: (folder / "attacker.yaml").write_bytes(b"\xff\xfe"), "not a text in UTF-8"),
+        (
+            lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"),
+            "not the description of an attacker in format 1",
+        ),
+        (lambda folder: _edit(folder, format=2), "not the description of an attacker in format 1"),
+        (lambda folder: _edit(folder, seed="x"), "not the description of an attacker in format 1"),
+        (lambda folder: _edit(folder, config=3), "config and trained_on should hold keys"),
+        (lambda folder: _edit(folder, config={"kind": "svm"}), "kind is 'svm': expected one of"),
+        (lambda folder: _edit(folder, config={"colour": "red"}), "unknown configuration key 'colour'"),
+    ],
+)
+def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
+    shutil.copytree(trained[0] / "gmm-svm", tmp_path / "a")
+    damage(tmp_path / "a")
+    with pytest.raises(DataError) as caught:
+        load_attacker(tmp_path / "a")
+    assert message in str(caught.value)
+    assert str(tmp_path / "a") in str(caught.value)
+
+
+def call(*command: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in command])
+
+
+def settings() -> list[str]:
+    return [part for setting in SETTINGS for part in ("--set", setting)]
+
+
+def test_the_commands_train_and_score(sets, tmp_path):
+    attacker, scores = tmp_path / "attacker", tmp_path / "scores" / "scores"
+    result = call("train", sets / "train", "--attacker", "supervector-cosine", "--output", attacker, *settings())
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("supervector-cosine, trained on 24 utterances of 8 speakers\n")
+    shutil.rmtree(attacker / "work")
+    result = call("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", scores)
+    assert result.exit_code == 0, result.output
+    found = read_scores(scores)
+    direct = scores_of({"x": load_attacker(attacker)}, sets, tmp_path / "work")["x"]
+    assert scores.read_text().split("\n")[0].split()[:2] == ["s10", "s10-3"]
+    assert list(found.pairs()) == list(direct.pairs())
+    np.testing.assert_array_equal(found.values, direct.values)
+    write_trials(tmp_path / "few.txt", Trials.from_ids(["s11", "s10"], ["s10-4", "s10-3"]))
+    result = call(
+        "score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", tmp_path / "few.csv",
+        "--trial-list", tmp_path / "few.txt",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert list(read_scores(tmp_path / "few.csv").pairs()) == [("s11", "s10-4"), ("s10", "s10-3")]
+
+
+TRAIN = "train SETS/train --output OUT --attacker"
+SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"{TRAIN} plda", "unknown attacker 'plda'"),
+        ("train SETS/none --attacker gmm-ubm --output OUT", "SETS/none"),
+        (f"{TRAIN} gmm-ubm", "sampling rate is 8000 Hz, expected 16000"),
+        (f"{TRAIN} gmm-ubm --set norm=3", "norm holds keys"),
+        (f"{TRAIN} gmm-ubm --config OUT/c", "cannot be read"),
+        ("score OUT --enroll SETS/enrol --trials SETS/test --output OUT/s", "no attacker there"),
+        (f"{SCORE} SETS/enrol", "no list of trials there"),
+        (f"{SCORE} SETS/none", "SETS/none"),
+        ("score UBM --enroll SETS/train --trials SETS/test --output OUT/s", "4 of 4 models of the trials"),
+        (f"{SCORE} SETS/test --trial-list OUT/t", "OUT/t: cannot be read"),
+    ],
+)
+def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
+    places = {"SETS": sets, "OUT": tmp_path / "out", "UBM": trained[0] / "gmm-ubm"}
+
+    def place(text: str) -> str:
+        head, separator, tail = text.partition("/")
+        return f"{places.get(head, head)}{separator}{tail}"
+
+    result = call(*map(place, command.split()))
+    assert result.exit_code == 2
+    assert result.output.startswith("Error: ")
+    assert place(message) in result.output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,152 @@
+"""The SIMULATED set in the challenge's layout: whole data directories, a full cross of trials, the same bytes again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from spkver.cli import main
+from spkver.corpora import voiceprivacy_simulated
+from spkver.corpora.trees import is_simulated
+from spkver.corpora.voiceprivacy_simulated import SimulatedSet, Sizes, simulate_voiceprivacy, utterance_text
+from spkver.datadir import DataDir, enrolment, read_datadir
+from spkver.errors import ConfigError, DataError
+
+pytest.importorskip("espeakng_loader")
+
+SMALL = Sizes(
+    enrolled_f=3, enrolled_m=2, strangers=1, training=2, enrolment_utterances=2, trial_utterances=2,
+    training_utterances=1, sentences=1, seed=5,
+)  # fmt: skip
+DIRECTORIES = ("simulated_test_enrolls", "simulated_test_trials_f", "simulated_test_trials_m", "simulated_train")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSet:
+    return simulate_voiceprivacy(tmp_path_factory.mktemp("simulated") / "set", SMALL, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def directories(made: SimulatedSet) -> dict[str, DataDir]:
+    return {name: read_datadir(made.folder / name) for name in DIRECTORIES}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_default_is_as_libri_test() -> None:
+    assert Sizes().enrolled_f + Sizes().enrolled_m == 29
+
+
+def test_directories_are_there_and_whole(made: SimulatedSet, directories: dict[str, DataDir]) -> None:
+    assert {path.name for path in made.folder.iterdir()} == {*DIRECTORIES, "simulation.json", "README.txt"}
+    counts = {name: (len(set(one.speakers.values())), len(one)) for name, one in directories.items()}
+    assert counts == dict(zip(DIRECTORIES, [(5, 10), (4, 8), (3, 6), (4, 4)], strict=True))
+    for one in directories.values():
+        assert set(one.genders) == set(one.speakers.values())
+        assert all(speaker[0] == sex for speaker, sex in one.genders.items())
+        assert all(soundfile.info(path).samplerate == 16000 for path in one.recordings.values())
+
+
+def test_trials_are_a_full_cross_of_a_sex(directories: dict[str, DataDir]) -> None:
+    enrolled = enrolment(directories["simulated_test_enrolls"])
+    for sex, n_models in (("f", 3), ("m", 2)):
+        trials = directories[f"simulated_test_trials_{sex}"]
+        assert trials.trials is not None
+        wanted = {(model, one) for model in set(enrolled.models) if model[0] == sex for one in trials.recordings}
+        assert set(trials.trials.pairs()) == wanted
+        assert int(trials.trials.is_target.sum()) == 2 * n_models
+
+
+def test_counts_are_those_of_the_lists(made: SimulatedSet) -> None:
+    assert made == SimulatedSet(
+        folder=made.folder,
+        n_enrolled=5,
+        n_trial_speakers=7,
+        n_training=4,
+        n_files=28,
+        seconds=made.seconds,
+        n_targets=10,
+        n_nontargets=3 * 8 + 2 * 6 - 10,
+        created=True,
+    )
+    length = sum(soundfile.info(path).duration for path in made.folder.rglob("*.wav"))
+    assert made.seconds == pytest.approx(length, abs=0.001)
+
+
+def test_no_speaker_is_in_training_and_trials_and_no_recording_twice(directories: dict[str, DataDir]) -> None:
+    training = set(directories["simulated_train"].speakers.values())
+    assert not training & {one for name in DIRECTORIES[:3] for one in directories[name].speakers.values()}
+    files = [path.read_bytes() for one in directories.values() for path in one.recordings.values()]
+    assert len(set(files)) == len(files)
+
+
+def test_text_says_what_is_spoken(made: SimulatedSet) -> None:
+    lines = (made.folder / "simulated_test_trials_f/text").read_text().splitlines()
+    texts = dict(line.split(" ", 1) for line in lines)
+    assert texts["f002-03"] == utterance_text(2, 3, 1).upper().rstrip(".").replace(",", "")
+    assert len(set(texts.values())) > 1
+
+
+def test_it_says_that_it_is_simulated(made: SimulatedSet) -> None:
+    assert is_simulated(made.folder)
+    assert "SIMULATED" in (made.folder / "README.txt").read_text()
+    assert "SIMULATED" in json.loads((made.folder / "simulation.json").read_text())["about"]
+    assert "SIMULATED" in str(made)
+
+
+def test_the_same_sizes_give_the_same_bytes_for_any_number_of_workers(made: SimulatedSet, tmp_path: Path) -> None:
+    again = simulate_voiceprivacy(tmp_path / "again", SMALL, jobs=2)
+    assert contents(again.folder) == contents(made.folder)
+
+
+def test_a_finished_set_is_left_as_it_is(made: SimulatedSet) -> None:
+    before = {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")}
+    assert not simulate_voiceprivacy(made.folder, SMALL).created
+    assert {path: path.stat().st_mtime_ns for path in made.folder.rglob("*")} == before
+
+
+def test_a_set_of_other_sizes_is_not_overwritten(made: SimulatedSet) -> None:
+    with pytest.raises(DataError, match="with seed 5, not 6"):
+        simulate_voiceprivacy(made.folder, Sizes(**{**vars(SMALL), "seed": 6}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [("enrolled_f", 1, "2 to 497"), ("strangers", -1, "0 to 499"), ("training", 500, "2 to 499"),
+     ("sentences", 31, "1 to 30"), ("seed", -1, "0 to"), ("trial_utterances", 0, "1 to 499")],
+)  # fmt: skip
+def test_sizes_out_of_range_are_told(name: str, value: int, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{name} is {text}"):
+        Sizes(**{name: value})
+
+
+def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise DataError("the engine broke")
+
+    monkeypatch.setattr(voiceprivacy_simulated, "synthesise_utterance", fail)
+    with pytest.raises(DataError, match="the engine broke"):
+        simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    with pytest.raises(DataError, match="demo"):
+        simulate_voiceprivacy(tmp_path / "set", SMALL)
+
+
+def test_command_has_an_option_for_each_size(made: SimulatedSet) -> None:
+    options = [part for name, value in vars(SMALL).items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), *options])
+    assert result.exit_code == 0, result.output
+    assert "there already: SIMULATED speech of 5 enrolled" in result.stdout
+    result = CliRunner().invoke(main, ["simulate", "voiceprivacy", str(made.folder), "--training", "1"])
+    assert (result.exit_code, "training is 2 to 499, not 1" in result.stderr) == (2, True)
