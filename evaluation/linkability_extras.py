@@ -27,7 +27,8 @@ from evaluation.errors import DataError
 from evaluation.extrapolation import HIDDEN, Backtest, Extrapolation, backtest, extrapolate, sizes_beyond
 from evaluation.files import write_text
 from evaluation.linkability import by_speaker, chance, linkability_over_sizes
-from evaluation.linkability_report import Run, name_of
+from evaluation.linkability_report import Run, Settings, name_of
+from evaluation.rank_table import Ranks
 
 _LEFT = 50  # impostors of each trial that a back-test leaves at least
 METHOD = "normal"
@@ -54,19 +55,22 @@ class Beyond:
 
 
 def extrapolate_run(
-    run: Run,
+    measured: Mapping[int, Ranks],
+    settings: Settings,
     populations: Sequence[int],
     *,
     impostor_scores: Mapping[int, ArrayLike] | None = None,
     methods: Sequence[str] | None = None,
     replicates: int = 200,
 ) -> dict[int, Beyond]:
-    """Extrapolate each number of utterances of a run to larger populations, and test the methods on its own gallery.
+    """Extrapolate each number of utterances to larger populations, and test the methods on the gallery itself.
 
     Parameters
     ----------
-    run : Run
-        Its ranks and settings (ties, seed, level).
+    measured : mapping of int to Ranks
+        By number of utterances.
+    settings : Settings
+        Of which ties, seed and level are used.
     populations : sequence of int
         Sizes, larger than the gallery.
     impostor_scores : mapping of int to array_like, optional
@@ -81,7 +85,7 @@ def extrapolate_run(
     DataError
         If a population is not larger than the gallery, or there are fewer than 20 trials.
     """
-    largest = max(ranks.largest_size for ranks in run.ranks.values())
+    largest = max(ranks.largest_size for ranks in measured.values())
     small = [one for one in populations if one <= largest]
     if small or not populations:
         got = f"got {small[0]:,}" if small else "got none"
@@ -89,15 +93,15 @@ def extrapolate_run(
         raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
     wanted = np.array(sorted(set(populations)), np.float64)
     found = {}
-    for number, ranks in run.ranks.items():
+    for number, ranks in measured.items():
         scores = None if impostor_scores is None else impostor_scores.get(number)
         common: dict[str, Any] = {
             "impostor_scores": scores,
             "methods": methods,
-            "ties": run.settings.ties,
+            "ties": settings.ties,
             "replicates": replicates,
-            "seed": run.settings.seed,
-            "level": run.settings.level,
+            "seed": settings.seed,
+            "level": settings.level,
         }
         sizes = np.union1d(sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
         curve = extrapolate(ranks, sizes, **common)

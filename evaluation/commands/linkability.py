@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from numpy.typing import NDArray
 
 from evaluation.commands.options import FILE, Reader, column_options, missing_option
 from evaluation.embedding_files import read_embeddings
 from evaluation.embeddings import Embeddings
 from evaluation.errors import DataError
+from evaluation.impostor_scores import KEPT, largest_impostor_scores
 from evaluation.inputs import join, read_scores_and_key
 from evaluation.linkability import MEASURES
+from evaluation.linkability_extras import (
+    Beyond,
+    extrapolate_run,
+    extrapolated_rows,
+    report_of,
+    write_extrapolation,
+    write_plots,
+    write_speaker_lists,
+)
 from evaluation.linkability_report import ALL, Run, Settings, linkability_run, name_of, write_run
 from evaluation.rank_table import TIE_RULES, Ranks
 from evaluation.ranks import rank_speakers, ranks_from_scores
@@ -93,6 +105,11 @@ class ListCommand(click.Command):
     show_default=True,
     help="How sizes count in a speaker's mean: alike on a log scale, or each the same.",
 )
+@click.option(
+    "--extrapolate",
+    multiple=True,
+    help="Also estimate, marked as extrapolated, at populations larger than the gallery: numbers.",
+)
 @click.option("--singling-out", is_flag=True, help="Also: how often exactly one speaker of a crowd is isolated.")
 @click.option(
     "--bootstrap", "replicates", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamples."
@@ -106,7 +123,8 @@ class ListCommand(click.Command):
     help="Share of true values that intervals should cover.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of threads; all cores by default.")
-@click.option("--output", type=FILE, help="Folder for all results.")
+@click.option("--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers.")
+@click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out.")
 @click.option(
     "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
 )
@@ -117,26 +135,59 @@ def linkability(**options: Any) -> None:
     """
     settings = _settings(options)
     numbers = _utterances(options["utterances"])
+    populations = _populations(options["extrapolate"])
     reader: Reader = options["reader"]
     single: dict[str, Any] = {}
+    largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
     if _from_scores(options):
         ranks = _rank_scores(options, reader, numbers)
     else:
         enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
-        ranks = _rank_embeddings(enrol, trial, options, numbers)
+        ranks, largest = _rank_embeddings(enrol, trial, options, numbers)
         single = _single(enrol, trial, options, numbers) if options["singling_out"] else {}
+    beyond = extrapolate_run(ranks, settings, populations, impostor_scores=largest) if populations else {}
     run = linkability_run(ranks, settings)
     run.report.update(single)
-    # EXTRAPOLATION AND PLOTS: the place for --extrapolate N... (evaluation.extrapolation, from run.ranks, marked
-    # "extrapolated" in JSON and curve.csv) and for the plots of the folder (evaluation.plots.linkability, from run).
-    report = run.report if options["output"] is None else write_run(options["output"], run)
+    if beyond:
+        run.report["extrapolation"] = report_of(beyond)
+    report = run.report if options["output"] is None else _written(run, beyond, options)
     json_path: Path | None = options["json_path"]
     if json_path is not None and str(json_path) == "-":
         click.echo(to_json(report))
         return
     if json_path is not None:
         write_json(json_path, report)
-    click.echo(_summary(run))
+    click.echo("\n".join([_summary(run), *_beyond_summary(beyond)]))
+
+
+def _written(run: Run, beyond: dict[int, Beyond], options: dict[str, Any]) -> dict[str, Any]:
+    """Write everything into the folder, plots and lists of speakers too."""
+    folder: Path = options["output"]
+    run.report["quartiles"] = write_speaker_lists(folder, run)
+    report = write_run(folder, run, extrapolated=extrapolated_rows(beyond))
+    if beyond:
+        write_extrapolation(folder, beyond)
+    if not options["no_plots"]:
+        write_plots(folder, run, beyond)
+    return report
+
+
+def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
+    """Tell the extrapolated in a table of its own, so that nobody takes it for measured."""
+    if not beyond:
+        return []
+    first = next(iter(beyond.values()))
+    lines = ["", f"EXTRAPOLATED beyond the {first.populations.measured_to:,} of the gallery, not measured:", ""]
+    rows = []
+    for number, one in beyond.items():
+        low, high = one.populations.span()
+        for at, size in enumerate(one.populations.sizes.tolist()):
+            found = {name: part.linkability[at].item() for name, part in one.populations.predictions.items()}
+            methods = {name: value for name, value in found.items() if value == value}  # bounds have no estimate
+            ends = {"low": low[at].item(), "high": high[at].item()}
+            rows.append({"utterances": name_of(number), "population": f"{size:,.0f}"} | methods | ends)
+    forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
+    return [*lines, format_table(rows, forms), "low and high: the span of the intervals of normal, beta and tail"]
 
 
 def _from_scores(options: dict[str, Any]) -> bool:
@@ -170,6 +221,10 @@ def _utterances(given: tuple[str, ...]) -> list[int] | None:
     return sorted(numbers, key=lambda number: (number == ALL, number))
 
 
+def _populations(given: tuple[str, ...]) -> list[int]:
+    return sorted({_number(one, "--extrapolate", 2, "numbers") for one in _split(given)})
+
+
 def _split(given: tuple[str, ...]) -> list[str]:
     return [one.strip() for text in given for one in text.split(",") if one.strip()]
 
@@ -186,21 +241,25 @@ def _read(options: dict[str, Any], side: str) -> Embeddings:
 
 def _rank_embeddings(
     enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None
-) -> dict[int, Ranks]:
+) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
+    """Rank; give the largest impostor scores too, if there is to be extrapolation."""
     averaging = Averaging(options["mean"], options["choice"], options["seed"])
     try:
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     except DataError as error:
         raise DataError(error.text, file=options["enroll"], remedy=error.remedy) from error
-    ranks = {}
+    ranks, largest = {}, {}
     for number in numbers or [1]:
         wanted = None if number == ALL else number
         try:
             trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
-            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"])
+            found = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"])
+            ranks[number] = found
+            if options["extrapolate"] and found.largest_size > KEPT:
+                largest[number] = largest_impostor_scores(gallery, trials, found, jobs=options["jobs"])
         except DataError as error:
             raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
-    return ranks
+    return ranks, largest
 
 
 def _rank_scores(options: dict[str, Any], reader: Reader, numbers: list[int] | None) -> dict[int, Ranks]:

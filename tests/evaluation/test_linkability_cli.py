@@ -142,6 +142,30 @@ def test_scores_give_what_embeddings_give(files, tmp_path: Path) -> None:
     assert json.loads(metrics.stdout)["n_target"] == 48
 
 
+def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    voices, names = rng.standard_normal((60, 8)), np.array([f"s{one:02d}" for one in range(60)], object)
+    for side, vectors in (("enrol", voices), ("trial", voices + rng.standard_normal(voices.shape))):
+        ids = np.array([f"{side}-{name}" for name in names], object)
+        write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, names, vectors.astype(np.float32)))
+    sides = ("--enroll", tmp_path / "enrol.npz", "--trial", tmp_path / "trial.npz")
+    result = run(*sides, "--extrapolate", 1000, 100000, "--bootstrap", 0, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "EXTRAPOLATED beyond the 60 of the gallery, not measured" in result.stdout
+    rows = rows_of(tmp_path / "out/curve.csv")
+    assert {int(row["size"]) <= 60: row["kind"] for row in rows} == {True: "measured", False: "extrapolated"}
+    report = json.loads((tmp_path / "out/linkability.json").read_text())
+    assert report["extrapolation"]["1"]["kind"] == "extrapolated"
+    methods = {row["method"] for row in rows_of(tmp_path / "out/extrapolation.csv")}
+    assert {"normal", "beta", "tail", "npmle", "span"} <= methods  # the tail needs scores of impostors
+    easy = (tmp_path / "out/easy_speakers_L1.txt").read_text().splitlines()[3:]
+    assert 0 < len(easy) == report["quartiles"]["1"]["n_easy"] < 30
+    for name in ("linkability.png", "extrapolation_L1.svg", "cmc.png", "speakers.png", "easy_speakers_L1.txt"):
+        assert (tmp_path / "out" / name).stat().st_size > 0
+    result = run(*sides, "--extrapolate", 60)
+    assert (result.exit_code, "larger than the gallery of 60, got 60" in result.stderr) == (2, True)
+
+
 def test_singling_out(files) -> None:
     done = run(*embeddings(files), "--utterances", 1, 3, "--singling-out", "--json", "-")
     found = json.loads(done.stdout)["singling_out"]

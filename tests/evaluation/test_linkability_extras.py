@@ -43,7 +43,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="module")
 def beyond(run: Run) -> dict[int, extras.Beyond]:
-    return extras.extrapolate_run(run, POPULATIONS, replicates=10)
+    return extras.extrapolate_run(run.ranks, run.settings, POPULATIONS, replicates=10)
 
 
 # ---- what is extrapolated stands apart
@@ -84,7 +84,7 @@ def test_the_table_holds_every_method_and_nothing_that_was_measured(
 @pytest.mark.parametrize("populations", [[301, 10**6], []])
 def test_populations_within_the_gallery_are_refused(run: Run, populations: list[int]) -> None:
     with pytest.raises(DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"):
-        extras.extrapolate_run(run, populations)
+        extras.extrapolate_run(run.ranks, run.settings, populations)
 
 
 def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
