@@ -8,7 +8,7 @@ EXTRAS := sphere,demo,kaldi,wer,asr,dev
 .PHONY: help venv demo test test-all lint bench clean
 
 help:
-	@echo "make demo      run the RSR2015 system on the embedded simulated corpus (synthetic speech)"
+	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
 	@echo "make test      lint, format check, type check and tests"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make bench     all benchmarks"
@@ -29,6 +29,7 @@ venv: $(VENV)/.installed
 
 demo: venv
 	$(BIN)/python recipes/rsr2015/svm_gmm.py --corpus simulated --output demo
+	$(BIN)/python recipes/voiceprivacy/run.py --data simulated --suffix _mcadams --output demo/voiceprivacy
 
 lint: venv
 	$(BIN)/ruff check .
