@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import anonymization, e_step, evaluation, features, linkability, scoring, uncertainty
+from benchmarks import anonymization, attackers, e_step, evaluation, features, linkability, scoring, uncertainty
 
 e_step.main()
 print()
@@ -17,3 +17,5 @@ print()
 features.main(*sys.argv[1:2])
 print()
 anonymization.main()
+print()
+attackers.main()

@@ -296,6 +296,9 @@ def _mapped(ids: Sequence[str], speakers: Path, path: Path) -> list[str]:
 
 
 def _broken(path: Path, kind: str, error: BaseException) -> DataError:
+    if "allow_pickle" in str(error):  # NumPy's advice, which is not to be taken
+        text = "holds Python objects, which are never read: they can carry programs"
+        return DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)")
     reason = (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)).splitlines()
     text = f"cannot be read as {kind}: {reason[0] if reason else type(error).__name__}"
     return DataError(text, file=path, remedy="it may be truncated: copy or write it again")

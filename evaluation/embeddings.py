@@ -100,7 +100,10 @@ def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
 
 def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector") -> None:
     """Raise an error that names what has no direction: NaN and infinite vectors, and those of zeros."""
-    for bad, text in ((~np.isfinite(norms), "not finite (NaN or infinite)"), (norms == 0, "zero: no direction")):
+    for bad, text in (
+        (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
+        (norms == 0, "zero (or far too small): no direction"),
+    ):
         if bad.any():
             named = _named(names[bad].tolist())
             count = int(bad.sum())

@@ -26,7 +26,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     Raises
     ------
     DataError
-        If the folder cannot be written or the disk is full.
+        If the folder cannot be written or the disk is full, or at the place is something that is no regular file: a
+        device, which a new file would replace for everybody.
 
     Examples
     --------
@@ -38,6 +39,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     whole
     """
     path = Path(path)
+    # unlike Path.exists, these say no of a name that is impossible; folders are told by the rename
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise DataError("is a device or a pipe, which is not written to", file=path, remedy="give the path of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # the suffix is kept, for writers that choose the format by it

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import ConfigError, DataError, Problems
 
-_ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]+))?")
+_ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
@@ -42,6 +42,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     ids: list[str] = []
     places: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
     known: dict[str, Path | None] = {}
+    absent: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_lines(path), 1):
         columns = line.split(maxsplit=1)
         if not columns:
@@ -61,11 +62,15 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
             known[name] = _find(path, name)
         archive = known[name]
         if archive is None:
-            tried = f"tried it as it is, in {path.parent}, and beside the scp"
-            problems.add(f"there is no archive {name!r}", line=number, remedy=tried)
+            absent[name].append(number)
             continue
         places[archive].append((int(match["offset"] or 0), len(ids), number))
         ids.append(one)
+    for name, numbers in absent.items():
+        more = f", which {len(numbers)} lines name" if len(numbers) > 1 else ""
+        remedy = f"tried it as it is, in {path.parent}, and beside the scp; an .ark can be given itself"
+        problems.add(f"there is no archive {name!r}{more}", line=numbers[0], remedy=remedy)
+    problems.errors.sort(key=lambda error: error.line or 0)
     problems.raise_if_any()
     return ids, _read_places(path, places, len(ids))
 

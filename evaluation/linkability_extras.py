@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,13 @@ from evaluation.errors import DataError
 from evaluation.extrapolation import HIDDEN, Backtest, Extrapolation, backtest, extrapolate, sizes_beyond
 from evaluation.files import write_text
 from evaluation.linkability import by_speaker, chance, linkability_over_sizes
-from evaluation.linkability_report import Run, Settings, name_of
+from evaluation.linkability_report import RANKS, REPORT, Run, Settings, name_of
 from evaluation.rank_table import Ranks
 
+_WRITTEN = re.compile(
+    r"(linkability\.json|ranks\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
+    r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
+)
 _LEFT = 50  # impostors of each trial that a back-test leaves at least
 METHOD = "normal"
 """Its estimate stands in `curve.csv` and in the plot of all curves, within the span of the methods' intervals."""
@@ -188,6 +193,24 @@ def write_plots(
         for number, ranks in run.ranks.items()
     }
     plot_speakers(spread, path=paths("speakers"))
+
+
+def clear_run(folder: str | Path) -> None:
+    """Remove what an earlier run wrote into a folder, so that no file of it stands beside those of the next one.
+
+    Only where there is such a run, and only files by the names of this module and `evaluation.linkability_report`.
+    """
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in (REPORT, RANKS)):
+        return
+    # the report, which tells of a whole run, goes first; the ranks go last, so that half a run is still seen as one
+    found = [one for one in folder.iterdir() if _WRITTEN.fullmatch(one.name) and one.is_file()]
+    try:
+        for one in sorted(found, key=lambda one: (one.name != REPORT, one.name == RANKS)):
+            one.unlink()
+    except OSError as error:
+        remedy = "choose another folder"
+        raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=one, remedy=remedy) from error
 
 
 def write_speaker_lists(folder: str | Path, run: Run, *, rule: TieSets = "nearest") -> dict[str, Any]:

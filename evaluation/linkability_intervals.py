@@ -4,16 +4,20 @@ Conventions
 -----------
 Out of P trial speakers P are drawn with replacement, with all rows of each; the gallery stays. So an interval says how
 sure the mean over speakers *like these* is against *this* gallery. The ends are Student's t on the logit scale from the
-standard deviation of the resampled values, which is the method "t on the logit scale" of `evaluation.intervals`, here
-for all sizes at once.
+standard deviation of the resampled values, as in `evaluation.intervals`, here for all sizes at once.
 
-Where every row has the same value, resamples show no spread. If that value is 0 or 1, the end inside (0, 1) is that of
-Clopper and Pearson for as many speakers; else the interval is undefined.
+Where linkability is near 1 few speakers account for all that is missing, and near 0 few for all there is; then the
+spread of the resamples is hardly known. So the degrees of freedom are not P - 1 but how many speakers share in it
+alike: (sum x)^2 / (sum x^2), of what is missing or of what is there, whichever are fewer; at least 1.
+
+No interval is wider than that of Clopper and Pearson for a share out of P: a mean of numbers from 0 to 1 is as sure as
+a share at least. This is the whole interval where resamples show no spread, such as where all speakers are linked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +27,10 @@ from evaluation.linkability import Spans, blocks_of, chance, checked_sizes, link
 from evaluation.parallel import chunk_bounds
 from evaluation.rank_table import Ranks, TieRule
 
-METHOD = "t on the logit scale"
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+METHOD = "t on the logit scale, degrees of freedom by how many speakers carry it"
 _BLOCK = 25
 _CELLS = 1 << 21
 
@@ -85,13 +92,22 @@ def linkability_curve(
         return Curve(sizes, values, blank, blank.copy(), chance(sizes, top=top), top)
     spans = spans_of(ranks, ties)
     shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
-    weights, n_speakers = _resampled_shares(ranks, spans, replicates, seed)
+    counts = _counts(ranks, spans)
+    drawn = _draw(counts.shape[0], replicates, seed)
+    weights = np.asarray((counts.T @ drawn.T).T)  # of each kind of row in each resample
+    weights /= weights.sum(axis=1, keepdims=True)
+    n_speakers = counts.shape[0]
+    # speakers of one row each are as many as there are rows of a kind; others are taken one by one
+    single = len(ranks) == n_speakers
+    rows = np.ones((len(spans.low), 1)) if single else np.asarray(counts.sum(axis=1), np.float64)[:, None]
+    alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(n_speakers)
     parts = []
     for block in blocks_of(spans, sizes, top):
-        step = max(1, _CELLS // replicates)
+        step = max(1, _CELLS // max(replicates, len(rows)))
         for start, stop in chunk_bounds(block.shape[1], step):
             some = block[:, start:stop]
-            parts.append((shares @ some, *_ends(shares @ some, weights @ some, n_speakers, level)))
+            freedom = _freedom(some if single else counts @ some, rows, alike)
+            parts.append((shares @ some, *_ends(shares @ some, weights @ some, freedom, n_speakers, level)))
     values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (blank, blank, blank)
     return Curve(sizes, values, low, high, chance(sizes, top=top), top)
 
@@ -111,7 +127,8 @@ def mean_interval(
     if not replicates:
         return float("nan"), float("nan")
     drawn = _draw(len(values), replicates, seed) @ values / len(values)
-    low, high = _ends(np.array([values.mean()]), drawn[:, None], len(values), level)
+    freedom = _freedom(values[:, None], np.ones((len(values), 1)), np.ones(len(values)))
+    low, high = _ends(np.array([values.mean()]), drawn[:, None], freedom, len(values), level)
     return float(low[0]), float(high[0])
 
 
@@ -127,29 +144,39 @@ def _draw(n_units: int, replicates: int, seed: int) -> NDArray[np.float64]:
     return weights
 
 
-def _resampled_shares(ranks: Ranks, spans: Spans, replicates: int, seed: int) -> tuple[NDArray[np.float64], int]:
-    """Share of each kind of row in each resample of the speakers, shape (replicates, D); and how many speakers."""
+def _counts(ranks: Ranks, spans: Spans) -> csr_array:
+    """How many rows of each kind each speaker has, shape (n_speakers, D)."""
     from scipy.sparse import coo_array
 
     names, speakers = np.unique(ranks.speakers, return_inverse=True)
-    drawn = _draw(len(names), replicates, seed)
     shape = len(names), len(spans.low)
-    counts = coo_array((np.ones(len(ranks)), (speakers.reshape(-1), spans.inverse)), shape=shape).tocsr()
-    shares = np.asarray((counts.T @ drawn.T).T)
-    return shares / shares.sum(axis=1, keepdims=True), len(names)
+    return coo_array((np.ones(len(ranks)), (speakers.reshape(-1), spans.inverse)), shape=shape).tocsr()
+
+
+def _freedom(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Degrees of freedom of each column, of what speakers have linked (K, S) of their rows (K, 1), `alike` of each."""
+    freedom = np.full(linked.shape[1], max(alike.sum() - 1.0, 0.0))
+    for part in (linked, rows - linked):
+        squares = alike @ np.square(part)
+        some = squares > 0
+        freedom[some] = np.minimum(freedom[some], (alike @ part)[some] ** 2 / squares[some])
+    return freedom
 
 
 def _ends(
-    values: NDArray[np.float64], resampled: NDArray[np.float64], n_units: int, level: float
+    values: NDArray[np.float64],
+    resampled: NDArray[np.float64],
+    freedom: NDArray[np.float64],
+    n_units: int,
+    level: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the intervals of each column, from its value and its resampled values."""
+    """Ends of the intervals of each column, from its value, its resampled values and their degrees of freedom."""
     from scipy.special import stdtrit
 
     if not 0 < level < 1:
         raise DataError(f"expected a level between 0 and 1, got {level}")
-    low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
     if n_units < 2:
-        return low, high
+        return np.full(len(values), np.nan), np.full(len(values), np.nan)
     # products sum in one order for the value and in another for its resamples, so 1 may come out an ulp aside
     values, resampled = _snapped(values), _snapped(resampled)
     # values at the ends count as near to them as any other is
@@ -157,13 +184,24 @@ def _ends(
     others = _lifted(1 - lifted)
     scaled = np.log(lifted[:-1]) - np.log(others[:-1])
     centre = np.log(lifted[-1]) - np.log(others[-1])
-    reach = stdtrit(n_units - 1, (1 + level) / 2) * np.sqrt(n_units / (n_units - 1)) * scaled.std(axis=0, ddof=1)
+    factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
+    reach = factor * scaled.std(axis=0, ddof=1)
+    low, high = share_ends(values, n_units, level)
     spread = ~(resampled == resampled[0]).all(axis=0) & (reach > 0)
-    low[spread], high[spread] = _expit((centre - reach)[spread]), _expit((centre + reach)[spread])
-    bound = ((1 - level) / 2) ** (1 / n_units)
-    for alike, ends in ((1.0, (bound, 1.0)), (0.0, (0.0, 1 - bound))):
-        some = ~spread & (values == alike)
-        low[some], high[some] = ends
+    low[spread] = np.maximum(low, _expit(centre - reach))[spread]
+    high[spread] = np.minimum(high, _expit(centre + reach))[spread]
+    return low, high
+
+
+def share_ends(
+    values: NDArray[np.float64], count: int, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the intervals of shares out of `count`, after Clopper and Pearson; also for parts of one."""
+    from scipy.special import betaincinv
+
+    seen, rest, tail = values * count, (1 - values) * count, (1 - level) / 2
+    low = np.where(seen > 0, betaincinv(np.maximum(seen, 1e-9), rest + 1, tail), 0.0)
+    high = np.where(rest > 0, betaincinv(seen + 1, np.maximum(rest, 1e-9), 1 - tail), 1.0)
     return low, high
 
 

@@ -2,7 +2,8 @@
 
 ======================  ============================================================================================
 ``linkability.json``    all numbers
-``per_speaker.csv``     ``speaker,linkability_mean,rank_L...,linkability_L...``
+``per_speaker.csv``     ``speaker,linkability_mean,rank_L...,linkability_L...``, and ``linkability_L..._N...`` for
+                        sizes that were asked for by number
 ``curve.csv``           ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or ``extrapolated``
 ``cmc.csv``             ``utterances,place,share``: the owner among the first places of the whole gallery
 ``ranks.npz``           beaters and ties of each trial (`evaluation.rank_table`)
@@ -30,6 +31,7 @@ from evaluation.linkability import (
     Measure,
     by_speaker,
     linkability,
+    linkability_by_row,
     linkability_over_sizes,
     log_spaced_sizes,
     monte_carlo,
@@ -40,6 +42,7 @@ from evaluation.rank_measures import cumulative_match, similarity_rank_disclosur
 from evaluation.rank_table import Ranks, TieRule, write_ranks
 from evaluation.report import write_json
 
+REPORT, RANKS = "linkability.json", "ranks.npz"
 ALL = 0
 """Stands for "all utterances" where numbers of utterances are keys."""
 
@@ -87,7 +90,11 @@ class Settings:
         if isinstance(self.sizes, tuple):
             return np.array(sorted(set(self.sizes)), np.int64)
         if self.sizes == "published":
-            return published_sizes(largest)
+            sizes = published_sizes(largest)
+            if not len(sizes):
+                text = f"expected a gallery of 20 or more for the published sizes, got {largest}"
+                raise DataError(text, remedy="--sizes all, or numbers")
+            return sizes
         if self.sizes == "log" or largest > _ALL_SIZES_UP_TO:
             return log_spaced_sizes(largest)
         return np.arange(2, largest + 1)
@@ -176,7 +183,7 @@ def write_run(folder: str | Path, run: Run, *, extrapolated: Sequence[tuple[Any,
     """
     folder = Path(folder)
     report = run.report | {"per_speaker": str(folder / "per_speaker.csv")}
-    write_ranks(folder / "ranks.npz", run.ranks)
+    write_ranks(folder / RANKS, run.ranks)
     write_text(folder / "per_speaker.csv", _table(*speaker_table(run)))
     write_text(folder / "curve.csv", _table(_CURVE, [*curve_rows(run), *extrapolated]))
     shares = [
@@ -184,7 +191,7 @@ def write_run(folder: str | Path, run: Run, *, extrapolated: Sequence[tuple[Any,
     ]
     rows = [(name, place, share) for name, cmc in shares for place, share in enumerate(cmc.tolist(), 1)]
     write_text(folder / "cmc.csv", _table(("utterances", "place", "share"), rows))
-    write_json(folder / "linkability.json", report)
+    write_json(folder / REPORT, report)
     return report
 
 
@@ -203,27 +210,25 @@ def curve_rows(run: Run) -> list[tuple[Any, ...]]:
 
 
 def speaker_table(run: Run) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Header and rows of ``per_speaker.csv``."""
+    """Header and rows of ``per_speaker.csv``; at single sizes where those were asked for by number."""
     settings = run.settings
-    means, places = {}, {}
+    places, means, points = {}, {}, {}
     for number, one in run.ranks.items():
+        label = name_of(number)
+        places[f"rank_L{label}"] = by_speaker(one.speakers, one.places(settings.ties))
         over_sizes = linkability_over_sizes(one, measure=settings.measure, ties=settings.ties)
-        means[number] = by_speaker(one.speakers, over_sizes)
-        places[number] = by_speaker(one.speakers, one.places(settings.ties))
-    names = sorted(set().union(*means.values()))
-    labels = [name_of(number) for number in run.ranks]
-    header = (
-        "speaker",
-        "linkability_mean",
-        *(f"rank_L{one}" for one in labels),
-        *(f"linkability_L{one}" for one in labels),
-    )
+        means[f"linkability_L{label}"] = by_speaker(one.speakers, over_sizes)
+        if isinstance(settings.sizes, tuple):
+            sizes = settings.sizes_of(one)
+            columns = linkability_by_row(one, sizes, ties=settings.ties).T
+            for size, column in zip(sizes.tolist(), columns, strict=True):
+                points[f"linkability_L{label}_N{size}"] = by_speaker(one.speakers, column)
+    table = places | means | points
     rows = []
-    for name in names:
-        own = [means[number].get(name) for number in run.ranks]
-        there = [one for one in own if one is not None]
-        rows.append((name, sum(there) / len(there), *(places[number].get(name) for number in run.ranks), *own))
-    return header, rows
+    for name in sorted(set().union(*means.values())):
+        own = [one[name] for one in means.values() if name in one]
+        rows.append((name, sum(own) / len(own), *(column.get(name) for column in table.values())))
+    return ("speaker", "linkability_mean", *table), rows
 
 
 def name_of(number: int) -> str:

@@ -73,6 +73,9 @@ class Ranks:
                 raise DataError(f"expected {name} of shape ({len(self.beaters)},), got {column.shape}")
         if not len(self):
             raise DataError("expected at least one trial with its owner among the enrolled, got none")
+        broken = next((one for one in self.speakers.tolist() if "\n" in one or "\r" in one), None)
+        if broken is not None:  # lists of speakers have one a line
+            raise DataError(f"expected names of speakers in one line each, got {broken!r:.80}")
         least = min(int(one.min()) for one in (self.beaters, self.ties, self.impostors))
         if least < 0 or (self.beaters + self.ties > self.impostors).any():
             raise DataError("expected counts from 0, and no more beaters and ties than impostors")

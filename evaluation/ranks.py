@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from evaluation.embeddings import Embeddings
     from evaluation.speaker_vectors import Averaging, SpeakerVectors
 
-__all__ = ["TIE_RULES", "Ranks", "TieRule", "ranks_from_embeddings", "ranks_from_scores", "read_ranks", "write_ranks"]
+__all__ = [
+    "TIE_RULES",
+    "Ranks",
+    "TieRule",
+    "rank_scores",
+    "ranks_from_embeddings",
+    "ranks_from_scores",
+    "read_ranks",
+    "write_ranks",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -148,17 +157,52 @@ def ranks_from_scores(
     >>> ranks.speakers.tolist(), ranks.beaters.tolist(), ranks.ties.tolist()
     (['a', 'b'], [1, 0], [1, 0])
     """
+    return rank_scores(scores, key, [utterances], strict_utterances=strict_utterances, missing=missing)[0][0]
+
+
+def rank_scores(
+    scores: Scores,
+    key: Key,
+    numbers: Sequence[int | Literal["all"] | None],
+    *,
+    largest: int = 0,
+    strict_utterances: bool = False,
+    missing: Literal["error", "drop"] = "error",
+) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
+    """Rank for several numbers of utterances, with the largest impostor scores of each row where they are asked for.
+
+    Parameters
+    ----------
+    scores, key, strict_utterances, missing
+        See `ranks_from_scores`, which also names the errors.
+    numbers : sequence of int, "all" or None
+        What `ranks_from_scores` calls `utterances`.
+    largest : int
+        How many impostor scores of each row to keep.
+
+    Returns
+    -------
+    list of (Ranks, np.ndarray of float64, shape (n, largest), or None)
+        For each number; the scores falling, and None if a row has fewer or infinite ones.
+    """
     split_scores(scores, key, missing=missing, unknown=missing)  # for its checks
     rows = find_rows(key, scores)
+    notes: list[str] = []
     if (rows < 0).any():
+        notes.append(f"dropped: {int((rows < 0).sum())} of {len(rows)} trials without a score")
         key, rows = key.subset(rows >= 0), rows[rows >= 0]
-    trials, n_without = _by_segment(key, scores.values[rows])
-    without = f"{n_without} segments without a target trial left out: their speakers are not enrolled"
-    notes = [without] if n_without else []
-    if utterances is not None:
-        trials, short = _by_speaker(trials, len(trials.owners) if utterances == "all" else utterances)
-        notes += [] if utterances == "all" else _short_note(short, utterances, strict_utterances, "segments")
-    return _count(trials, key, tuple(notes))
+    segments, n_without = _by_segment(key, scores.values[rows])
+    if n_without:
+        notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
+    found = []
+    for number in numbers:
+        trials, more = segments, notes
+        if number is not None:
+            n_used = len(segments.owners) if number == "all" else number
+            trials, short = _by_speaker(segments, n_used, key)
+            more = notes + ([] if number == "all" else _short_note(short, number, strict_utterances, "segments"))
+        found.append((_count(trials, key, tuple(more)), _largest_scores(trials, largest) if largest else None))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +231,19 @@ def _count(trials: _Joined, key: Key, notes: tuple[str, ...]) -> Ranks:
     return Ranks(key.model_ids[trials.owners].astype(np.str_), beaters, ties, impostors, mated, notes)
 
 
+def _largest_scores(trials: _Joined, count: int) -> NDArray[np.float64] | None:
+    """Largest impostor scores of each row, falling; None if a row has too few or infinite ones."""
+    others, values = trials.rows[~trials.is_target], trials.values[~trials.is_target]
+    order = np.lexsort((-values, others))
+    numbers = np.bincount(others, minlength=len(trials.owners))
+    if numbers.min() < count:
+        return None
+    starts = np.cumsum(numbers) - numbers
+    found = values[order][starts[:, None] + np.arange(count)]
+    mated = trials.values[trials.is_target]
+    return found if np.isfinite(found).all() and np.isfinite(mated).all() else None
+
+
 def _by_segment(key: Key, values: NDArray[np.float64]) -> tuple[_Joined, int]:
     """Make a row of each segment that has a target trial; also count those that have none."""
     targets = np.flatnonzero(key.is_target)
@@ -211,7 +268,7 @@ def _by_segment(key: Key, values: NDArray[np.float64]) -> tuple[_Joined, int]:
     return _Joined(*columns, owners[order], names), n_without
 
 
-def _by_speaker(trials: _Joined, utterances: int) -> tuple[_Joined, list[str]]:
+def _by_speaker(trials: _Joined, utterances: int, key: Key) -> tuple[_Joined, list[str]]:
     """Average the scores of the first segments of each speaker; also name the speakers that have fewer."""
     if utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
@@ -230,7 +287,7 @@ def _by_speaker(trials: _Joined, utterances: int) -> tuple[_Joined, list[str]]:
     found, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
     speakers, models = np.divmod(found, n_models)
     owners = trials.owners[starts]
-    names = np.array([f"speaker of {one}" for one in trials.names[starts].tolist()], object)
+    names = key.model_ids[owners]
     if (counts != n_used[speakers]).any():
         uneven = names[np.unique(speakers[counts != n_used[speakers]])].tolist()
         text = f"{len(uneven)} speakers whose segments were scored against different models: {_some(uneven)}"

@@ -38,7 +38,7 @@ class Agreement:
     intersection, union : float
         Numbers of speakers; means where it is a mean over pairs.
     jaccard : float
-        Similarity; NaN where all sets are empty.
+        Similarity; NaN where a set is empty.
     chance, low, high : float
         Mean similarity by chance, and the ends of the interval that holds it in a share `level` of permutations.
     corrected : float
@@ -101,8 +101,8 @@ def pair_agreement(
     first, second = frozenset(first), frozenset(second)
     _check(len(first | second), n_speakers, level)
     common, together = len(first & second), len(first | second)
-    if not together:
-        return _undefined()
+    if not first or not second:
+        return _undefined(common, together)
     counts, probability = _hypergeometric(n_speakers, len(first), len(second))
     similarity = counts / (len(first) + len(second) - counts)
     chance = float(probability @ similarity)
@@ -142,8 +142,8 @@ def joint_agreement(
     """
     _check(0, members.shape[1], level, permutations)
     common, together = int(members.all(axis=0).sum()), int(members.any(axis=0).sum())
-    if not together:
-        return _undefined()
+    if not members.any(axis=1).all():
+        return _undefined(common, together)
     drawn = np.empty(permutations)
     rng = np.random.default_rng(seed)
     for place in range(permutations):
@@ -160,7 +160,7 @@ def mean_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """Average the similarity over pairs of sets; pairs that are both empty do not count.
+    """Average the similarity over pairs of sets; pairs with an empty set do not count.
 
     Parameters
     ----------
@@ -173,9 +173,9 @@ def mean_agreement(
     """
     _check(0, members.shape[1], level, permutations)
     sizes = members.sum(axis=1)
-    counted = [(one, other) for one, other in pairs if sizes[one] + sizes[other]]
+    counted = [(one, other) for one, other in pairs if sizes[one] and sizes[other]]
     if not counted:
-        return _undefined(0)
+        return _undefined(n_pairs=0)
     left, right = np.array(counted).T
     total = (sizes[left] + sizes[right]).astype(np.float64)
 
@@ -200,10 +200,10 @@ def _against(drawn: NDArray[np.float64], jaccard: float, level: float, intersect
     return Agreement(intersection, union, jaccard, chance, low, high, corrected_for_chance(jaccard, chance), p_value)
 
 
-def _undefined(n_pairs: int = 1) -> Agreement:
-    """Empty sets neither agree nor disagree."""
+def _undefined(common: int = 0, together: int = 0, n_pairs: int = 1) -> Agreement:
+    """An empty set neither agrees nor disagrees with another: their similarity is 0 whoever is in the other."""
     nothing = float("nan")
-    return Agreement(0, 0, nothing, nothing, nothing, nothing, nothing, nothing, n_pairs=n_pairs)
+    return Agreement(common, together, nothing, nothing, nothing, nothing, nothing, nothing, n_pairs=n_pairs)
 
 
 def _hypergeometric(total: int, first: int, second: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

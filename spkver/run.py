@@ -49,6 +49,8 @@ class Run:
         Workers; all cores by default.
     force : bool
         Redo every stage.
+    quiet : bool
+        Tell of the stages in the log file alone: of work that goes on inside a step of a larger run.
     stamps : dict
         Stage name to fingerprint.
     timings : dict
@@ -58,6 +60,7 @@ class Run:
     output: Path
     jobs: int | None = None
     force: bool = False
+    quiet: bool = False
     stamps: dict[str, str] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
 
@@ -70,7 +73,10 @@ class Run:
         """Measure a stage that leaves no artefact of its own."""
         with self._measured(name):
             yield
-        logger.info("%s: %.1f s", name, self.timings[name])
+        self._tell("%s: %.1f s", name, self.timings[name])
+
+    def _tell(self, text: str, *values: object) -> None:
+        logger.info(text, *values, extra={"file_only": self.quiet})
 
     @contextmanager
     def _measured(self, name: str) -> Iterator[None]:
@@ -124,7 +130,7 @@ class Run:
             try:
                 with self._measured(name):
                     value = read(path)
-                logger.info("%s: up to date, taken from %s", name, path)
+                self._tell("%s: up to date, taken from %s", name, path)
                 return value
             except DataError as error:
                 logger.warning("%s cannot be used and is made again: %s", path, error)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from numpy.typing import NDArray
 
 from evaluation.commands.options import FILE, Reader, column_options, missing_option
+from evaluation.disclosure_sets import RULES
 from evaluation.embedding_files import read_embeddings
 from evaluation.embeddings import Embeddings
 from evaluation.errors import DataError
+from evaluation.extrapolation import SPANNED
 from evaluation.impostor_scores import KEPT, largest_impostor_scores
 from evaluation.inputs import join, read_scores_and_key
 from evaluation.linkability import MEASURES
 from evaluation.linkability_extras import (
     Beyond,
+    clear_run,
     extrapolate_run,
     extrapolated_rows,
     report_of,
@@ -28,7 +31,7 @@ from evaluation.linkability_extras import (
 )
 from evaluation.linkability_report import ALL, Run, Settings, linkability_run, name_of, write_run
 from evaluation.rank_table import TIE_RULES, Ranks
-from evaluation.ranks import rank_speakers, ranks_from_scores
+from evaluation.ranks import rank_scores, rank_speakers
 from evaluation.report import format_table, to_json, write_json
 from evaluation.singling_out import singling_out
 from evaluation.speaker_vectors import Averaging, speaker_vectors
@@ -36,6 +39,7 @@ from evaluation.speaker_vectors import Averaging, speaker_vectors
 logger = logging.getLogger(__name__)
 
 _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
+_MOST = 10**12
 
 
 class ListCommand(click.Command):
@@ -68,7 +72,11 @@ class ListCommand(click.Command):
 @click.option("-k", "--key", type=FILE, help="Their key.")
 @missing_option
 @column_options
-@click.option("--utterances", multiple=True, help="Utterances averaged into a trial: numbers, or all. 1 by default.")
+@click.option(
+    "--utterances",
+    multiple=True,
+    help="Utterances averaged into a trial: numbers, or all. 1 by default; of scores, each segment is then a trial.",
+)
 @click.option("--strict-utterances", is_flag=True, help="Stop where a speaker has fewer, instead of using all it has.")
 @click.option(
     "--mean",
@@ -106,6 +114,13 @@ class ListCommand(click.Command):
     help="How sizes count in a speaker's mean: alike on a log scale, or each the same.",
 )
 @click.option(
+    "--quartile-ties",
+    type=click.Choice(RULES),
+    default="nearest",
+    show_default=True,
+    help="Equal speakers at the edge of the quarter that is easy or hard to link.",
+)
+@click.option(
     "--extrapolate",
     multiple=True,
     help="Also estimate, marked as extrapolated, at populations larger than the gallery: numbers.",
@@ -134,13 +149,14 @@ def linkability(**options: Any) -> None:
     Give embeddings (--enroll and --trial) or scores (-s and -k).
     """
     settings = _settings(options)
+    _check_outputs(options)
     numbers = _utterances(options["utterances"])
     populations = _populations(options["extrapolate"])
     reader: Reader = options["reader"]
     single: dict[str, Any] = {}
     largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
     if _from_scores(options):
-        ranks = _rank_scores(options, reader, numbers)
+        ranks, largest = _rank_scores(options, reader, numbers)
     else:
         enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
         ranks, largest = _rank_embeddings(enrol, trial, options, numbers)
@@ -161,15 +177,15 @@ def linkability(**options: Any) -> None:
 
 
 def _written(run: Run, beyond: dict[int, Beyond], options: dict[str, Any]) -> dict[str, Any]:
-    """Write everything into the folder, plots and lists of speakers too."""
+    """Write everything into the folder, plots and lists of speakers too; `linkability.json` at last."""
     folder: Path = options["output"]
-    run.report["quartiles"] = write_speaker_lists(folder, run)
-    report = write_run(folder, run, extrapolated=extrapolated_rows(beyond))
+    clear_run(folder)
+    run.report["quartiles"] = write_speaker_lists(folder, run, rule=options["quartile_ties"])
     if beyond:
         write_extrapolation(folder, beyond)
     if not options["no_plots"]:
         write_plots(folder, run, beyond)
-    return report
+    return write_run(folder, run, extrapolated=extrapolated_rows(beyond))
 
 
 def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
@@ -187,7 +203,14 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
             ends = {"low": low[at].item(), "high": high[at].item()}
             rows.append({"utterances": name_of(number), "population": f"{size:,.0f}"} | methods | ends)
     forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
-    return [*lines, format_table(rows, forms), "low and high: the span of the intervals of normal, beta and tail"]
+    notes = [f"note: L = {name_of(number)}: {note}" for number, one in beyond.items() for note in one.populations.notes]
+    spanned = [name for name in SPANNED if name in first.populations.predictions]
+    return [
+        *lines,
+        format_table(rows, forms),
+        f"low and high: the span of the intervals of {', '.join(spanned)}",
+        *notes,
+    ]
 
 
 def _from_scores(options: dict[str, Any]) -> bool:
@@ -200,7 +223,23 @@ def _from_scores(options: dict[str, Any]) -> bool:
     return all(pairs[0])
 
 
+def _check_outputs(options: dict[str, Any]) -> None:
+    """Find out before anything long starts that results have no place."""
+    folder: Path | None = options["output"]
+    if folder is not None:
+        there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+        if not there.is_dir():
+            raise DataError("expected a folder for results, got a file", file=there, remedy="choose another --output")
+    json_path: Path | None = options["json_path"]
+    if json_path is not None and json_path.is_dir():
+        raise DataError("expected a file for JSON, got a folder", file=json_path, remedy="choose another --json")
+
+
 def _settings(options: dict[str, Any]) -> Settings:
+    if options["replicates"] == 1:
+        raise click.BadParameter(
+            "expected 0 for no intervals, or at least 2 resamples, got 1", param_hint="--bootstrap"
+        )
     names = ("top", "ties", "estimator", "measure", "replicates", "seed", "level", "runs")
     return Settings(sizes=_sizes(options["sizes"]), **{name: options[name] for name in names})
 
@@ -217,7 +256,7 @@ def _utterances(given: tuple[str, ...]) -> list[int] | None:
     words = _split(given)
     if not words:
         return None
-    numbers = {ALL if one == "all" else _number(one, "--utterances", 1, "numbers, or all") for one in words}
+    numbers = {ALL if one == "all" else _number(one, "--utterances", 1, "all, or numbers") for one in words}
     return sorted(numbers, key=lambda number: (number == ALL, number))
 
 
@@ -230,8 +269,9 @@ def _split(given: tuple[str, ...]) -> list[str]:
 
 
 def _number(text: str, option: str, least: int, expected: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise click.BadParameter(f"expected {expected} from {least}, got {text!r}", param_hint=option)
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    if not plain or not least <= int(text) <= _MOST:
+        raise click.BadParameter(f"expected {expected} from {least} to {_MOST:,}, got {text!r:.40}", param_hint=option)
     return int(text)
 
 
@@ -262,22 +302,31 @@ def _rank_embeddings(
     return ranks, largest
 
 
-def _rank_scores(options: dict[str, Any], reader: Reader, numbers: list[int] | None) -> dict[int, Ranks]:
-    """Rank from scores; without --utterances each segment is a trial of its own."""
+def _rank_scores(
+    options: dict[str, Any], reader: Reader, numbers: list[int] | None
+) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
+    """Rank from scores; without --utterances each segment is a trial of its own. See `_rank_embeddings`."""
     columns = reader.scores, reader.key
     files = options["scores"], options["key"]
     scores, key = read_scores_and_key(*files, scores_columns=columns[0], key_columns=columns[1])
-    join(scores, key, files=files, missing=reader.missing, columns=columns)  # for its places in the files
-    common: dict[str, Any] = {"missing": reader.missing, "strict_utterances": options["strict_utterances"]}
+    if reader.missing == "error":
+        join(scores, key, files=files, columns=columns)  # for its places in the files
+    wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
+    wanted += ["all" if number == ALL else number for number in numbers or []]
     try:
-        if numbers is None:
-            return {1: ranks_from_scores(scores, key, **common)}
-        return {
-            number: ranks_from_scores(scores, key, utterances="all" if number == ALL else number, **common)
-            for number in numbers
-        }
+        found = rank_scores(
+            scores,
+            key,
+            wanted,
+            largest=KEPT if options["extrapolate"] else 0,
+            strict_utterances=options["strict_utterances"],
+            missing=reader.missing,
+        )
     except DataError as error:
         raise DataError(error.text, file=files[1], remedy=error.remedy) from error
+    tables = dict(zip(numbers or [1], found, strict=True))
+    ranks = {number: one for number, (one, _) in tables.items()}
+    return ranks, {number: largest for number, (_, largest) in tables.items() if largest is not None}
 
 
 def _single(enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None) -> dict[str, Any]:

@@ -23,13 +23,14 @@ from evaluation.disclosure_comparison import (
 from evaluation.disclosure_sets import RULES
 from evaluation.errors import DataError, Problems
 from evaluation.files import write_text
-from evaluation.linkability import MEASURES, by_speaker, linkability_over_sizes
-from evaluation.rank_table import TIE_RULES, read_ranks
+from evaluation.linkability import MEASURES, by_speaker, linkability_over_sizes, log_spaced_sizes
+from evaluation.linkability_intervals import linkability_curve
+from evaluation.linkability_report import RANKS, name_of
+from evaluation.rank_table import TIE_RULES, Ranks, TieRule, read_ranks
 from evaluation.report import format_table, to_json, write_json
 from evaluation.set_agreement import Agreement
 
-RANKS = "ranks.npz"
-_ALL = "all"  # L of runs that average all utterances
+_REPLICATES, _MOST_BANDS = 500, 6
 
 
 @click.command("linkability-compare", cls=Command)
@@ -51,7 +52,11 @@ _ALL = "all"  # L of runs that average all utterances
     help="How sizes of the gallery count in a speaker's mean; without effect where each speaker has one trial.",
 )
 @click.option(
-    "--ties", type=click.Choice(list(TIE_RULES)), default="shared", show_default=True, help="What equal scores count."
+    "--ties",
+    type=click.Choice(list(TIE_RULES)),
+    default="shared",
+    show_default=True,
+    help="What equal scores count, however the runs counted them.",
 )
 @click.option("--permutations", type=click.IntRange(min=1), default=1000, show_default=True, help="For chance.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and draws.")
@@ -62,7 +67,12 @@ _ALL = "all"  # L of runs that average all utterances
     show_default=True,
     help="Share of permutations that intervals of chance hold.",
 )
-@click.option("-o", "--output", type=FILE, help="Folder for comparison.json, speakers.csv and jaccard.png, .svg.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help="Folder for comparison.json, speakers.csv, jaccard.png and linkability_L*.png, with .svg.",
+)
 @click.option("--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, without table.")
 def linkability_compare(
     runs: tuple[str, ...],
@@ -81,7 +91,11 @@ def linkability_compare(
     utterances are compared too. Easy and hard to link are the outer quarters of the speakers. Their overlaps (Jaccard)
     are corrected for chance, which is 1/7 for two random quarters.
     """
-    conditions = read_runs(runs, measure=measure, ties=ties)
+    tables = read_runs(runs)
+    conditions = {
+        one: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
+        for one, ranks in tables.items()
+    }
     found = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
     report = {"measure": measure, "score_ties": ties, **found.to_dict()}
     if output is not None:
@@ -91,6 +105,7 @@ def linkability_compare(
             from evaluation.plots.agreement import plot_jaccard
 
             plot_jaccard(found, path=[output / "jaccard.png", output / "jaccard.svg"])
+        plot_runs(output, tables, ties=ties, seed=seed, level=level)
     if json_path is not None and str(json_path) == "-":
         click.echo(to_json(report))
         return
@@ -99,10 +114,8 @@ def linkability_compare(
     click.echo(format_comparisons(found))
 
 
-def read_runs(
-    runs: tuple[str, ...], *, measure: Any = "log", ties: Any = "shared"
-) -> dict[Condition, dict[str, float]]:
-    """Read the linkability of each speaker in each run, for each number of utterances.
+def read_runs(runs: tuple[str, ...]) -> dict[Condition, Ranks]:
+    """Read the ranks of each run, for each number of utterances.
 
     Raises
     ------
@@ -110,7 +123,7 @@ def read_runs(
         With all runs that cannot be read or have the label of another.
     """
     problems = Problems()
-    found: dict[Condition, dict[str, float]] = {}
+    found: dict[Condition, Ranks] = {}
     for text in runs:
         label, path = _split(text)
         try:
@@ -119,15 +132,37 @@ def read_runs(
             problems.note(error)
             continue
         for utterances, ranks in tables.items():
-            condition = Condition((*_levels(label), (UTTERANCES, str(utterances) if utterances else _ALL)))
+            condition = Condition((*_levels(label), (UTTERANCES, name_of(utterances))))
             if condition in found:
                 problems.add(
                     f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
                 )
                 continue
-            found[condition] = by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
+            found[condition] = ranks
     problems.raise_if_any()
     return found
+
+
+def plot_runs(folder: Path, tables: dict[Condition, Ranks], *, ties: TieRule, seed: int, level: float) -> None:
+    """Plot linkability against the size of the gallery, all runs of one number of utterances in one plot.
+
+    The bands of more than a few runs would hide each other, and are left out.
+    """
+    from evaluation.plots.linkability import plot_linkability
+
+    groups: dict[str, dict[str, Ranks]] = {}
+    for one, ranks in tables.items():
+        levels = dict(one.levels)
+        number = levels.pop(UTTERANCES)
+        groups.setdefault(number, {})["/".join(levels.values())] = ranks
+    for number, group in groups.items():
+        bootstrap: dict[str, Any] = {"replicates": _REPLICATES if len(group) <= _MOST_BANDS else 0, "seed": seed}
+        curves = {
+            name: linkability_curve(ranks, log_spaced_sizes(ranks.largest_size), ties=ties, level=level, **bootstrap)
+            for name, ranks in group.items()
+        }
+        path = [folder / f"linkability_L{number}{form}" for form in (".png", ".svg")]
+        plot_linkability(curves, path=path, title=f"Linkability, L = {number}")
 
 
 def format_comparisons(found: Comparisons) -> str:
@@ -151,7 +186,11 @@ def format_comparisons(found: Comparisons) -> str:
     titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
     for title, comparisons in titles.items():
         rows = [row for one in comparisons for row in _rows(one)]
-        if rows:
+        known_rows = [row for row in rows if row["Jaccard"] is not None]
+        if len(known_rows) < len(rows):
+            title += f" ({len(rows) - len(known_rows)} with an empty set left out)"
+        if known_rows:
+            rows = known_rows
             columns = {"compared": "", "at": "", "speakers": "", "in all": ".0f", "in any": ".0f", **_FORMATS}
             parts.append(f"{title}:\n" + format_table(rows, columns))
     return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])

@@ -296,6 +296,8 @@ def rank(
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
     systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
     conditions = rank_systems(systems, rule)
+    if len({one.sets for one in systems if one.sets}) > 1:
+        click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
     if json_path is not None:
         report = ranking_to_dict(conditions, systems, rule)
         if str(json_path) == "-":

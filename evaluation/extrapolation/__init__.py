@@ -5,13 +5,22 @@ itself, had most of it been hidden. See docs/linkability.md.
 """
 
 from evaluation.extrapolation.backtest import HIDDEN, LEAST_LEFT, Backtest, backtest
-from evaluation.extrapolation.estimate import METHODS, SIZES, Extrapolation, Prediction, extrapolate, sizes_beyond
+from evaluation.extrapolation.estimate import (
+    METHODS,
+    SIZES,
+    SPANNED,
+    Extrapolation,
+    Prediction,
+    extrapolate,
+    sizes_beyond,
+)
 
 __all__ = [
     "HIDDEN",
     "LEAST_LEFT",
     "METHODS",
     "SIZES",
+    "SPANNED",
     "Backtest",
     "Extrapolation",
     "Prediction",

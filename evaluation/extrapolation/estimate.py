@@ -14,6 +14,7 @@ from evaluation.extrapolation.bounds import bounds_of
 from evaluation.extrapolation.cells import Cells, cells_of, first_of, margins
 from evaluation.extrapolation.mixtures import MAX_COMPONENTS, Family, Fit, fit_mixture, fit_npmle
 from evaluation.extrapolation.tails import MIN_KEPT, beat_probabilities, fit_tail, influences
+from evaluation.linkability_intervals import share_ends
 
 if TYPE_CHECKING:
     from evaluation.rank_table import Ranks, TieRule
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 METHODS = ("normal", "beta", "tail", "npmle", "bounds")
+SPANNED = ("normal", "beta", "tail")
+"""Methods with a shape, whose intervals make up the span."""
 LARGEST = 1e12
 _NEGLIGIBLE = 0.05
 _N_INSIDE = 24  # sizes at which the band of the bounds holds
@@ -87,8 +90,8 @@ class Extrapolation:
     notes: tuple[str, ...] = field(default=())
 
     def span(self) -> tuple[Array, Array]:
-        """Lowest and highest end of the intervals of the methods that have a shape (normal, beta, tail)."""
-        chosen = [one for name, one in self.predictions.items() if name in ("normal", "beta", "tail")]
+        """Lowest and highest end of the intervals of the methods that have a shape, as far as they are here."""
+        chosen = [one for name, one in self.predictions.items() if name in SPANNED]
         if not chosen:
             empty = np.full(len(self.sizes), np.nan)
             return empty, empty.copy()
@@ -181,14 +184,12 @@ def extrapolate(
     with threadpool_limits(1):
         predictions = {name: makers[name]() for name in chosen}
     first = float((ranks.span(ties)[1] == 0).mean())
-    notes = (
-        (f"{100 * first:.1f} % of the trials are first in the whole gallery: their margins are hardly known",)
-        if first > 0.5
-        else ()
-    )
-    return Extrapolation(
-        wanted, ranks.largest_size, predictions, level, replicates, seed, ties, cells.n_rows, len(cells.speakers), notes
-    )
+    notes = [f"{100 * first:.1f} % of the trials are first in the whole gallery: their margins are hardly known"]
+    notes = notes if first > 0.5 else []
+    if largest is None:
+        notes.append("no impostor scores, so no tail: the span leans on the shapes of normal and beta alone")
+    counts = cells.n_rows, len(cells.speakers)
+    return Extrapolation(wanted, ranks.largest_size, predictions, level, replicates, seed, ties, *counts, tuple(notes))
 
 
 def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
@@ -290,7 +291,8 @@ def _by_tail(data: _Data, largest: Array) -> Prediction:
     half = kept // 2
     curves, shapes = _tail_curves(data, largest)
     found = data.predict("tail", curves, float("nan"), "")
-    low, high = _share_ends(found.linkability, len(data.ranks), data.level)
+    # where hardly a trial has a chance to be first, resamples of the trials show no spread
+    low, high = share_ends(found.linkability, len(data.ranks), data.level)
     low, high = np.minimum(found.low, low), np.maximum(found.high, high)
     if half >= MIN_KEPT:
         inner, shape = _tail_curves(data, largest[:, : half + 1])
@@ -316,19 +318,6 @@ def _tail_curves(data: _Data, largest: Array) -> tuple[Array, str]:
         stays = np.log1p(-np.minimum(p, 1 - 1e-16))
         curves[place] = weights @ np.exp(np.multiply.outer(stays, data.sizes - 1)) / weights.sum()
     return curves, f"{tail.shape:.3f}"
-
-
-def _share_ends(values: Array, count: int, level: float) -> tuple[Array, Array]:
-    """Ends of an interval of a share out of `count` trials (Clopper and Pearson): a mean over them is no surer.
-
-    Where hardly a trial has a chance to be first, resamples of the trials show no spread.
-    """
-    from scipy.special import betaincinv
-
-    seen = values * count
-    low = np.where(seen > 0, betaincinv(np.maximum(seen, 1e-9), count - seen + 1, (1 - level) / 2), 0.0)
-    high = betaincinv(seen + 1, np.maximum(count - seen, 1e-9), (1 + level) / 2)
-    return np.asarray(low, np.float64), np.asarray(high, np.float64)
 
 
 def _by_bounds(data: _Data) -> Prediction:

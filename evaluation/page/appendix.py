@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluation.page.markup import Html, element, join
-from evaluation.page.numbers import cell, seconds
+from evaluation.page.numbers import cell, seconds, unbroken
 from evaluation.page.tables import Row, listing, table
 from evaluation.privacy_results import Results, as_number
 from evaluation.privacy_tables import summary_rows
@@ -48,7 +48,7 @@ def checks(results: Results) -> Html:
         element(
             "li",
             element("span", _LEVELS[level], class_=f"word {level}"),
-            element("p", element("strong", name), ". " if name and text else None, text),
+            element("p", element("strong", name), ". " if name and text else None, unbroken(text)),
         )
         for level, name, text in results.sanity
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluation.files import write_text
 from evaluation.page import appendix, details, summary
+from evaluation.page.averages import averages
 from evaluation.page.markup import Html, element, join
 from evaluation.page.style import STYLE
 from evaluation.privacy_results import Results, parse_results
@@ -17,6 +18,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 _CONTENTS = {
     "scenarios": "Scenarios",
     "attackers": "Attackers",
+    "averages": "Challenge averages",
     "checks": "Warnings and checks",
     "curves": "Curves",
     "speakers": "Worst-off speakers",
@@ -54,6 +56,7 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
     sections = [
         summary.scenarios(found),
         summary.attackers(found),
+        averages(found),
         appendix.checks(found),
         details.curves(found, Path(folder)),
         details.speakers(found),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from evaluation.page.markup import Html, element, join
 from evaluation.privacy_results import Figure
@@ -10,6 +11,7 @@ from evaluation.privacy_results import Figure
 MISSING = "n/a"
 SPACE = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
+_BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 
 
 def percent(share: float, decimals: int = 1) -> str:
@@ -30,6 +32,17 @@ def decimal(value: float, decimals: int = 2) -> str:
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
     return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def unbroken(text: str) -> str:
+    """Keep a number on one line with its unit.
+
+    Examples
+    --------
+    >>> unbroken("1.9 % of 70 trials")
+    '1.9\\xa0% of 70 trials'
+    """
+    return _BREAK.sub(SPACE, text)
 
 
 def count(value: float) -> str:

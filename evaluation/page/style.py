@@ -151,6 +151,10 @@ _NARROW = """
   table.grid { font-size: .9rem; }
   .optional { display: none; }
   figure.tall { grid-row: auto; }
+  /* the words in a plot stay readable: it is wider than the screen, and can be pushed aside */
+  figure { overflow-x: auto; }
+  figure svg.plot { min-width: 32rem; }
+  figcaption { position: sticky; left: 0; }
   ul.checks li { grid-template-columns: 1fr; }
   /* each row becomes a block, each cell a line with its column's name */
   table.stack, table.stack tbody, table.stack tr, table.stack th, table.stack td, table.stack caption {

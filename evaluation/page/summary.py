@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from evaluation.page.averages import SCENARIO_NAMES
 from evaluation.page.markup import Html, element, join
-from evaluation.page.numbers import DASH, MISSING, SPACE, cell, count, decimal, interval, percent
+from evaluation.page.numbers import DASH, MISSING, SPACE, cell, count, decimal, interval, percent, unbroken
 from evaluation.page.tables import Cell, Row, table
 from evaluation.page.verdict import (
     CHANCE,
@@ -22,12 +23,6 @@ from evaluation.page.verdict import (
 )
 from evaluation.privacy_results import GENDERS, Figure, Outcome, Results, as_number
 
-SCENARIO_NAMES = {
-    "original": f"Original{SPACE}speech",
-    "ignorant": "Ignorant",
-    "lazy-informed": "Lazy\N{NON-BREAKING HYPHEN}informed",
-    "semi-informed": "Semi\N{NON-BREAKING HYPHEN}informed",
-}
 _SIMULATED = "SIMULATED speech: synthetic voices, from which nothing follows about the voices of people."
 _WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 
@@ -46,7 +41,7 @@ def verdict(results: Results) -> Html:
         element("h1", f"Anonymiser: {results.name}" if results.name else "Speaker recognition by an attacker"),
         element("p", words, class_="stamp"),
         element("p", _SIMULATED, class_="alerts") if _hides_simulation(results) else None,
-        element("p", sentence(results, found), class_="sentence"),
+        element("p", unbroken(sentence(results, found)), class_="sentence"),
         element("ul", cards, class_="cards", role="list") if cards else None,
         _alerts(results),
         element("p", _explanation(anonymised=any(one.anonymised for one in found)), class_="soft") if found else None,
@@ -158,9 +153,18 @@ def _card(one: Headline, level: float) -> Html:
             element("span", element("span", start), element("span", end), class_="scale", aria_hidden="true"),
             element("p", element("strong", plainly(one))),
             element("p", details),
+            element("p", tested) if (tested := _tested(one.worst)) else None,
             element("p", reach(one), class_="soft") if reach(one) else None,
         ]
     )
+
+
+def _tested(worst: Outcome) -> str:
+    """On how much the result hangs."""
+    words = {"n_enrolled": "enrolled speakers", "n_target": "target trials"}
+    found = {noun: as_number(worst.condition.values.get(name)) for name, noun in words.items()}
+    known = [f"{count(number)} {noun}" for noun, number in found.items() if math.isfinite(number)]
+    return f"Measured on {' and '.join(known)}." if known else ""
 
 
 def _explanation(*, anonymised: bool) -> str:
@@ -169,7 +173,9 @@ def _explanation(*, anonymised: bool) -> str:
     return (
         "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
         f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
-        f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024; the worst data set decides."
+        f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024; the worst data set "
+        "decides. The strongest attacker was chosen on these very trials, which makes privacy look worse rather than "
+        "better."
     )
 
 
@@ -185,13 +191,15 @@ def _alerts(results: Results) -> Html | None:
 
 def _row(one: Outcome) -> Row:
     among = f"of {count(one.n_enrolled)}" if one.linkability.known and math.isfinite(one.n_enrolled) else ""
+    if among and one.n_enrolled < as_number(one.condition.values.get("n_enrolled")):
+        among += ", of their sex"  # where there are no trials across the sexes
     bits = decimal(one.population.value, 3)
     ends = (decimal(end, 3) for end in (one.population.low, one.population.high))
     return (
         SCENARIO_NAMES.get(one.scenario, one.scenario),
         [
             one.attacker,
-            cell(percent(one.eer.value), interval(one.eer)),
+            cell(percent(one.eer.value), interval(one.eer) or ("no interval" if one.eer.known else "")),
             ruler(one.eer, judged=one.scenario != "original"),
             cell(
                 bits if bits == MISSING else f"{bits}{SPACE}bit", DASH.join(ends) if one.population.has_interval else ""

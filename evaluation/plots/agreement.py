@@ -105,4 +105,4 @@ def _label(factor: str, found: dict) -> str:
     pairs = max(one.n_pairs for one in found.values())
     corrected = ", ".join(f"{kind} {one.corrected:.2f}" for kind, one in found.items())
     words = _WORDS.get(factor, factor)
-    return f"{words}\n({pairs} pair{'s' if pairs != 1 else ''})\ncorrected: {corrected}"
+    return f"{words}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"

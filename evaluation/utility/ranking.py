@@ -60,12 +60,15 @@ class System:
         By name: ``wer`` and ``uar``, fractions of 1, and others of `LOWER_IS_BETTER`.
     notes : tuple of str
         Where the numbers are from.
+    sets : tuple of str
+        Sets and sexes that the EER is of; empty where they are not known.
     """
 
     name: str
     eer: Measure
     utilities: Mapping[str, Measure]
     notes: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,8 @@ SIZES: Mapping[str, Sizes] = {
 }
 ALIKE: Mapping[str, float] = {"eer": 0.02, "wer": 0.01, "uar": 0.07}
 """Intraclass correlation rho of the errors of a speaker."""
+_GUESSED = {"eer": "libri", "wer": "libri", "uar": "IEMOCAP"}  # the sets whose sizes these are
+_SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> System:
     if not anon:
         remedy = "the semi-informed attacker's results are needed"
         raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
-    sizes = reading.sizes
+    sizes = reading.sizes if {str(row["dataset"]) for row in anon} == {_GUESSED["eer"]} else None
     eers = []
     for row in anon:
         size = None if sizes is None else sizes.targets.get(str(row["gender"]))
@@ -153,11 +156,21 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> System:
     utilities = {}
     wer = _mean_row(file, path, ASR, "WER", "asr", reading.split)
     if wer is not None:
-        utilities["wer"] = _guess(wer, None if sizes is None else sizes.words, reading.alike["wer"])
+        words = reading.sizes.words if reading.sizes and _is_known(file, ASR, "wer", reading.split) else None
+        utilities["wer"] = _guess(wer, words, reading.alike["wer"])
     uar = _mean_row(file, path, SER, "UAR", "ser", reading.split)
     if uar is not None:
         utilities["uar"] = _recall(file, uar, reading)
-    return System(name or _name(path), _together(eers, reading.average), utilities, (_origin(path, eers, sizes),))
+    sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
+    note = _origin(path, eers, sizes)
+    return System(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
+
+
+def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
+    """Whether a table is of the challenge's own set, as far as its name tells."""
+    section = file.section(title)
+    rows = [] if section is None else section.records()
+    return {str(one["dataset"]) for one in rows if one["split"] == split} == {_GUESSED[key]}
 
 
 def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Measure:
@@ -178,7 +191,7 @@ def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, sp
 def _recall(file: RankFile, value: float, reading: Reading) -> Measure:
     """Give a UAR the interval of a mean of independent recalls, which the file holds too."""
     section = file.section(SER)
-    if reading.sizes is None or section is None:
+    if reading.sizes is None or section is None or not _is_known(file, SER, "uar", reading.split):
         return Measure(value)
     rows = [one for one in section.records() if (one["split"], one["ser"]) == (reading.split, "anon")]
     recalls = [float(cell) / 100 for name, cell in rows[0].items() if name.startswith("ACC_")]
@@ -190,15 +203,18 @@ def _recall(file: RankFile, value: float, reading: Reading) -> Measure:
     return Measure(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
-def _together(measures: Sequence[Measure], average: Average) -> Measure:
-    """Join the EERs of sets and sexes: their mean, as of independent ones, or the least."""
+def _together(measures: Sequence[Measure], average: Average, weights: Sequence[float] = ()) -> Measure:
+    """Join the EERs of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
     if average == "least":
         return min(measures, key=lambda one: one.value)
-    value = sum(one.value for one in measures) / len(measures)
+    shares = [one / sum(weights) for one in weights] or [1 / len(measures)] * len(measures)
+    value = sum(share * one.value for share, one in zip(shares, measures, strict=True))
     if not all(one.has_interval for one in measures):
         return Measure(value)
-    down = math.hypot(*(one.value - one.low for one in measures)) / len(measures)
-    up = math.hypot(*(one.high - one.value for one in measures)) / len(measures)
+    down, up = (
+        math.hypot(*(share * (one.value - end) for share, one, end in zip(shares, measures, ends, strict=True)))
+        for ends in ([one.low for one in measures], [one.high for one in measures])
+    )
     return Measure(value, value - down, value + up)
 
 
@@ -223,7 +239,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> System:
     results = _load(path)
     best: dict[tuple[str, str], Measure] = {}
     for row in results.get("conditions") or []:
-        if row.get("scenario") != "semi-informed" or not str(row.get("dataset", "")).endswith(reading.split):
+        if row.get("scenario") != "semi-informed" or not _is_of(str(row.get("dataset", "")), reading.split):
             continue
         measure = _eer(row)
         place = (str(row["dataset"]), str(row.get("gender", "all")))
@@ -237,12 +253,38 @@ def _from_results(path: Path, name: str, reading: Reading) -> System:
     utilities = {}
     utility = results.get("utility") or {}
     for key in ("wer", "cer", "uar", "f0"):
-        measures = [found for one in _blocks(utility.get(key)) if (found := _measure(one)) is not None]
+        blocks = _blocks(utility.get(key), reading.split)
+        measures = [found for one in blocks if (found := _measure(one)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")
-    sets = ", ".join(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
+    sets = tuple(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
     label = name or str((results.get("anonymiser") or {}).get("name") or _name(path))
-    return System(label, _together(list(chosen.values()), reading.average), utilities, (f"{path}: EER of {sets}",))
+    weights = _weights(results, [dataset for dataset, _ in chosen])
+    eer = _together(list(chosen.values()), reading.average, weights)
+    weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
+    return System(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
+
+
+def _is_of(dataset: str, split: str) -> bool:
+    """Whether a set belongs to a split; one that names none belongs to each.
+
+    Examples
+    --------
+    >>> [_is_of(name, "test") for name in ("libri_test", "vctk_test_common", "libri_dev", "mine")]
+    [True, True, False, True]
+    """
+    match = _SET.fullmatch(dataset)
+    return match is None or match["split"] == split
+
+
+def _weights(results: Mapping[str, Any], datasets: Sequence[str]) -> list[float]:
+    """Give the challenge's weight of each set, where the results are configured with one for all of them."""
+    challenge = (results.get("config") or {}).get("challenge") or {}
+    weights = challenge.get("weights") if isinstance(challenge, Mapping) else None
+    matches = [_SET.fullmatch(dataset) for dataset in datasets]
+    found = [(weights or {}).get(match["corpus"] + (match["subset"] or "")) for match in matches if match]
+    known = [float(one) for one in found if isinstance(one, (int, float)) and one > 0]
+    return known if len(known) == len(datasets) else []
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -265,15 +307,15 @@ def _eer(row: Mapping[str, Any]) -> Measure | None:
     return _number(value, ends)
 
 
-def _blocks(value: Any) -> list[Mapping[str, Any]]:
-    """Results on anonymised speech: one flat block, or one for each set, each with ``anonymised`` or without."""
+def _blocks(value: Any, split: str) -> list[Mapping[str, Any]]:
+    """Results on anonymised speech: one flat block, or one for each set of a split, with ``anonymised`` or without."""
     if not isinstance(value, Mapping):
         return []
     if isinstance(value.get("anonymised"), Mapping):
         return [value["anonymised"]]
     if "value" in value:
         return [value]
-    return [block for one in value.values() for block in _blocks(one)]
+    return [block for name, one in value.items() if _is_of(str(name), split) for block in _blocks(one, split)]
 
 
 def _measure(block: Mapping[str, Any]) -> Measure | None:

@@ -15,8 +15,10 @@ is at hand. The key is always that of the original trial list.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ from evaluation.trials import Key, Scores
 from spkver.attackers import Attacker, AttackerConfig, score, train_attackers
 from spkver.datadir import DataDir
 from spkver.run import Run
+
+logger = logging.getLogger(f"spkver.{__name__}")  # the recipe shows what spkver logs
 
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 
@@ -139,9 +143,11 @@ def score_conditions(
             features=run.path(WORK), force=run.force,
         )  # fmt: skip
 
+    run = replace(run, quiet=True)  # one line for each scenario says enough
     found = []
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
+            started = time.perf_counter()
             enrol = _side(sets, dataset.enrolls, scenario.enrolment)
             draws = sets.draws.get(dataset.training, ()) if scenario.training else ()
             training = (_side(sets, dataset.training, scenario.training), *draws)
@@ -158,6 +164,7 @@ def score_conditions(
                 folder = condition_folder(dataset, POOLED, scenario, suffix)
                 _pool(run, configs, folder, folders)
                 found += [_scored(dataset, POOLED, scenario, one, folder) for one in configs]
+            logger.info("%s %s: scores after %.1f s", dataset.name, scenario.name, time.perf_counter() - started)
     return found
 
 

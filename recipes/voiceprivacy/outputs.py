@@ -25,13 +25,13 @@ from settings import Config
 from summary import number, places, strongest
 
 from evaluation.files import atomic_path, write_text
-from evaluation.rank_files import ASR, ASV, ASV_ANON, RankFile, Section, make_section, write_rank_file
+from evaluation.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, Section, make_section, write_rank_file
 from evaluation.vpc2022 import weighted_average
 from spkver.store import file_digest
 
 Json = dict[str, Any]
 
-LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text")
+LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 _MORE = ("scenario", "attacker", "EER_rocch", "low", "high", "n_target", "n_nontarget")
 _NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
@@ -49,10 +49,11 @@ def split_name(dataset: str) -> tuple[str, str]:
     return (match["corpus"] + (match["subset"] or ""), match["split"]) if match else (dataset, "")
 
 
-def hashes(sets: Sets) -> dict[str, str]:
+def hashes(sets: Sets, config: Config) -> dict[str, str]:
     """SHA-256 of every list of every data directory, by directory and name."""
     directories = [*sets.original.values(), *sets.twins.values()]
-    paths = [one.path / name for one in directories for name in LISTS]
+    heard = [one for one in (config.utility.hypotheses, config.utility.predictions) if one]
+    paths = {one.path / name for one in directories for name in (*LISTS, *heard)}
     return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
 
 
@@ -146,11 +147,12 @@ def write_challenge_files(
 
 
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
-    """OO of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the challenge's table of OO, OA and AA."""
+    """Emotions, OO of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA."""
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
     own = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == one.name] for one in SCENARIOS
     ]
+    yield from _recalls(utility.get("uar", {}))
     yield make_section(ASV, own[0], index=[3 * row for row in range(len(own[0]))])
     words: list[dict[str, str | float]] = []
     for dataset, rates in utility.get("wer", {}).items():
@@ -161,6 +163,22 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
     if words:
         yield make_section(ASR, words)
     yield make_section(ASV_ANON, own[3], index=[3 * row + 2 for row in range(len(own[3]))])
+
+
+def _recalls(found: Mapping[str, Any]) -> Iterator[Section]:
+    """UAR and the recall of each emotion; NaN where a set does not have one."""
+    emotions = sorted({emotion for kinds in found.values() for one in kinds.values() for emotion in one["recalls"]})
+    rows: list[dict[str, str | float]] = []
+    for dataset, kinds in found.items():
+        corpus, split = split_name(dataset)
+        for kind, name in (("anonymised", "anon"), ("original", "original")):
+            row: dict[str, str | float] = {"dataset": corpus, "split": split, "ser": name}
+            row["UAR"] = round(100 * number(kinds[kind]["value"]), 4)
+            recalls = kinds[kind]["recalls"]
+            row |= {f"ACC_{emotion}": round(100 * number(recalls.get(emotion)), 4) for emotion in emotions}
+            rows.append(row)
+    if rows:
+        yield make_section(SER, rows)
 
 
 def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

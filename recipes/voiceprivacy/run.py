@@ -67,6 +67,7 @@ def main(
     defaults = read_yaml(CONFIG / "simulated.yaml") if data == SIMULATED else {}
     config = load_config(Config, file=_found(config_file), settings=settings, defaults=defaults)
     check_suffix(suffix)
+    _check_output(output)
     with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
         folder = _simulated(run, config) if data == SIMULATED else Path(data)
         click.echo(voiceprivacy(run, folder, suffix, config, allow_pipes=allow_pipes))
@@ -135,7 +136,7 @@ def report(
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),
-        "lists": hashes(sets),
+        "lists": hashes(sets, config),
         # those of single trial lists are in run.log
         "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
@@ -156,6 +157,13 @@ def _found(config_file: Path | None) -> Path | None:
     return config_file
 
 
+def _check_output(output: Path) -> None:
+    """Nothing is written among the recordings that somebody keeps."""
+    for folder in (output, output.resolve().parent):
+        if (folder / "wav.scp").exists():
+            raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+
+
 def _simulated(run: Run, config: Config) -> Path:
     sizes = config.simulation
     click.echo("SIMULATED speech is made: synthetic voices from eSpeak NG, not recordings of people.")
@@ -168,7 +176,7 @@ def _check_speech(sets: Sets, attackers: Sequence[AttackerConfig], config: Confi
     problems = Problems()
     check_recordings_of(sets, [one.features for one in attackers], problems, jobs=jobs)
     check_sources(sets, problems)
-    check_utility(sets, config, problems)
+    check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
         for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
             for directory in (sets.original[name], sets.twins.get(name)):

@@ -73,6 +73,8 @@ class Sets:
         Anonymised, by the name of the original; those that are still to be made are missing.
     missing : tuple of str
         Originals without a twin.
+    emotions : tuple of str
+        Originals whose emotions are recognised; they are no part of a dataset.
     draws : dict of str to tuple of DataDir
         Further anonymised versions of training sets, by the name of the original.
     """
@@ -81,6 +83,7 @@ class Sets:
     original: dict[str, DataDir]
     twins: dict[str, DataDir] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
 
 
@@ -123,6 +126,9 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
     for key in config.training_sets:
         if key not in {*wanted, *found}:
             problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(found) or 'none'}")
+    for key in config.utility.emotion:
+        if key not in here:
+            problems.add(f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out")
     problems.raise_if_any()
     return datasets
 
@@ -162,7 +168,8 @@ def read_sets(
         With all problems of all directories at once.
     """
     datasets = find_datasets(data, config)
-    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.directories))
+    emotions = config.utility.emotion
+    names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
 
     def read(path: Path) -> DataDir | None:
@@ -193,7 +200,8 @@ def read_sets(
             except DataError as error:
                 note_each(problems, error)
     problems.raise_if_any()
-    return Sets(tuple(datasets), original, {name: as_original(original[name], twins[name]) for name in twins}, missing)
+    twins = {name: as_original(original[name], twins[name]) for name in twins}
+    return Sets(tuple(datasets), original, twins, missing, emotions)
 
 
 def as_original(original: DataDir, twin: DataDir) -> DataDir:
@@ -277,7 +285,9 @@ def _count(speakers: list[str]) -> str:
 def check_recordings_of(
     sets: Sets, features: Sequence[FeatureConfig], problems: Problems, *, jobs: int | None = None
 ) -> None:
-    """Check the headers of all recordings of all directories that are there, for each kind of features."""
+    """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
+    heard = {name for dataset in sets.datasets for name in dataset.directories}
     for config in {fingerprint(one): one for one in features}.values():
-        for directory in (*sets.original.values(), *sets.twins.values()):
-            check_recordings(directory.recordings, config, jobs=jobs, problems=problems)
+        for name, directory in (*sets.original.items(), *sets.twins.items()):
+            if name in heard:
+                check_recordings(directory.recordings, config, jobs=jobs, problems=problems)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from evaluation.equal_error import METHODS
+from evaluation.utility.recalls import CONVENTIONS
 from spkver.anonymization.config import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers.config import PRESETS, AttackerConfig, attacker_config
 from spkver.corpora.voiceprivacy_simulated import Sizes
@@ -87,7 +88,7 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class UtilityConfig:
-    """What is measured besides privacy, on the trial utterances.
+    """What is measured besides privacy: words and pitch on the trial utterances, emotions on sets of their own.
 
     Attributes
     ----------
@@ -98,15 +99,36 @@ class UtilityConfig:
         is recognised here.
     f0 : bool
         Correlation of the pitch with that of the original (slow).
+    emotion : tuple of str
+        Data directories with ``utt2emo`` (and ``spk2fold``), such as IEMOCAP_test: how well emotions are recognised by
+        machines that learnt from the original of other speakers.
+    predictions : str or None
+        Name of a file in these directories that holds what another recogniser made of them; then nothing is recognised
+        here.
+    recall : str
+        Convention of the unweighted average recall, see `evaluation.utility.recalls`.
     """
 
     wer: bool = False
     hypotheses: str | None = None
     f0: bool = False
+    emotion: tuple[str, ...] = ()
+    predictions: str | None = None
+    recall: str = "default"
 
     def __post_init__(self) -> None:
-        if self.hypotheses is not None and (not self.hypotheses or set(self.hypotheses) & set("/\\\0")):
-            raise ConfigError(f"utility.hypotheses is {self.hypotheses!r}: expected the name of a file")
+        for key in ("hypotheses", "predictions"):
+            name = getattr(self, key)
+            if name is not None and not _is_name(name):
+                raise ConfigError(f"utility.{key} is {name!r}: expected the name of a file")
+        if len(set(self.emotion)) < len(self.emotion) or not all(map(_is_name, self.emotion)):
+            raise ConfigError(f"utility.emotion is {list(self.emotion)}: expected names of data directories, each once")
+        if self.predictions is not None and not self.emotion:
+            raise ConfigError(
+                "utility.predictions is given without utility.emotion", remedy="name the sets they are of"
+            )
+        if self.recall not in CONVENTIONS:
+            raise ConfigError(f"utility.recall is {self.recall!r}: expected one of {', '.join(CONVENTIONS)}")
 
 
 @dataclass(frozen=True)
@@ -251,3 +273,8 @@ def check_suffix(suffix: str) -> None:
             f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
             remedy="it is what the names of anonymised sets end with",
         )
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can name a file or a folder in another one."""
+    return bool(name) and name not in (".", "..") and not set(name) & set("/\\\0")

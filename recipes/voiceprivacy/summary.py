@@ -12,10 +12,9 @@ Json = dict[str, Any]
 _RANK = {scenario.name: place for place, scenario in enumerate(SCENARIOS)}
 # who the attacker is, as a sentence has it
 _KNOWS = {
-    "original": "without anonymisation",
-    "ignorant": "by an attacker that does not know of the anonymisation",
-    "lazy-informed": "by an attacker that anonymises its own enrolment speech",
-    "semi-informed": "by an attacker that anonymises its enrolment speech and its training speech",
+    "ignorant": "which does not know of the anonymisation",
+    "lazy-informed": "which anonymises its enrolment speech",
+    "semi-informed": "which anonymises its enrolment and its training speech",
 }
 
 
@@ -76,9 +75,9 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
     )
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
     return (
-        f"{start} {_where(worst)} speakers are still told apart with an equal error rate of {_rate(worst, level)}"
-        f" {_KNOWS[worst['scenario']]} ({worst['strongest']}); without anonymisation it is {_percent(before['eer'])}"
-        f" ({before['strongest']}). A guess would have 50 %."
+        f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
+        f" ({worst['strongest']}), {_KNOWS[worst['scenario']]}, has an equal error rate of {_rate(worst, level)};"
+        f" without anonymisation it is {_percent(before['eer'])} ({before['strongest']}). A guess would have 50 %."
     )
 
 

@@ -1,10 +1,11 @@
-"""What anonymised speech is still good for: words (WER, CER) and intonation (F0), where they are asked for."""
+"""What anonymised speech is still good for: words (WER, CER), intonation (F0) and emotions (UAR), where asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from emotions import check_emotions, measure_emotions
 from sets import Dataset, Sets
 from settings import Config
 
@@ -27,10 +28,24 @@ _UNITS = {"wer": "words", "cer": "characters"}
 _TRACKER: Literal["pyin"] = "pyin"
 
 
-def check_utility(sets: Sets, config: Config, problems: Problems) -> None:
-    """Check that there is what utility needs: transcripts, a recogniser or what one has recognised."""
-    if not (config.utility.wer or config.utility.hypotheses):
-        return
+def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int | None = None) -> None:
+    """Check that there is what utility needs: lists, recognisers or what they have recognised."""
+    if config.utility.wer or config.utility.hypotheses:
+        _check_words(sets, config, problems)
+    check_emotions(sets, config.utility, problems, jobs=jobs)
+    tried = [name for dataset in sets.datasets for name in dataset.trials.values()]
+    for key, file, names in (
+        ("hypotheses", config.utility.hypotheses, tried),
+        ("predictions", config.utility.predictions, sets.emotions),
+    ):
+        # the lists of a twin that is made here are copies of the original's
+        unheard = [name for name in dict.fromkeys(names) if file and name in sets.missing]
+        if unheard:
+            text = f"utility.{key}: nobody has recognised the anonymised {', '.join(unheard)}, which would be made here"
+            problems.add(text, remedy=f"add directories with {file} beside the originals, or leave utility.{key} out")
+
+
+def _check_words(sets: Sets, config: Config, problems: Problems) -> None:
     if not config.utility.hypotheses:
         try:
             check_recogniser()
@@ -52,7 +67,8 @@ def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
     Returns
     -------
     dict
-        ``wer`` and ``cer`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set: {anonymised: ...}}.
+        ``wer``, ``cer`` and ``uar`` {set: {original, anonymised: {value, low, high, ...}}}, ``f0`` {set:
+        {anonymised: ...}}.
     """
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
     found: Json = {}
@@ -64,6 +80,9 @@ def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
     if config.utility.f0:
         with run.timed("pitch"):
             found["f0"] = {one.name: {"anonymised": _pitch(run, sets, one, resampling)} for one in sets.datasets}
+    if sets.emotions:
+        with run.timed("emotions"):
+            found["uar"] = measure_emotions(run, sets, config.utility, resampling)
     return found
 
 

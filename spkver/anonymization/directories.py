@@ -3,16 +3,18 @@
     TARGET/wav/UTTERANCE.wav, TARGET/wav.scp, utt2spk, ... and TARGET/anonymization.json
 
 The record holds the anonymiser with its parameters and, for each utterance, what it was made by and from. ``wav.scp``
-is written when all recordings are there, so a folder that was left half-way is not taken for a data directory.
+is written when all recordings are there, so a folder that was left half-way is not taken for a data directory. One run
+works on a folder at a time.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,35 +81,29 @@ def anonymize_datadir(
     ------
     DataError
         Before the start, with all problems: a source that is unreadable or has several channels, a target that is the
-        source, a file, or a folder made by something else, an anonymiser that cannot be had. After all the others are
-        done: utterances that failed, by name.
+        source, a file, or a folder made by something else or at work, an anonymiser that cannot be had. After all the
+        others are done: utterances that failed, by name.
     """
     target = Path(target)
     _check_target(source, target)
     make_anonymizer(config)
-    stamp = made_by(config, seed)
     tasks = [
         Task(one, path, target / "wav" / f"{one}.wav", stream_name(
             one, source.speakers[one], number, level=config.level, seeding=config.seeding))
         for number, (one, path) in enumerate(source.recordings.items())
     ]  # fmt: skip
-    ledger = _Ledger(target, {"anonymizer": to_dict(config), "seed": seed, "version": __version__})
-    due = [task for task in tasks if not ledger.is_current(task, stamp)]
-    if due:
-        _check_sources(due, jobs)
-        with suppress(FileNotFoundError):
-            (target / "wav.scp").unlink()
-        logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), config.name)
-        _anonymize(due, config, seed, jobs, ledger, stamp)
-    else:
-        logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), target)
-    ledger.forget_others(tasks)
+    if not target.is_dir():
+        _check_sources(tasks, jobs)  # before there is a folder
     twin = DataDir(
         target, {task.utterance: task.target for task in tasks}, source.speakers, source.genders, source.enrolls,
         source.trials,
     )  # fmt: skip
-    _copy_lists(source, target)
-    write_datadir(twin)
+    with _alone(target):
+        _remove_temporaries(target)
+        ledger = _Ledger(target, {"anonymizer": to_dict(config), "seed": seed, "version": __version__})
+        _make_recordings(source, tasks, config, seed, jobs, ledger)
+        ledger.keep_lists(_copy_lists(source, target))
+        write_datadir(twin)
     return twin
 
 
@@ -121,6 +117,56 @@ def _check_target(source: DataDir, target: Path) -> None:
     if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
         text = f"there is something that was not made here (no {RECORD}), and it is left alone"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Make the folder and keep other runs out of it; a process that dies lets go of it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another place"
+        ) from error
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError("another run is at work in it", file=folder, remedy="wait for its end") from None
+        except OSError as error:  # file systems without locks
+            logger.info("%s: not locked: %s", folder, error.strerror)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _remove_temporaries(target: Path) -> None:
+    """Remove what a run that was killed was writing."""
+    for folder in (target, target / "wav"):
+        for path in folder.glob(".*.tmp*"):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _make_recordings(
+    source: DataDir, tasks: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, ledger: _Ledger
+) -> None:
+    stamp = made_by(config, seed)
+    due = [task for task in tasks if not ledger.is_current(task, stamp)]
+    if due:
+        _check_sources(due, jobs)
+        (ledger.folder / "wav.scp").unlink(missing_ok=True)
+        logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), config.name)
+        _anonymize(due, config, seed, jobs, ledger, stamp)
+    else:
+        logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), ledger.folder)
+    ledger.forget_others(tasks)
 
 
 def _check_sources(tasks: list[Task], jobs: int | None) -> None:
@@ -161,9 +207,11 @@ class _Ledger:
     def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
         self.folder, self.header = folder, header
         self.files: dict[str, dict[str, Any]] = {}
-        with suppress(OSError, ValueError, AttributeError, TypeError):
-            files = json.loads((folder / RECORD).read_text(encoding="utf-8")).get("files", {})
-            self.files = {name: entry for name, entry in files.items() if isinstance(entry, dict)}
+        self.lists: list[str] = []
+        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
+            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            self.files = {name: entry for name, entry in record["files"].items() if isinstance(entry, dict)}
+            self.lists = [name for name in record["lists"] if unfit_id(name) is None]
         self._written = time.monotonic()
 
     def is_current(self, task: Task, stamp: str) -> bool:
@@ -184,7 +232,7 @@ class _Ledger:
             self.write()
 
     def write(self) -> None:
-        record = {**self.header, "files": self.files}
+        record = {**self.header, "files": self.files, "lists": self.lists}
         write_text(self.folder / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
         self._written = time.monotonic()
 
@@ -198,9 +246,17 @@ class _Ledger:
         if gone:
             self.write()
 
+    def keep_lists(self, names: list[str]) -> None:
+        """Note which lists were copied, and remove those of an earlier run that the source no longer has."""
+        for name in set(self.lists) - {*names, *_NOT_COPIED}:
+            (self.folder / name).unlink(missing_ok=True)
+        self.lists = names
+        self.write()
 
-def _copy_lists(source: DataDir, target: Path) -> None:
-    """Copy the other lists: texts only, so that no audio of the original gets into the twin."""
+
+def _copy_lists(source: DataDir, target: Path) -> list[str]:
+    """Copy the other lists and give their names: texts only, so that no audio of the original gets into the twin."""
+    copied = []
     for path in sorted(source.path.iterdir()):
         derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
         if derived or not path.is_file():
@@ -213,3 +269,5 @@ def _copy_lists(source: DataDir, target: Path) -> None:
             continue
         with atomic_path(target / path.name) as temporary:
             temporary.write_bytes(raw)
+        copied.append(path.name)
+    return copied

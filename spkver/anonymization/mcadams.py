@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from evaluation.parallel import chunk_bounds
-from spkver.anonymization.prediction import all_pole, burg
+from spkver.anonymization.prediction import burg, pole_zero
 from spkver.anonymization.roots import product, quadratic_factors
 from spkver.errors import DataError
 
@@ -100,12 +100,15 @@ def turn_poles(
         outputs.append(np.zeros(len(samples)))
         if samples.any():
             framed[number] = _Framed(samples, rate, coefficient)
+    room = np.empty(0)
     for block in _blocks(framed.values()):
-        _turn_block(block)
+        room = _turn_block(block, room)
     for number, signal in framed.items():
         output = signal.output[: len(signals[number])]
-        scale = _FULL_SCALE / np.abs(output).max()
-        outputs[number] = np.trunc(output * scale) / 32768
+        output *= _FULL_SCALE / max(output.max(), -output.min())
+        np.trunc(output, out=output)
+        output /= 32768
+        outputs[number] = output
     return outputs
 
 
@@ -127,9 +130,9 @@ class _Framed:
 
     def add(self, frames: NDArray[np.float64], start: int) -> None:
         """Overlap-add turned frames, (n, F), from frame `start` on; every so many at once that do not overlap."""
-        rows = np.ascontiguousarray((frames * self.window).T)
-        for first in range(min(self.apart, len(rows))):
-            some = rows[first :: self.apart]
+        frames *= self.window
+        for first in range(min(self.apart, frames.shape[1])):
+            some = frames.T[first :: self.apart]
             place, period = (start + first) * self.shift, self.apart * self.shift
             room = self.output[place : place + len(some) * period].reshape(len(some), period)
             room[:, : self.length] += some
@@ -153,18 +156,27 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
         yield block
 
 
-def _turn_block(block: Sequence[_Piece]) -> None:
+def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn the frames of a block, in `room` where it is large enough; give the room for the next block.
+
+    Fresh memory for each block would cost a fifth of the time.
+    """
     counts = [stop - start for _, start, stop in block]
     places = np.cumsum([0, *counts])
     alone = places[-1] == 1  # see `prediction`
-    frames = np.zeros((block[0][0].length, places[-1] + alone))
+    length, n_frames = block[0][0].length, places[-1] + alone
+    if room.size < length * n_frames:
+        room = np.empty(length * n_frames)
+    frames = room[: length * n_frames].reshape(length, n_frames)
+    frames[:, places[-1] :] = 0
     for (signal, start, stop), place in zip(block, places, strict=False):
         signal.read(start, stop, frames[:, place : place + stop - start])
     exponents = np.repeat([signal.coefficient for signal, _, _ in block], counts)
     exponents = np.pad(exponents, (0, int(alone)), constant_values=1)
-    turned = _turn_frames(frames, exponents)
+    _turn_frames(frames, exponents)
     for (signal, start, stop), place in zip(block, places, strict=False):
-        signal.add(turned[:, place : place + stop - start], start)
+        signal.add(frames[:, place : place + stop - start], start)
+    return room
 
 
 def _too_short(n_samples: int, rate: int) -> DataError:
@@ -175,15 +187,13 @@ def _too_short(n_samples: int, rate: int) -> DataError:
     )
 
 
-def _turn_frames(frames: NDArray[np.float64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Windowed frames, (n, F), with the angles of their poles raised to powers, (F,)."""
-    polynomials, residual = burg(frames + _EPS, ORDER)
-    # the residual of the frame alone, without the constant
-    response = _EPS * np.cumsum(polynomials, axis=0)
-    residual[:ORDER] -= response[:ORDER]
-    residual[ORDER:] -= response[ORDER]
+def _turn_frames(frames: NDArray[np.float64], exponents: NDArray[np.float64]) -> None:
+    """Raise the angles of the poles of windowed frames, (n, F), to powers, (F,), in place."""
+    frames += _EPS
+    polynomials = burg(frames, ORDER)
+    frames -= _EPS  # only the prediction knows the constant
     p, q = quadratic_factors(polynomials)
     complex_pair = q > p * p / 4
     angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2)
     turned = np.where(complex_pair, -2 * np.sqrt(np.maximum(q, 0)) * np.cos(angle**exponents), p)
-    return all_pole(product(turned, q), residual)
+    pole_zero(polynomials, product(turned, q), frames)

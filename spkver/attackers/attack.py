@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from spkver.attackers.backend import Segments, enrol, vectors_of
 from spkver.attackers.matching import normalised_scores
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir, enrolment
-from spkver.errors import Problems
+from spkver.errors import DataError, Problems
 from spkver.features import check_recordings
 from spkver.idmap import IdMap
 from spkver.statistics import Statistics
 from spkver.store import fingerprint
+
+logger = logging.getLogger(__name__)
 
 _NAMED = 5
 
@@ -94,11 +97,43 @@ def check_trials(
     tested = _tested(trial_dir, trial_list, problems)
     problems.raise_if_any()
     enrolled = _enrolled(enrol_dir, models)
+    _warn_of_enrolled(models, enrol_dir, trial_dir, trial_list)
+    files = set(enrolled.values())
+    others = {name: path for name, path in tested.items() if path not in files}
     for config in {fingerprint(one.config.features): one.config.features for one in attackers.values()}.values():
-        for recordings in (enrolled, tested):
-            check_recordings(recordings, config, jobs=jobs, problems=problems)
+        found = Problems()
+        for recordings in (enrolled, others):
+            check_recordings(recordings, config, jobs=jobs, problems=found)
+        for error in found.errors:
+            problems.note(_for_trained(error))
     problems.raise_if_any()
     return models, tested
+
+
+def _for_trained(error: DataError) -> DataError:
+    """What is wrong with a recording, where the features can no longer be changed."""
+    if not (error.remedy or "").startswith("set features."):
+        return error
+    return DataError(error.text, file=error.file, remedy=f"the attacker was trained so; train another: {error.remedy}")
+
+
+def _warn_of_enrolled(models: IdMap, enrol_dir: DataDir, trial_dir: DataDir, trial_list: Trials) -> None:
+    """Trials of a recording against the model that was made from it look like a perfect attacker."""
+    owners: dict[Path, set[str]] = {}
+    for model, utterance in zip(models.models, models.segments, strict=True):
+        owners.setdefault(enrol_dir.recordings[utterance].resolve(), set()).add(model)
+    doubtful = {
+        code: owners[path]
+        for code in np.unique(trial_list.segments)
+        if (path := trial_dir.recordings[trial_list.segment_ids[code]].resolve()) in owners
+    }
+    rows = np.flatnonzero(np.isin(trial_list.segments, list(doubtful)))
+    n_own = sum(trial_list.model_ids[trial_list.models[row]] in doubtful[trial_list.segments[row]] for row in rows)
+    if n_own:
+        logger.warning(
+            "%d of %d trials test a recording that their model was enrolled with: list in 'enrolls' what is enrolled, "
+            "or leave these trials out", n_own, len(trial_list),
+        )  # fmt: skip
 
 
 def _enrolled(enrol_dir: DataDir, models: IdMap) -> dict[str, Path]:

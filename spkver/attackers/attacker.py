@@ -1,6 +1,6 @@
 """A trained attacker, and the folder that it is kept in.
 
-    ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the other file
+    ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the other, fingerprint
     ATTACKER/attacker.h5      universal background model, transformation, background, cohort
 
 The folder is all that scoring needs. `attacker.yaml` is written last, so a folder with it is whole.
@@ -24,12 +24,12 @@ from spkver.errors import ConfigError, DataError
 from spkver.features import Frames
 from spkver.gmm import GaussianMixture
 from spkver.run import versions
-from spkver.store import file_digest, read_arrays, write_arrays
+from spkver.store import file_digest, fingerprint, read_arrays, write_arrays
 from spkver.svm import SvmModels
 
 _FORMAT = 1
 _DESCRIPTION, _ARRAYS = "attacker.yaml", "attacker.h5"
-_KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256"}
+_KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "fingerprint"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def save_attacker(attacker: Attacker, folder: str | Path) -> None:
         "versions": versions(),
         "sha256": file_digest(folder / _ARRAYS),
     }
+    description["fingerprint"] = fingerprint(description)
     write_text(folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True))
 
 
@@ -107,6 +108,12 @@ def load_attacker(folder: str | Path) -> Attacker:
         raise DataError(str(error), file=file, remedy="train the attacker again") from error
     if file_digest(folder / _ARRAYS) != description["sha256"]:
         raise DataError("missing, or not as it was written", file=folder / _ARRAYS, remedy="train the attacker again")
+    if (
+        fingerprint({key: value for key, value in description.items() if key != "fingerprint"})
+        != description["fingerprint"]
+    ):
+        text = "not as it was written: another configuration does not fit what was trained"
+        raise DataError(text, file=file, remedy="train the attacker again")
     arrays = read_arrays(folder / _ARRAYS)
     ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
     return Attacker(config, description["seed"], ubm, _backend(config, arrays), description["trained_on"])

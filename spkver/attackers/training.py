@@ -19,7 +19,7 @@ from spkver.errors import ConfigError, DataError, Problems
 from spkver.features import Frames, check_recordings
 from spkver.run import Run
 from spkver.statistics import Statistics, accumulate_statistics
-from spkver.store import fingerprint
+from spkver.store import file_digest, fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -140,6 +140,8 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
         key = fingerprint(config.features, sorted(chosen))
         if key not in seconds:
             seconds[key] = check_recordings(chosen, config.features, jobs=jobs, problems=problems)
+        if not seconds[key]:  # no recording can be used, and the problems say why
+            continue
         try:
             most = seconds[key] / config.features.shift
             pipeline.check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most)
@@ -193,6 +195,7 @@ def _train(
         save_attacker(Attacker(config, seed, ubm, backend, trained_on), folder)
 
     _make_folder(folder)
+    mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
     run = Run(folder, jobs=work.jobs, force=force)
     run.stamps["frames"] = prepared.run.stamps["frames"]
     return run.stage(
@@ -200,7 +203,7 @@ def _train(
         "attacker.yaml",
         make=make,
         read=lambda path: load_attacker(path.parent),
-        inputs=[config, sorted(speakers.items()), datadir.name, seed],
+        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
         after=("frames",),
     )
 

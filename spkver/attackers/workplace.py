@@ -93,4 +93,4 @@ class Workplace:
             raise DataError(
                 f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another place"
             ) from error
-        return Run(folder, jobs=self.jobs)
+        return Run(folder, jobs=self.jobs, quiet=True)

@@ -16,7 +16,7 @@ _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell command
 
 @click.command(cls=ResumableCommand)
 @click.argument("datadirs", metavar="DATADIR...", type=_PATH, nargs=-1, required=True)
-@click.option("--attacker", required=True, metavar="NAME", help="gmm-ubm, gmm-svm or supervector-cosine.")
+@click.option("--attacker", required=True, metavar="NAME", help="gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.")
 @click.option("--config", "config_file", type=_PATH, help="YAML file with what differs from NAME's own values.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
 @click.option("--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")

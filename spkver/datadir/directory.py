@@ -93,7 +93,8 @@ def enrolment(datadir: DataDir) -> IdMap:
 def write_datadir(datadir: DataDir) -> None:
     """Write the lists of a data directory to its `path`, sorted as Kaldi asks (by bytes), ``wav.scp`` last.
 
-    The audio is left where it is; ``wav.scp`` names it by absolute paths.
+    The audio is left where it is; ``wav.scp`` names it by absolute paths. Of the other lists, those that the data
+    directory does not have are removed.
 
     Raises
     ------
@@ -116,6 +117,11 @@ def write_datadir(datadir: DataDir) -> None:
     folder = datadir.path
     write_text(folder / "utt2spk", _lines(datadir.speakers))
     write_text(folder / "spk2utt", _lines({speaker: " ".join(of) for speaker, of in datadir.by_speaker().items()}))
+    absent = {
+        "spk2gender": not datadir.genders, "enrolls": datadir.enrolls is None, "trials": datadir.trials is None
+    }  # fmt: skip
+    for name in filter(absent.get, absent):
+        (folder / name).unlink(missing_ok=True)
     if datadir.genders:
         write_text(folder / "spk2gender", _lines(datadir.genders))
     if datadir.enrolls is not None:

@@ -144,15 +144,49 @@ def recognise_emotions(
         If recordings cannot be used (all are named), or a fold leaves fewer than two speakers or one emotion to learn.
     """
     config = config or EmotionConfig()
-    jobs = _fold_jobs(folds, test, train, emotions, config)
+    check_folds(test, train, emotions, folds=folds, config=config)
     check_recordings(test.recordings, train.recordings, jobs=run.jobs)
-    work = partial(_of_file, config=config.functionals)
-    features = map_recordings(run, "functionals", work, test.recordings, settings=config.functionals)
+    features = functionals_of(run, test.recordings, config)
     others = {one: path for one, path in train.recordings.items() if test.recordings.get(one) != path}
     trained = {one: features[one] for one in train.recordings if one not in others}
     if others:
-        trained |= map_recordings(run, "functionals-train", work, others, settings=config.functionals)
-    tables = _table(trained, train, config), _table(features, test, config)
+        trained |= functionals_of(run, others, config, name="functionals-train")
+    return classify_emotions(run, (test, features), (train, trained), emotions, folds=folds, config=config)
+
+
+def functionals_of(
+    run: Run, recordings: Mapping[str, Path], config: EmotionConfig, *, name: str = "functionals"
+) -> dict[str, list[float]]:
+    """Compute the functionals of recordings, or take them up from the output folder, where they are NAME/*.json."""
+    work = partial(_of_file, config=config.functionals)
+    return map_recordings(run, name, work, recordings, settings=config.functionals)
+
+
+def check_folds(
+    test: DataDir,
+    train: DataDir,
+    emotions: Mapping[str, str],
+    *,
+    folds: Mapping[str, str],
+    config: EmotionConfig | None = None,
+) -> None:
+    """Make sure that every fold leaves something to learn from; parameters and errors as for `recognise_emotions`."""
+    _fold_jobs(folds, test, train, emotions, config or EmotionConfig())
+
+
+def classify_emotions(
+    run: Run,
+    test: tuple[DataDir, Mapping[str, Sequence[float]]],
+    train: tuple[DataDir, Mapping[str, Sequence[float]]],
+    emotions: Mapping[str, str],
+    *,
+    folds: Mapping[str, str],
+    config: EmotionConfig,
+) -> dict[str, str]:
+    """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
+    jobs = _fold_jobs(folds, test[0], train[0], emotions, config)
+    _warn_of_few(test[0], train[0], config)
+    tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
     learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
     predicted: dict[str, str] = {}
     with run.timed("recognition"):
@@ -198,13 +232,16 @@ def _fold_jobs(
         theirs = tuple(sorted(one for one, speaker in test.speakers.items() if speaker in held_out))
         jobs.append(_Fold(mine, speakers, theirs))
     problems.raise_if_any()
+    return jobs
+
+
+def _warn_of_few(test: DataDir, train: DataDir, config: EmotionConfig) -> None:
     if config.speaker_normalisation:
         for datadir in {train.path: train, test.path: test}.values():
             few = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
             if few:
                 text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
                 logger.warning(text, datadir.path, len(few), _FEW)
-    return jobs
 
 
 def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:

@@ -136,7 +136,11 @@ def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance() -> None
     assert apart.jaccard == 0
     assert apart.corrected < 0
     assert apart.p_value == 1
-    assert np.isnan(pair_agreement(set(), set(), 10).jaccard)
+    for empty in (pair_agreement(set(), set(), 10), pair_agreement({1, 2}, set(), 10)):
+        assert np.isnan([empty.jaccard, empty.chance, empty.corrected, empty.p_value]).all()
+    members = np.array([[1, 1, 0], [0, 0, 0]], bool)
+    assert np.isnan(joint_agreement(members, permutations=5).jaccard)
+    assert joint_agreement(members, permutations=5).union == 2
 
 
 def test_permutations_agree_with_the_exact_chance() -> None:
@@ -156,9 +160,9 @@ def test_permutations_agree_with_the_exact_chance() -> None:
 def test_the_mean_over_pairs_counts_each_pair_once() -> None:
     members = np.array([[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
     found = mean_agreement(members, [(0, 1), (0, 2), (1, 3)], permutations=50)
-    assert found.jaccard == pytest.approx((1 / 3 + 0 + 0) / 3)
-    assert found.spread == pytest.approx(np.std([1 / 3, 0, 0]))
-    assert found.n_pairs == 3
+    assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set says nothing
+    assert found.spread == pytest.approx(np.std([1 / 3, 0]))
+    assert found.n_pairs == 2
     assert joint_agreement(members[:2], permutations=5).jaccard == pytest.approx(1 / 3)
 
 
@@ -279,6 +283,11 @@ def test_the_command_compares_runs(runs: Path) -> None:
     assert rows[0].startswith('speaker,"ECAPA/B3, L = 1 linkability","ECAPA/B3, L = 1 set"')
     assert (runs / "out" / "jaccard.png").read_bytes().startswith(b"\x89PNG")
     assert (runs / "out" / "jaccard.svg").read_bytes().startswith(b"<?xml")
+    for number in (1, 3):
+        picture = (runs / "out" / f"linkability_L{number}.svg").read_text()
+        assert picture.startswith("<?xml")
+        assert "ECAPA/B3" in picture
+        assert "ECAPA/B5" in picture
 
 
 def test_labels_are_folder_names_and_json_goes_to_standard_output(runs: Path) -> None:

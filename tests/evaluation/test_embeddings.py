@@ -183,10 +183,22 @@ def test_all_bad_lines_of_an_scp_at_once(tmp_path: Path) -> None:
         assert part in line
 
 
+def test_a_missing_archive_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "e.scp").write_text("".join(f"u{line} none.ark:{line}\n" for line in range(30)))
+    with pytest.raises(DataError) as caught:
+        read_embeddings(tmp_path / "e.scp")
+    message = f"{tmp_path / 'e.scp'}:1: there is no archive 'none.ark', which 30 lines name (tried it as it is, in"
+    assert str(caught.value).startswith(message)
+    assert "problems" not in str(caught.value)
+
+
 def test_broken_archives(tmp_path: Path) -> None:
     places = binary_ark(tmp_path / "e.ark")
     (tmp_path / "e.scp").write_text(f"u1 e.ark:{places[0] + 1}\n")
     with pytest.raises(DataError, match=r"e\.scp:1: expected a vector of Kaldi for .*e\.ark:4"):
+        read_embeddings(tmp_path / "e.scp")
+    (tmp_path / "e.scp").write_text(f"u1 e.ark:{'9' * 30}\n")
+    with pytest.raises(DataError, match="there is no archive"):
         read_embeddings(tmp_path / "e.scp")
     (tmp_path / "e.scp").write_text("u1 e.ark:99999\n")
     with pytest.raises(DataError, match="the end of the file"):

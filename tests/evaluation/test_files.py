@@ -152,3 +152,12 @@ def test_hdf5_with_room(tmp_path):
         file.create_dataset("packed", data=np.arange(20_000.0), compression="gzip", fletcher32=True)
     with h5py.File(tmp_path / "a.h5") as file:
         np.testing.assert_array_equal(file["packed"][()], np.arange(20_000.0))
+
+
+def test_devices_and_pipes_are_left_alone(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a device or a pipe"):
+        write_text(pipe, "x")
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.special import ndtr
-from scipy.stats import betabinom
+from scipy.special import expit, logit, ndtr
+from scipy.stats import beta, betabinom, t
 
 from evaluation.errors import DataError
 from evaluation.intervals import Method, interval
@@ -228,8 +228,12 @@ def test_bad_arguments(call, message) -> None:
 # intervals
 
 
+def binomtest_ends(count: float, total: int) -> tuple[float, float]:
+    return float(beta.ppf(0.025, count, total - count + 1)), float(beta.ppf(0.975, count + 1, total - count))
+
+
 def test_intervals_are_those_of_the_general_method() -> None:
-    """For rows of one speaker each: `evaluation.intervals` on resampled means, size by size."""
+    """For rows of one speaker each: `evaluation.intervals` on resampled means, size by size, with fewer degrees."""
     rng = np.random.default_rng(0)
     ranks = Ranks.of(rng.integers(0, 30, 40), 0, 60)
     sizes = np.array([2, 7, 30, 61])
@@ -241,9 +245,17 @@ def test_intervals_are_those_of_the_general_method() -> None:
         weights += [np.bincount(own.integers(0, 40, 40), minlength=40) / 40 for _ in range(25)]
     for place in range(len(sizes)):
         resampled = np.array(weights) @ each[:, place]
-        expected = interval(each[:, place].mean(), resampled, method=Method("logit", lower=0, upper=1), n_units=40)
-        assert (curve.low[place], curve.high[place]) == pytest.approx((expected.low, expected.high), rel=1e-9)
-        assert curve.low[place] < curve.values[place] < curve.high[place]
+        value = each[:, place].mean()
+        expected = interval(value, resampled, method=Method("logit", lower=0, upper=1), n_units=40)
+        ends = np.array([expected.low, expected.high])
+        # there with 39 degrees of freedom, here with as many as speakers share in it, and no wider than a share
+        carriers = min(one.sum() ** 2 / (one**2).sum() for one in (each[:, place], 1 - each[:, place]))
+        wider = t.ppf(0.975, carriers) / t.ppf(0.975, 39)
+        ends = expit(logit(value) + wider * (logit(ends) - logit(value)))
+        share = binomtest_ends(40 * value, 40)
+        expected_ends = max(ends[0], share[0]), min(ends[1], share[1])
+        assert (curve.low[place], curve.high[place]) == pytest.approx(expected_ends, rel=1e-9)
+        assert curve.low[place] < value < curve.high[place]
 
 
 def test_rows_of_a_speaker_are_drawn_together() -> None:
@@ -273,6 +285,32 @@ def test_coverage_of_the_interval() -> None:
     assert 180 <= inside <= 198
 
 
+@pytest.mark.parametrize(("n_speakers", "distance", "size"), [(30, 4.0, 2), (30, 4.0, 20), (30, 0.5, 300)])
+def test_coverage_where_few_speakers_decide(n_speakers: int, distance: float, size: int) -> None:
+    """Near 1 and near 0 the interval holds too: not in 73 to 90 %, as with as many degrees as there are speakers."""
+    rng = np.random.default_rng(1)
+    true = quad(lambda x: NormalDist(distance).pdf(x) * ndtr(x) ** (size - 1), -9, 12)[0]
+    inside = 0
+    for trial in range(150):
+        margins = rng.normal(distance, 1, n_speakers)
+        ranks = Ranks.of(rng.binomial(299, 1 - ndtr(margins)), 0, 299)
+        curve = linkability_curve(ranks, [size], replicates=100, seed=trial)
+        inside += curve.low[0] <= true <= curve.high[0]
+    assert inside >= 0.93 * 150
+
+
+def test_no_interval_is_wider_than_that_of_a_share() -> None:
+    ranks = Ranks.of([0] + [50] * 29, 0, 99)
+    curve = linkability_curve(ranks, [100], replicates=200)
+    assert curve.low[0] >= binomtest_ends(1, 30)[0] - 1e-12
+    assert curve.high[0] <= binomtest_ends(1, 30)[1] + 1e-12
+
+
+def test_names_of_speakers_are_one_line() -> None:
+    with pytest.raises(DataError, match=r"expected names of speakers in one line each, got 'a\\nb'"):
+        Ranks.of([0, 1], 0, 5, speakers=["a\nb", "c"])
+
+
 def test_ends_where_all_speakers_are_alike() -> None:
     """As Clopper and Pearson: with n of n successes the lower end is (0.025)**(1 / n)."""
     curve = linkability_curve(Ranks.of([0] * 10, 0, 9), [2, 10], replicates=20)
@@ -281,7 +319,7 @@ def test_ends_where_all_speakers_are_alike() -> None:
     none = linkability_curve(Ranks.of([9] * 10, 0, 9), [10], replicates=20)
     assert (none.values[0], none.low[0], none.high[0]) == (0.0, 0.0, pytest.approx(1 - 0.025**0.1))
     alike = linkability_curve(Ranks.of([3] * 10, 0, 9), [5], replicates=20)
-    assert np.isnan([alike.low[0], alike.high[0]]).all()
+    assert (alike.low[0], alike.high[0]) == pytest.approx(binomtest_ends(10 * alike.values[0], 10))
     alone = linkability_curve(Ranks.of([0], 0, 9), [5], replicates=20)
     assert np.isnan([alone.low[0], alone.high[0]]).all()
 

@@ -158,6 +158,12 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path
     assert report["extrapolation"]["1"]["kind"] == "extrapolated"
     methods = {row["method"] for row in rows_of(tmp_path / "out/extrapolation.csv")}
     assert {"normal", "beta", "tail", "npmle", "span"} <= methods  # the tail needs scores of impostors
+    key = tmp_path / "key"
+    formats.write_key(key, Key.from_ids(*zip(*[(m, u, u == f"trial-{m}") for m in names for u in ids], strict=True)))
+    assert run(*sides, "--trials", key, "--output", tmp_path / "scores", command="cosine").exit_code == 0
+    scored = run("-s", tmp_path / "scores", "-k", key, "--extrapolate", 1000, "--bootstrap", 0)
+    assert scored.exit_code == 0, scored.output
+    assert "low and high: the span of the intervals of normal, beta, tail" in scored.stdout
     easy = (tmp_path / "out/easy_speakers_L1.txt").read_text().splitlines()[1:]
     assert 0 < len(easy) == report["quartiles"]["1"]["n_easy"] < 30
     for name in ("linkability.png", "extrapolation_L1.svg", "cmc.png", "speakers.png", "easy_speakers_L1.txt"):
@@ -202,9 +208,19 @@ def test_pickles_on_request(files, tmp_path: Path) -> None:
         (["--enroll", "e.npz"], "expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY"),
         (["--enroll", "e", "--trial", "t", "-s", "s", "-k", "k"], "expected --enroll FILE with --trial FILE, or"),
         (["-s", "s", "-k", "k", "--singling-out"], "--singling-out needs embeddings"),
-        (["-s", "s", "-k", "k", "--sizes", "2", "many"], "expected all, log, published, or numbers from 2, got 'many'"),
-        (["-s", "s", "-k", "k", "--sizes", "1"], "expected all, log, published, or numbers from 2, got '1'"),
-        (["-s", "s", "-k", "k", "--utterances", "0"], "expected numbers, or all from 1, got '0'"),
+        (["-s", "s", "-k", "k", "--sizes", "2", "many"], "numbers from 2 to 1,000,000,000,000, got 'many'"),
+        (["-s", "s", "-k", "k", "--sizes", "1"], "expected all, log, published, or numbers from 2 to 1,"),
+        (["-s", "s", "-k", "k", "--sizes", "9" * 5000], f"got '{'9' * 39}"),
+        (["-s", "s", "-k", "k", "--utterances", "9" * 20], "expected all, or numbers from 1 to 1,000,000,000,000, got"),
+        (["-s", "s", "-k", "k", "--extrapolate", "9" * 20], "expected numbers from 2 to 1,000,000,000,000, got"),
+        (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0 for no intervals, or at least 2 resamples, got 1"),
+        (["-s", "s", "-k", "k", "--output", __file__], "expected a folder for results, got a file"),
+        (
+            ["-s", "s", "-k", "k", "--output", f"{__file__}/sub"],
+            f"{__file__}: expected a folder for results, got a file",
+        ),
+        (["-s", "s", "-k", "k", "--json", str(Path(__file__).parent)], "expected a file for JSON, got a folder"),
+        (["-s", "s", "-k", "k", "--utterances", "0"], "expected all, or numbers from 1 to 1,000,000,000,000, got '0'"),
         (["-s", "s", "-k", "k"], "s: cannot be read: No such file or directory"),
         (["--enroll", "e.npz", "--trial", "t.npz"], "e.npz: cannot be read: No such file or directory"),
     ],
@@ -227,9 +243,10 @@ def test_bad_embeddings_end_in_one_message(files, tmp_path: Path) -> None:
     cases = {
         written("stranger", speakers=["s00", "x"]): "1 of 2 trial speakers are not enrolled: x",
         written("narrow", vectors=np.ones((2, 8))): "expected as many dimensions on both sides, got 16",
-        written("nan", vectors=broken): "1 vector is not finite (NaN or infinite): v",
-        written("zero", vectors=np.zeros((2, 16))): "2 vectors are zero: no direction: u, v",
+        written("nan", vectors=broken): "1 vector is not finite (NaN, infinite or far too large): v",
+        written("zero", vectors=np.zeros((2, 16))): "2 vectors are zero (or far too small): no direction: u, v",
         written("twice", ids=["u", "u"]): "ids of utterances: 'u' is repeated",
+        written("objects", ids=np.array(["u", None])): "holds Python objects, which are never read",
     }
     for path, message in cases.items():
         done = run("--enroll", files["enrol"], "--trial", path, "--output", tmp_path / "run")
@@ -247,6 +264,68 @@ def test_sizes_beyond_the_gallery(files) -> None:
         "expected sizes from 1 to 30, the whole gallery, got 31 (larger populations can only be extrapolated)"
         in done.stderr
     )
+
+
+def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
+    small = Embeddings([f"e{one}" for one in range(19)], [f"s{one:02d}" for one in range(19)], np.eye(19, 16) + 1)
+    write_embeddings(tmp_path / "small.npz", small)
+    done = run("--enroll", tmp_path / "small.npz", "--trial", files["trial"], "--sizes", "published")
+    assert done.exit_code == 2
+    assert "expected a gallery of 20 or more for the published sizes, got 19 (--sizes all, or numbers)" in done.stderr
+
+
+def test_nothing_of_an_earlier_run_stays(files, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert run(*embeddings(files), "--utterances", 1, 3, "--bootstrap", 0, "--output", folder).exit_code == 0
+    (folder / "notes.txt").write_text("mine")
+    (folder / "extrapolation_L3.png").write_text("of a run with --extrapolate")
+    assert run(*embeddings(files), "--utterances", 1, "--bootstrap", 0, "--no-plots", "--output", folder).exit_code == 0
+    names = {one.name for one in folder.iterdir()}
+    lists = {"easy_speakers_L1.txt", "hard_speakers_L1.txt"}
+    tables = {"linkability.json", "ranks.npz", "per_speaker.csv", "curve.csv", "cmc.csv"}
+    assert names == lists | tables | {"notes.txt"}
+
+
+def test_files_of_others_stay(files, tmp_path: Path) -> None:
+    """A folder without an earlier run is not cleared, whatever its files are called."""
+    (tmp_path / "speakers.png").write_text("mine")
+    assert run(*embeddings(files), "--bootstrap", 0, "--no-plots", "--output", tmp_path).exit_code == 0
+    assert (tmp_path / "speakers.png").read_text() == "mine"
+
+
+def test_an_interrupt_leaves_no_report_beside_half_a_run(files, tmp_path: Path, monkeypatch) -> None:
+    assert run(*embeddings(files), "--bootstrap", 0, "--output", tmp_path).exit_code == 0
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evaluation.commands.linkability.write_plots", interrupt)
+    assert run(*embeddings(files), "--utterances", 3, "--bootstrap", 0, "--output", tmp_path).exit_code == 130
+    assert {one.name for one in tmp_path.iterdir()} == {"easy_speakers_L3.txt", "hard_speakers_L3.txt"}
+
+
+def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
+    done = run(*embeddings(files), "--utterances", 1, 3, "--sizes", 2, 30, "--bootstrap", 0, "--output", tmp_path)
+    assert done.exit_code == 0, done.output
+    table, ranks = rows_of(tmp_path / "per_speaker.csv"), read_ranks(tmp_path / "ranks.npz")
+    for number, size in ((1, 2), (1, 30), (3, 2), (3, 30)):
+        beaters = ranks[number].beaters
+        expected = 1 - beaters / 29 if size == 2 else (beaters == 0).astype(float)
+        assert [float(row[f"linkability_L{number}_N{size}"]) for row in table] == pytest.approx(expected)
+
+
+def test_the_rule_of_quarters_is_an_option(files, tmp_path: Path) -> None:
+    voices = np.eye(16)
+    names = [f"s{one:02d}" for one in range(16)]
+    write_embeddings(tmp_path / "e.npz", Embeddings(names, names, voices))
+    write_embeddings(tmp_path / "t.npz", Embeddings(names, names, voices[[1, 0, *range(2, 16)]]))  # 14 are first
+    sides = "--enroll", tmp_path / "e.npz", "--trial", tmp_path / "t.npz", "--ties", "strict", "--bootstrap", 0
+    found = {}
+    for rule in ("include", "exclude"):
+        assert run(*sides, "--quartile-ties", rule, "--no-plots", "--output", tmp_path / rule).exit_code == 0
+        found[rule] = json.loads((tmp_path / rule / "linkability.json").read_text())["quartiles"]["1"]
+        assert found[rule]["tie_rule"] == rule
+    assert {rule: one["n_easy"] for rule, one in found.items()} == {"include": 14, "exclude": 0}
 
 
 @pytest.mark.golden

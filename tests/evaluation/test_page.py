@@ -453,3 +453,74 @@ def test_a_browser_would_block_what_a_page_asks_for(browse: Any, page: str, tmp_
     assert "<title>ran</title>" not in seen
     assert console.count("Content Security Policy") == 2
     assert asked == []
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def with_averages(results: dict[str, Any], targets: list[float], **average: Any) -> dict[str, Any]:
+    results["config"] = {"challenge": {"name": "VoicePrivacy 2024", "targets": targets, "weights": {}}}
+    row = {"dataset": "libri", "split": "test", "reading": "speechbrain"}
+    results["averages"] = [
+        row | {"scenario": "semi-informed", "eer_percent": 23.456, "targets_reached": [10, 20]} | average,
+        row | {"scenario": "original", "eer_percent": 1.25, "targets_reached": []},
+    ]
+    return bare(results)
+
+
+def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any]) -> None:
+    reader = read(render_page(with_averages(results, [10, 20, 30, 40]), folder="."))
+    text = reader.text[reader.text.index("Averages of VoicePrivacy 2024") :]
+    assert "as 'speechbrain' does" in text
+    assert "Minimum targets: 10 %, 20 %, 30 %, 40 %" in text
+    row = text[text.index("libri test") :]
+    assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
+    assert "reaches" not in row[: row.index("23.5 %")]
+    assert "#averages" in [one.get("href") for one in reader.all_of("a")]
+
+
+def test_averages_that_reach_nothing_or_have_no_targets(results: dict[str, Any]) -> None:
+    page = render_page(with_averages(copy.deepcopy(results), [30], targets_reached=[]), folder=".")
+    assert "23.5 % reaches no target" in read(page).text
+    text = read(render_page(with_averages(results, []), folder=".")).text
+    assert "No minimum targets are configured." in text
+    assert "reaches" not in text[text.index("Averages of") : text.index("Warnings and checks")]
+
+
+@pytest.mark.parametrize("value", [None, [], "<b>", {"a": 1}, [1, None], [{}]])
+def test_malformed_averages_do_no_harm(results: dict[str, Any], value: Any) -> None:
+    page = render_page(bare(results) | {"averages": value, "config": {"challenge": value}}, folder=".")
+    assert "<b>" not in page
+    read(page)
+
+
+# --- what a busy reader needs beside the number ---------------------------------------------------
+
+
+def test_cards_tell_on_how_much_they_hang(results: dict[str, Any]) -> None:
+    for one in results["conditions"]:
+        one.update(n_enrolled=10, n_target=70)
+    assert "Measured on 10 enrolled speakers and 70 target trials." in read(render_page(bare(results), folder=".")).text
+
+
+def test_a_number_never_loses_its_sign_to_the_next_line(results: dict[str, Any]) -> None:
+    results["verdict"] = "It has 1.9 % of 50 %, 12 points and 0.5 bit."
+    results["sanity"] = [{"level": "ok", "check": "order", "text": "12.4 % against 16.9 %."}]
+    page = render_page(bare(results), folder=".")
+    for part in ("1.9_% of 50_%, 12_points and 0.5_bit.", "12.4_% against 16.9_%."):
+        assert part.replace("_", "\N{NO-BREAK SPACE}") in page
+
+
+def test_a_rate_without_interval_says_so() -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "original", "attacker": "a"}
+    text = read(render_page({"format": 1, "conditions": [names | {"eer": {"rocch": 0.0}}]}, folder=".")).text
+    assert "0.0 % no interval" in text[text.index("What each scenario gives") :]
+
+
+def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(results: dict[str, Any]) -> None:
+    curve = {"sizes": [2, 5], "linkability": [0.9, 0.8], "low": [0.8, 0.7], "high": [1, 0.9]}
+    results = bare(results)
+    for n_enrolled, said in ((5, "80 % of 5 "), (10, "80 % of 5, of their sex ")):
+        for one in results["conditions"]:
+            one.update(linkability=curve, n_enrolled=n_enrolled)
+        assert said in read(render_page(results, folder=".")).text + " "

@@ -14,7 +14,7 @@ from evaluation import rank_counts
 from evaluation.embeddings import Embeddings, row_norms
 from evaluation.errors import DataError
 from evaluation.rank_counts import count_beaters
-from evaluation.ranks import Ranks, ranks_from_embeddings, ranks_from_scores, read_ranks, write_ranks
+from evaluation.ranks import Ranks, rank_scores, ranks_from_embeddings, ranks_from_scores, read_ranks, write_ranks
 from evaluation.speaker_vectors import Averaging, speaker_vectors
 from evaluation.trials import Key, Scores
 
@@ -209,20 +209,23 @@ GOOD = np.eye(3, 4)
         ),
         (
             lambda: ranks_from_embeddings(embeddings(np.where(GOOD == 1, np.nan, GOOD)), embeddings(GOOD)),
-            "3 vectors are not finite (NaN or infinite): u-s0000, u-s0001, u-s0002 "
+            "3 vectors are not finite (NaN, infinite or far too large): u-s0000, u-s0001, u-s0002 "
             "(extract these embeddings anew, or leave them out)",
         ),
         (
             lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(np.where(GOOD == 1, np.inf, GOOD)[:1])),
-            "1 vector is not finite (NaN or infinite): u-s0000 (extract these embeddings anew, or leave them out)",
+            "1 vector is not finite (NaN, infinite or far too large): u-s0000 "
+            "(extract these embeddings anew, or leave them out)",
         ),
         (
             lambda: ranks_from_embeddings(embeddings(np.vstack([GOOD, np.zeros(4)])), embeddings(GOOD)),
-            "1 vector is zero: no direction: u-s0003 (extract these embeddings anew, or leave them out)",
+            "1 vector is zero (or far too small): no direction: u-s0003 "
+            "(extract these embeddings anew, or leave them out)",
         ),
         (
             lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
-            "3 speaker means are zero: no direction: a, b, c (extract these embeddings anew, or leave them out)",
+            "3 speaker means are zero (or far too small): no direction: a, b, c "
+            "(extract these embeddings anew, or leave them out)",
         ),
         (
             lambda: ranks_from_embeddings(embeddings(GOOD[:1]), embeddings(GOOD[:1])),
@@ -306,6 +309,31 @@ def test_scores_and_embeddings_agree() -> None:
     assert left.mated == pytest.approx(right.mated)
 
 
+def test_the_largest_impostor_scores_of_each_row() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(12, 6))
+    scores, key = table(values, [0, 0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5])
+    (single, largest), (_, means) = rank_scores(scores, key, [None, "all"], largest=4)
+    owners = np.array([int(one[1:]) for one in single.speakers])
+    others = np.array([np.delete(row, own) for row, own in zip(values, owners, strict=True)])
+    assert largest == pytest.approx(-np.sort(-others, axis=1)[:, :4])
+    assert means is not None
+    mean = np.array([values[owners == own].mean(axis=0) for own in range(6)])
+    off = mean[~np.eye(6, dtype=bool)].reshape(6, 5)
+    assert means == pytest.approx(-np.sort(-off, axis=1)[:, :4])
+    assert rank_scores(scores, key, [None], largest=6)[0][1] is None  # there are five
+    values[3, 3] = np.inf
+    assert rank_scores(*table(values, owners.tolist()), [None], largest=4)[0][1] is None
+
+
+def test_missing_trials_are_counted_once(caplog) -> None:
+    scores, key = table(np.arange(12.0).reshape(4, 3), [0, 0, 1, 2])
+    few = scores.subset(np.arange(len(scores.values)) != 2)  # an impostor of the first segment
+    found = rank_scores(few, key, [None, None, None], missing="drop")
+    assert [one.notes[0] for one, _ in found] == ["dropped: 1 of 12 trials without a score"] * 3
+    assert sum("without a score" in one.message for one in caplog.records) == 1
+
+
 def test_means_of_scores_over_segments() -> None:
     values = np.array([[1.0, 4.0, 0.0], [3.0, 0.0, 1.0], [9.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     scores, key = table(values, [0, 0, 0, 1])
@@ -313,13 +341,13 @@ def test_means_of_scores_over_segments() -> None:
     # means over t00 and t01: 2, 2, 0.5; the other speaker has t03 alone
     assert (by_two.speakers.tolist(), by_two.beaters.tolist(), by_two.ties.tolist()) == (["m00", "m01"], [0, 0], [1, 1])
     assert by_two.mated.tolist() == [2.0, 1.0]
-    assert by_two.notes == ("1 speakers have fewer than 2 segments: speaker of segment 't03'; all of theirs are used",)
+    assert by_two.notes == ("1 speakers have fewer than 2 segments: m01; all of theirs are used",)
     by_three = ranks_from_scores(scores, key, utterances=3)
     assert by_three.mated == pytest.approx([13 / 3, 1.0])
     with pytest.raises(DataError, match="fewer than 2 segments"):
         ranks_from_scores(scores, key, utterances=2, strict_utterances=True)
     kept = np.arange(len(key)) != 2
-    with pytest.raises(DataError, match="scored against different models: speaker of segment 't00'"):
+    with pytest.raises(DataError, match="scored against different models: m00"):
         ranks_from_scores(scores.subset(kept), key.subset(kept), utterances=2)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.errors import DataError
+from evaluation.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
 from evaluation.utility.ranking import RULES, Condition, Measure, Rule, System, difference, rank_systems
 from evaluation.utility.ranking_sources import Reading, binomial, read_system
 
@@ -293,3 +294,53 @@ def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
         read_system(tmp_path / name)
     with pytest.raises(DataError, match="cannot be read"):
         read_system(tmp_path / "absent.json")
+
+
+def test_sets_of_the_other_split_do_not_count(tmp_path: Path) -> None:
+    """Utility of the development set is no utility of the test set; sets of common sentences are a part of theirs."""
+    found = results()
+    semi = [one for one in found["conditions"] if one["scenario"] == "semi-informed"]
+    common = [one | {"dataset": "vctk_test_common", "eer": {"rocch": 0.4}, "intervals": {}} for one in semi[:1]]
+    found["conditions"] += common
+    found["utility"] = {
+        "uar": {"IEMOCAP_dev": {"anonymised": {"value": 0.9}}, "IEMOCAP_test": {"anonymised": {"value": 0.5}}},
+        "wer": {"mine": {"anonymised": {"value": 0.2}}},
+    }
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(found))
+    system = read_system(path)
+    assert system.utilities["uar"].value == 0.5
+    assert system.utilities["wer"].value == 0.2
+    assert any(one.startswith("vctk_test_common") for one in system.sets)
+    assert read_system(path, "", Reading(split="test", average="least")).eer.value <= system.eer.value
+
+
+def test_the_weights_of_the_challenge_count(tmp_path: Path) -> None:
+    def row(dataset: str, gender: str, eer: float) -> dict:
+        names = {"dataset": dataset, "gender": gender, "scenario": "semi-informed", "attacker": "a"}
+        return names | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer - 0.04, "high": eer + 0.08}}}
+
+    rows = [row(name, sex, eer) for name, eer in (("libri_test", 0.1), ("vctk_test_common", 0.3)) for sex in "fm"]
+    found = {"conditions": rows, "config": {"challenge": {"weights": {"libri": 0.3, "vctk_common": 0.1}}}}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(found))
+    eer = read_system(path).eer
+    assert eer.value == pytest.approx((2 * 0.3 * 0.1 + 2 * 0.1 * 0.3) / 0.8)
+    reach = (2 * (0.3 / 0.8) ** 2 + 2 * (0.1 / 0.8) ** 2) ** 0.5
+    assert (eer.value - eer.low, eer.high - eer.value) == (pytest.approx(0.04 * reach), pytest.approx(0.08 * reach))
+    del found["config"]["challenge"]["weights"]["libri"]  # a set without weight: the plain mean
+    path.write_text(json.dumps(found))
+    assert read_system(path).eer.value == pytest.approx(0.2)
+
+
+def test_sizes_are_guessed_for_the_challenges_own_sets_alone(tmp_path: Path) -> None:
+    """A small set of one's own must not get the intervals of a large one."""
+    for dataset, known in (("libri", True), ("mine", False)):
+        row = {"dataset": dataset, "split": "test", "gender": "f", "enrollment": "anon", "trial": "anon", "EER": 20.0}
+        words = {"dataset": dataset, "split": "test", "asr": "anon", "WER": 5.0}
+        path = tmp_path / f"result_for_rank_{dataset}"
+        write_rank_file(path, RankFile((make_section(ASV_ANON, [row]), make_section(ASR, [words]))))
+        system = read_system(path)
+        assert (system.eer.has_interval, system.utilities["wer"].has_interval) == (known, known)
+        assert ("guessed" in system.notes[0]) == known
+        assert system.sets == (f"{dataset}_test f",)

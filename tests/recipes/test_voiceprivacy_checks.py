@@ -392,3 +392,21 @@ def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
     assert outcome.status == 2
     assert outcome.error.count("no such transcripts") == 6  # text twice, heard in two sets and their twins
     assert not (tmp_path / "out/work").exists()
+
+
+# --- what a busy reader must not get wrong ---------------------------------------------------------
+
+
+def test_verdict_names_scenario_attacker_interval_and_number_of_speakers():
+    said = verdict(summarise(conditions(o=0.02, i=0.3, l=0.2, s=0.1)), level=0.95, simulated=False)
+    assert said.startswith(
+        "On x_test (30 enrolled speakers) the strongest semi-informed attacker (a), which anonymises"
+    )
+    assert "10.0 % (95 % interval 5.0 % to 20.0 %)" in said
+
+
+@pytest.mark.parametrize(("lazy", "expected"), [(0.2, []), (0.3, []), (0.4, ["note"])])
+def test_a_lazy_attacker_that_is_weaker_than_an_ignorant_one_is_noted(lazy, expected):
+    found = list(sanity.lazy_order(conditions(o=0.01, i=0.3, l=lazy, s=0.1)))
+    assert levels(found) == expected
+    assert all(f"{100 * lazy:.1f} % against 30.0 %" in one.text for one in found)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -145,6 +149,65 @@ def read_datadir_recordings(folder):
     return json.loads((folder / "anonymization.json").read_text())["files"]
 
 
+def test_lists_that_are_gone_leave(source, tmp_path):
+    target = tmp_path / "set_x"
+    anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)
+    (target / "mine").write_text("a list of the user's\n")
+    for name in ("spk2gender", "enrolls", "trials", "text"):
+        (source.path / name).unlink()
+    anonymize_datadir(read_datadir(source.path), target, AnonymizerConfig("none"), jobs=1)
+    assert {path.name for path in target.iterdir()} == {
+        "wav", "wav.scp", "utt2spk", "spk2utt", "anonymization.json", "mine"
+    }  # fmt: skip
+    again = read_datadir(target)
+    assert (again.genders, again.enrolls, again.trials) == ({}, None, None)
+
+
+def test_one_run_at_a_time(source, tmp_path):
+    """Else two runs with other parameters leave a mixture that looks like one of them."""
+    target = tmp_path / "set_x"
+    first = outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1))
+    handle = os.open(target, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(DataError, match="set_x: another run is at work in it"):
+        anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)
+    assert outputs(read_datadir(target)) == first
+    os.close(handle)
+    assert outputs(anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)) != first
+
+
+def test_a_run_that_was_killed_is_taken_up(source, tmp_path):
+    expected = outputs(anonymize_datadir(source, tmp_path / "whole", AnonymizerConfig(), jobs=1))
+    target = tmp_path / "set_x"
+    ready, stay = tmp_path / "ready", tmp_path / "mine.py"
+    stay.write_text(
+        "import time, pathlib\ndef stay(samples, rate, utterance, rng):\n"
+        f"    pathlib.Path({str(ready)!r}).touch()\n    time.sleep(60)\n"
+    )
+    code = (
+        "import sys; from spkver.anonymization import *; from spkver.datadir import read_datadir\n"
+        "anonymize_datadir(read_datadir(sys.argv[1]), sys.argv[2], AnonymizerConfig(sys.argv[3]), jobs=1)"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code, str(source.path), str(target), f"{stay}:stay"])
+    try:
+        while not ready.exists():
+            assert run.poll() is None
+            time.sleep(0.02)
+        with pytest.raises(DataError, match="another run is at work"):
+            anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
+    finally:
+        run.kill()
+        run.wait()
+    with pytest.raises(DataError, match=r"wav\.scp"):
+        read_datadir(target)
+    (target / "wav").mkdir(exist_ok=True)
+    (target / "wav" / ".a-1.x7.tmp.wav").write_bytes(b"half")
+    (target / ".anonymization.x7.tmp.json").write_bytes(b"half")
+    assert outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)) == expected
+    assert {path.name for path in (target / "wav").iterdir()} == {f"{name}.wav" for name in NAMES}
+    assert not list(target.glob(".*"))
+
+
 def test_one_that_fails_is_named_when_the_others_are_done(source, tmp_path):
     target = tmp_path / "set_x"
     with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
@@ -281,7 +344,9 @@ def test_commands_that_cannot_be_filled_in(command, message):
         ({"alpha": (0.9, 0.5)}, "anonymizer.alpha is 0.9 to 0.5: expected 0 < low <= high"),
         ({"alpha": (0.0, 0.5)}, "anonymizer.alpha"),
         ({"speed": (1.0, float("inf"))}, "anonymizer.speed"),
-        ({"warp": (0.1, 1.0)}, "anonymizer.warp goes to 1.0"),
+        ({"warp": (0.1, 1.0)}, "anonymizer.warp is 0.1 to 1.0: expected 0 to 0.99"),
+        ({"alpha": (50.0, 1000.0)}, "anonymizer.alpha is 50.0 to 1000.0: expected 0.01 to 10"),
+        ({"speed": (1e-6, 1.0)}, "anonymizer.speed is 1e-06 to 1.0: expected 0.1 to 10"),
         ({"command": "x {input} {output}"}, "anonymizer.command is needed by the anonymizer 'command'"),
         ({"name": "command"}, "anonymizer.command is needed"),
     ],

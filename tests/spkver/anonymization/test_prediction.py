@@ -10,7 +10,7 @@ from lpc_oracle import plain_burg
 from scipy.signal import lfilter
 
 from spkver.anonymization import prediction, roots
-from spkver.anonymization.prediction import all_pole, burg
+from spkver.anonymization.prediction import burg, pole_zero
 from spkver.anonymization.roots import factors_by_eigenvalues, product, quadratic_factors
 
 
@@ -22,11 +22,8 @@ def noise(n: int, n_frames: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("order", [2, 9, 20])
 def test_burg_is_its_definition(order):
     frames = noise(100, 7)
-    coefficients, residual = burg(frames, order)
-    for frame, found in enumerate(coefficients.T):
-        one = plain_burg(frames[:, frame], order)
-        np.testing.assert_allclose(found, one, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(residual[:, frame], lfilter(one, [1], frames[:, frame]), rtol=1e-8, atol=1e-8)
+    for frame, found in enumerate(burg(frames, order).T):
+        np.testing.assert_allclose(found, plain_burg(frames[:, frame], order), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow  # it compiles
@@ -34,27 +31,57 @@ def test_burg_is_that_of_librosa():
     import librosa
 
     frames = noise(320, 7)
-    np.testing.assert_allclose(burg(frames, 20)[0], librosa.lpc(frames, order=20, axis=0), rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(burg(frames, 20), librosa.lpc(frames, order=20, axis=0), rtol=1e-8, atol=1e-11)
 
 
-def test_all_pole_is_that_of_scipy_and_undoes_the_residual():
+def tones(n: int, level: float) -> np.ndarray:
+    """A tone with some noise, which prediction takes down to about the square of its level."""
+    time = np.arange(n)
+    return np.sin(0.3 * time) + np.sin(1.1 * time) + level * np.random.default_rng(1).standard_normal(n)
+
+
+@pytest.mark.parametrize("level", [1e-1, 1e-2, 5e-3, 1e-3, 1e-5])
+def test_burg_of_what_is_predicted_well(level):
+    frames = np.stack([tones(320, level), tones(320, 1.0), tones(320, level / 2)], axis=1)
+    for frame, found in enumerate(burg(frames, 20).T):
+        one = plain_burg(frames[:, frame], 20)
+        np.testing.assert_allclose(found, one, atol=1e-6 * np.abs(one).max())
+
+
+def test_the_lattice_takes_what_correlations_cannot(monkeypatch):
+    counts = []
+    lattice = prediction._by_lattice
+    monkeypatch.setattr(prediction, "_by_lattice", lambda f, order: counts.append(f.shape[1]) or lattice(f, order))
+    frames = np.stack([tones(320, 1e-5), tones(320, 1.0), np.full(320, 1e-7)], axis=1)
+    together = burg(frames, 20)
+    assert counts == [2]
+    assert np.array_equal(burg(frames[:, :2], 20), together[:, :2])
+    assert counts == [2, 2]  # one alone is repeated
+
+
+def test_pole_zero_is_that_of_scipy_and_undoes_itself():
     frames = noise(90, 5)
-    coefficients, residual = burg(frames, 12)
-    np.testing.assert_allclose(all_pole(coefficients, residual), frames, rtol=1e-6, atol=1e-8)
-    other = burg(noise(90, 5, seed=1), 12)[0]
-    for frame, found in enumerate(all_pole(other, residual).T):
-        np.testing.assert_allclose(found, lfilter([1], other[:, frame], residual[:, frame]), rtol=1e-7, atol=1e-7)
+    zeros, poles = burg(frames, 12), burg(noise(90, 5, seed=1), 12)
+    filtered = frames.copy()
+    pole_zero(zeros, poles, filtered)
+    for frame, found in enumerate(filtered.T):
+        expected = lfilter(zeros[:, frame], poles[:, frame], frames[:, frame])
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+    pole_zero(poles, zeros, filtered)
+    np.testing.assert_allclose(filtered, frames, rtol=1e-6, atol=1e-7)
 
 
 def test_pieces_give_the_same_bits(monkeypatch):
     frames = noise(60, 11)
-    expected = burg(frames, 8)
-    filtered = all_pole(*expected)
+    frames[:, 4] = 1e-7
+    expected, filtered = burg(frames, 8), frames.copy()
+    pole_zero(expected, expected[:, ::-1], filtered)
     monkeypatch.setattr(prediction, "_BURG_FRAMES", 5)  # the last of 11 frames would be alone
-    monkeypatch.setattr(prediction, "_POLE_FRAMES", 2)
-    for one, other in zip(burg(frames, 8), expected, strict=True):
-        assert np.array_equal(one, other)
-    assert np.array_equal(all_pole(*expected), filtered)
+    monkeypatch.setattr(prediction, "_FILTER_FRAMES", 2)
+    monkeypatch.setattr(prediction, "_FILTER_SAMPLES", 7)
+    assert np.array_equal(burg(frames, 8), expected)
+    pole_zero(expected, expected[:, ::-1], frames)
+    assert np.array_equal(frames, filtered)
 
 
 def roots_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -108,7 +135,7 @@ def test_hard_polynomials_fall_back(polynomial):
 
 
 def test_the_fallback_gives_the_same_factors(monkeypatch):
-    polynomials = burg(noise(320, 30), 20)[0]
+    polynomials = burg(noise(320, 30), 20)
     p, q = quadratic_factors(polynomials)
     calls = []
     monkeypatch.setattr(roots, "_ITERATIONS", 1)
@@ -132,7 +159,7 @@ def test_few_frames_of_speech_like_noise_need_the_fallback(monkeypatch):
         return factors_by_eigenvalues(some)
 
     monkeypatch.setattr(roots, "factors_by_eigenvalues", counted)
-    quadratic_factors(burg(np.hanning(320)[:, None] * noise(320, 400), 20)[0])
+    quadratic_factors(burg(np.hanning(320)[:, None] * noise(320, 400), 20))
     assert calls[0] <= 12
 
 

@@ -235,6 +235,49 @@ def test_changed_audio_is_noticed(sets, trained, tmp_path):
     assert differ == {"s10-3"}
 
 
+def test_a_changed_background_model_of_ones_own_is_noticed(sets, tmp_path):
+    data = read_datadir(sets / "train")
+    for name, iterations in (("one", [1, 1, 2]), ("two", [1, 1, 1])):
+        ubm = {"components": 8, "iterations": iterations}
+        train_attacker(data, attacker_config("gmm-svm", values={**SMALL, "ubm": ubm}), tmp_path / name)
+        (made,) = (tmp_path / name / "work").glob("ubm-*/gmm/ubm.h5")
+        made.rename(tmp_path / f"{name}.h5")
+    means = []
+    for name in ("one", "two"):
+        shutil.copy(tmp_path / f"{name}.h5", tmp_path / "ubm.h5")
+        config = attacker_config("gmm-svm", values={**SMALL, "ubm": {"file": str(tmp_path / "ubm.h5")}})
+        means.append(train_attacker(data, config, tmp_path / "attacker").ubm.means)
+    assert (means[0] != means[1]).any()
+
+
+def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
+    attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
+    test = read_datadir(sets / "test")
+    trials = Trials.from_ids(["s10", "s10", "s11", "s12-3"], ["s10-3", "s11-3", "s11-4", "s12-3"])
+    check_trials(attackers, test, test, trials)
+    assert "3 of 4 trials test a recording that their model was enrolled with" in caplog.text
+    caplog.clear()
+    check_trials(attackers, read_datadir(sets / "enrol"), test, trials.subset(np.arange(3)))
+    assert not caplog.text
+
+
+def test_recordings_at_another_rate_are_told_once(sets, trained, tmp_path):
+    for name in ("s10-3", "s10-4"):
+        soundfile.write(tmp_path / f"{name}.wav", voice(1, 1, 0.5), 16000)
+    fast = replace(
+        read_datadir(sets / "test"),
+        recordings={name: tmp_path / f"{name}.wav" for name in ("s10-3", "s10-4")},
+        speakers=dict.fromkeys(("s10-3", "s10-4"), "s10"),
+    )
+    with pytest.raises(DataError) as caught:
+        check_trials(trained[1], fast, fast, Trials.from_ids(["s10"], ["s10-3"]))
+    assert str(caught.value).startswith("2 problems:")
+    assert "(the attacker was trained so; train another: set features.resample=true" in str(caught.value)
+    with pytest.raises(DataError) as caught:
+        train_attackers(fast, three()[:1], tmp_path / "out")
+    assert "ubm.components" not in str(caught.value)  # nothing can be said about the number of frames
+
+
 def test_enrolment_by_list_by_speaker_and_by_utterance(sets, trained, tmp_path):
     shutil.copytree(sets / "enrol", tmp_path / "all")
     scp = tmp_path / "all" / "wav.scp"
@@ -318,6 +361,17 @@ def _edit(folder: Path, **changes: object) -> None:
     file.write_text(yaml.safe_dump({**description, **changes}))
 
 
+def _edit_config(folder: Path, part: str, **changes: object) -> None:
+    config = yaml.safe_load((folder / "attacker.yaml").read_text())["config"]
+    _edit(folder, config={**config, part: {**config[part], **changes}})
+
+
+def _flip(file: Path, where: float) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[int(where * len(raw))] ^= 1
+    file.write_bytes(raw)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -337,6 +391,11 @@ def _edit(folder: Path, **changes: object) -> None:
         (lambda folder: _edit(folder, seed="x"), "not the description of an attacker in format 1"),
         (lambda folder: _edit(folder, config=3), "config and trained_on should hold keys"),
         (lambda folder: _edit(folder, config={"kind": "svm"}), "kind is 'svm': expected one of"),
+        (lambda folder: _edit(folder, seed=7), "attacker.yaml: not as it was written"),
+        (lambda folder: _edit_config(folder, "map", relevance=1.0), "attacker.yaml: not as it was written"),
+        (lambda folder: _edit_config(folder, "norm", kind="z"), "attacker.yaml: not as it was written"),
+        (lambda folder: _flip(folder / "attacker.h5", 0.5), "missing, or not as it was written"),
+        (lambda folder: _flip(folder / "attacker.h5", 0.99), "missing, or not as it was written"),
         (lambda folder: _edit(folder, config={"colour": "red"}), "unknown configuration key 'colour'"),
     ],
 )

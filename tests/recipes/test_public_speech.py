@@ -1,0 +1,335 @@
+"""The data directories of the two public corpora."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import public_speech
+import pytest
+import soundfile
+from click.testing import CliRunner, Result
+from sets import find_datasets
+from settings import Config
+
+from spkver.datadir import read_datadir
+
+RATE = 16000
+TRAIN = "Resemblyzer/audio_data/librispeech_train-clean-100"
+TEST = "Resemblyzer/audio_data/librispeech_test-other"
+DSP = "DSPSpeech-20/speech_data"
+LONG, SHORT = 8 * RATE + 3000, 2000  # samples
+
+
+@contextmanager
+def fewer() -> Iterator[None]:
+    """Fewer training speakers and one word."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(public_speech, "TRAIN_CLEAN_100", {"f": "103 1069", "m": "1034"})
+        patch.setattr(public_speech, "WORDS", ("19",))
+        yield
+
+
+@pytest.fixture
+def few() -> Iterator[None]:
+    """Fewer, in one test."""
+    with fewer():
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Clones of both corpora with fewer files; each recording starts with a sample of its own. Read only."""
+    root = tmp_path_factory.mktemp("corpora")
+    starts = count(1)
+
+    def write(name: str, length: int = SHORT) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        start = next(starts)
+        soundfile.write(root / name, (np.arange(start, start + length) % 30000).astype(np.int16), RATE)
+
+    write(f"{TRAIN}/103-1240-0000.flac", LONG)
+    write(f"{TRAIN}/1069-133699-0000.flac", 8 * RATE)
+    write(f"{TRAIN}/1034-121119-0000.flac")
+    write(f"{TRAIN}/14-208-0000.flac")  # a reader who is no part of it
+    for speaker in " ".join(public_speech.TEST_OTHER.values()).split():
+        for number in range(10):
+            write(f"{TEST}/{speaker}/{speaker}-77-{number:04d}.flac", LONG if number in (0, 3) else SHORT)
+    for number in range(1, 35):
+        for take in ("01", "02", "03", "04", "07", "10", "13", "16", "19"):
+            write(f"{DSP}/1630{number:03d}/1630{number:03d}-19-{take}.wav")
+    return root
+
+
+@pytest.fixture(scope="module")
+def layout(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The layout of both, and what was said about it; read only."""
+    output = tmp_path_factory.mktemp("layout") / "new" / "with space"
+    with fewer():
+        result = run(corpora, output)
+    assert result.exit_code == 0, result.output
+    return output, result.output
+
+
+@pytest.fixture
+def own(corpora: Path, tmp_path: Path) -> Path:
+    """A copy for a test to damage."""
+    return Path(shutil.copytree(corpora, tmp_path / "corpora"))
+
+
+def run(corpora: Path, output: Path) -> Result:
+    arguments = ["--librispeech", str(corpora / "Resemblyzer"), "--dspspeech", str(corpora / "DSPSpeech-20")]
+    return CliRunner().invoke(public_speech.main, [str(output), *arguments])
+
+
+def samples_of(path: Path) -> np.ndarray:
+    return soundfile.read(path, dtype="int16")[0]
+
+
+def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
+    output, said = layout
+    assert [path.name for path in output.parent.iterdir()] == [output.name]
+    found = {one.name: one for one in find_datasets(output, Config())}
+    assert found.keys() == {"libri_test", "dsp_test"}
+    assert found["libri_test"].training == "train-clean-360"
+    assert found["dsp_test"].training == "dsp_train"
+    sizes = {
+        "train-clean-360": (3, 3),
+        "libri_test_enrolls": (30, 10),
+        "libri_test_trials_f": (35, 5),
+        "libri_test_trials_m": (35, 5),
+        "dsp_train": (10 * 7 + 3, 11),
+        "dsp_test_enrolls": (3 * 23, 23),
+        "dsp_test_trials_f": (4 * 10, 10),
+        "dsp_test_trials_m": (4 * 13, 13),
+    }
+    assert {path.name for path in output.iterdir()} == sizes.keys()
+    for name, (n_utterances, n_speakers) in sizes.items():
+        datadir = read_datadir(output / name)
+        assert (len(datadir), len(set(datadir.speakers.values()))) == (n_utterances, n_speakers)
+        assert datadir.genders.keys() == set(datadir.speakers.values())
+        assert f"{name}: {n_utterances} utterances of {n_speakers} speakers" in said
+        assert len(list((output / name / "wav").iterdir())) == n_utterances
+
+
+def test_who_enrols_and_who_is_tried(layout):
+    output, _ = layout
+    for dataset, train in (("libri_test", "train-clean-360"), ("dsp_test", "dsp_train")):
+        enrolls, training = (read_datadir(output / name) for name in (f"{dataset}_enrolls", train))
+        assert set(enrolls.enrolls) == set(enrolls.speakers)
+        assert not set(training.speakers.values()) & set(enrolls.speakers.values())
+        tried = set()
+        for sex in "fm":
+            trials = read_datadir(output / f"{dataset}_trials_{sex}")
+            assert set(trials.genders.values()) == {sex}
+            assert not set(trials.speakers) & set(enrolls.speakers)
+            key = trials.trials
+            assert set(key.model_ids) == set(trials.genders)
+            assert set(key.segment_ids) == set(trials.speakers)
+            assert len(key.is_target) == len(key.model_ids) * len(key.segment_ids)
+            for model, segment, target in zip(key.models, key.segments, key.is_target, strict=True):
+                assert target == (trials.speakers[key.segment_ids[segment]] == key.model_ids[model])
+            assert all(enrolls.genders[speaker] == sex for speaker in trials.genders)
+            tried |= set(trials.genders)
+        assert tried == set(enrolls.genders)
+        per_speaker = Counter(enrolls.speakers.values())
+        assert set(per_speaker.values()) == {3}
+
+
+def test_audio_is_that_of_the_corpora(corpora, layout):
+    """The samples of the right file, only training utterances of LibriSpeech are cut; no student's id goes further."""
+    output, _ = layout
+    for place, source, length in (
+        ("train-clean-360/wav/103-1240-0000.flac", f"{TRAIN}/103-1240-0000.flac", 8 * RATE),
+        ("train-clean-360/wav/1069-133699-0000.flac", f"{TRAIN}/1069-133699-0000.flac", 8 * RATE),
+        ("train-clean-360/wav/1034-121119-0000.flac", f"{TRAIN}/1034-121119-0000.flac", SHORT),
+        ("libri_test_enrolls/wav/1998-77-0000.flac", f"{TEST}/1998/1998-77-0000.flac", LONG),
+        ("libri_test_enrolls/wav/1998-77-0002.flac", f"{TEST}/1998/1998-77-0002.flac", SHORT),
+        ("libri_test_trials_f/wav/1998-77-0003.flac", f"{TEST}/1998/1998-77-0003.flac", LONG),
+        ("libri_test_trials_m/wav/1688-77-0009.flac", f"{TEST}/1688/1688-77-0009.flac", SHORT),
+        ("dsp_train/wav/dsp06-rep03-w19.flac", f"{DSP}/1630006/1630006-19-03.wav", SHORT),
+        ("dsp_train/wav/dsp01-rep19-w19.flac", f"{DSP}/1630001/1630001-19-19.wav", SHORT),
+        ("dsp_test_enrolls/wav/dsp34-rep07-w19.flac", f"{DSP}/1630034/1630034-19-07.wav", SHORT),
+        ("dsp_test_trials_m/wav/dsp03-rep10-w19.flac", f"{DSP}/1630003/1630003-19-10.wav", SHORT),
+        ("dsp_test_trials_f/wav/dsp05-rep10-w19.flac", f"{DSP}/1630005/1630005-19-10.wav", SHORT),
+    ):
+        expected = samples_of(corpora / source)[:length]
+        assert len(expected) == length
+        np.testing.assert_array_equal(samples_of(output / place), expected, err_msg=place)
+    assert not [
+        path for path in output.rglob("*") if path.suffix != ".flac" and path.is_file() and b"1630" in path.read_bytes()
+    ]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("option", "folder", "start"),
+    [("--librispeech", "Resemblyzer", ("libri", "train")), ("--dspspeech", "DSPSpeech-20", ("dsp",))],
+)
+def test_one_corpus_alone(corpora, tmp_path, option, folder, start):
+    result = CliRunner().invoke(public_speech.main, [str(tmp_path / "out"), option, str(corpora / folder)])
+    assert result.exit_code == 0, result.output
+    names = [path.name for path in (tmp_path / "out").iterdir()]
+    assert len(names) == 4
+    assert all(name.startswith(start) for name in names)
+
+
+def test_every_speaker_is_listed_once():
+    train, test = (
+        [speaker for speakers in table.values() for speaker in speakers.split()]
+        for table in (public_speech.TRAIN_CLEAN_100, public_speech.TEST_OTHER)
+    )
+    assert (len(set(train)), len(set(test)), len({*train, *test})) == (251, 10, 261)
+    assert (len(train), len(test)) == (251, 10)
+
+
+def removed(*names: str) -> Callable[[Path], None]:
+    return lambda root: [(root / name).unlink() for name in names] and None
+
+
+def replaced(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda root: (root / name).write_bytes(content) and None
+
+
+def audio(name: str, samples: np.ndarray, rate: int) -> Callable[[Path], None]:
+    return lambda root: soundfile.write(root / name, samples, rate)
+
+
+LAST_WAV = f"{DSP}/1630034/1630034-19-19.wav"
+FIRST_FLAC = f"{TRAIN}/103-1240-0000.flac"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
+BAD = {
+    "missing files are all named": (
+        removed(
+            f"{DSP}/1630004/1630004-19-13.wav",
+            f"{DSP}/1630006/1630006-19-03.wav",
+            FIRST_FLAC,
+            f"{TEST}/367/367-77-0004.flac",
+        ),
+        [
+            "4 problems",
+            "1630004-19-13.wav",
+            "1630006-19-03.wav",
+            "1 of the recordings 103-",
+            "10 of the recordings 367-*.flac, found 9",
+        ],
+    ),
+    "two recordings of a training speaker": (
+        lambda root: shutil.copy(root / FIRST_FLAC, root / TRAIN / "103-1240-0001.flac"),
+        ["1 of the recordings 103-*.flac, found 2"],
+    ),
+    "no test-other": (
+        lambda root: shutil.rmtree(root / TEST),
+        ["librispeech_test-other: no such folder", "give the root"],
+    ),
+    "no Resemblyzer": (
+        lambda root: shutil.rmtree(root / "Resemblyzer"),
+        ["2 problems", "test-other", "train-clean-100"],
+    ),
+    "a test speaker lacks": (lambda root: shutil.rmtree(root / TEST / "533"), ["533-*.flac, found 0"]),
+    "a student lacks": (lambda root: shutil.rmtree(root / DSP / "1630001"), ["expected 34 folders", "found 33"]),
+    "no DSPSpeech-20": (lambda root: shutil.rmtree(root / "DSPSpeech-20"), ["expected 34 folders", "found 0"]),
+    "pointers in place of audio": (
+        lambda root: [replaced(name, POINTER)(root) for name in (FIRST_FLAC, LAST_WAV)],
+        ["2 problems", "103-1240-0000.flac", "1630034-19-19.wav"],
+    ),
+    "empty file": (replaced(LAST_WAV, b""), ["1630034-19-19.wav"]),
+    "truncated file": (
+        lambda root: replaced(LAST_WAV, (root / LAST_WAV).read_bytes()[:1500])(root),
+        ["1630034-19-19.wav"],
+    ),
+    "another rate": (audio(LAST_WAV, np.ones(900, np.int16), 8000), ["1630034-19-19.wav", "8000"]),
+    "two channels": (audio(LAST_WAV, np.ones((900, 2), np.int16), RATE), ["1630034-19-19.wav", "channel"]),
+}
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("case", BAD)
+def test_bad_corpora_end_in_one_error_and_leave_nothing(own, tmp_path, case):
+    damage, words = BAD[case]
+    damage(own)
+    result = run(own, tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    assert result.output.count("Error:") == 1
+    for word in words:
+        assert word in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["corpora"]
+
+
+@pytest.mark.usefixtures("few")
+def test_bad_arguments(corpora, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "there").mkdir()
+    for output, words in (
+        ("there", "is there already"),
+        ("file", "is there already"),
+        ("file/out", "file: File exists"),
+        ("line\nbreak", "cannot stand in wav.scp"),
+    ):
+        result = run(corpora, tmp_path / output)
+        assert result.exit_code == 2, result.output
+        assert words in result.output
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]
+        assert not list((tmp_path / "there").iterdir())
+    result = CliRunner().invoke(public_speech.main, [str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "no corpus (give --librispeech, --dspspeech or both)" in result.output
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2)])
+def test_a_break_in_the_middle_leaves_nothing(corpora, tmp_path, monkeypatch, error, status):
+    calls = count()
+
+    def write(*arguments):
+        if next(calls) == 40:
+            raise error
+        return original(*arguments)
+
+    original = public_speech.write_audio
+    monkeypatch.setattr(public_speech, "write_audio", write)
+    assert run(corpora, tmp_path / "out").exit_code == status
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
+    """The same lists and samples as the reference layout of the same recordings."""
+    noise = np.random.default_rng(0).integers(-9999, 9999, 4000, dtype=np.int16)
+    n_longer = 0
+    for corpus, root in (("libri261", "Resemblyzer"), ("dsp34", "DSPSpeech-20")):
+        with (shared / "corpora" / corpus / "metadata.tsv").open(encoding="utf-8", newline="") as handle:
+            rows = list(csv.DictReader(handle, delimiter="\t"))
+        for row in rows:
+            target = tmp_path / root / row["source_path"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            samples = samples_of(shared / "corpora" / corpus / row["path"])
+            if row["text"] == "train-clean-100" and len(samples) == 8 * RATE:  # was cut: the corpus has more of it
+                samples, n_longer = np.concatenate([samples, noise]), n_longer + 1
+            soundfile.write(target, samples, RATE)
+    assert n_longer == 213
+    result = run(tmp_path, tmp_path / "ours")
+    assert result.exit_code == 0, result.output
+    tool = [sys.executable, str(shared / "tools/make_layouts.py"), "voiceprivacy", str(tmp_path / "theirs")]
+    subprocess.run(tool, check=True, capture_output=True)
+    ours, theirs = (
+        {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+        for root in (tmp_path / "ours", tmp_path / "theirs")
+    )
+    assert ours.keys() == theirs.keys()
+    assert len(ours) == 2729
+    for name, path in ours.items():
+        if path.suffix == ".flac":
+            np.testing.assert_array_equal(samples_of(path), samples_of(theirs[name]), err_msg=name)
+            assert soundfile.info(path).samplerate == RATE
+        else:
+            expected = theirs[name].read_bytes().replace(bytes(tmp_path / "theirs"), bytes(tmp_path / "ours"))
+            assert path.read_bytes() == expected, name
