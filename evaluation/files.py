@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,8 +40,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     whole
     """
     path = Path(path)
-    # unlike Path.exists, these say no of a name that is impossible; folders are told by the rename
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+    if _is_special(path):
         raise DataError("is a device or a pipe, which is not written to", file=path, remedy="give the path of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +135,15 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder; names that are impossible are told later."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _flush(path: Path) -> None:
