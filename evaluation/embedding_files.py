@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings
 from evaluation.errors import DataError
 from evaluation.files import atomic_file
+from evaluation.formats.broken import BROKEN_HDF5, BROKEN_NPZ
 from evaluation.speakers import read_speakers
 
 MAP_ABOVE = 1 << 26
@@ -35,7 +36,6 @@ _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PICKLE_SUFFIXES = (".pkl", ".pickle", ".pk")
 _MOST_COMPRESSION = 1100
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, MemoryError)
 _MAX_NAMED = 3
 
 Columns = tuple[Sequence[str], Sequence[str] | None, Any]
@@ -142,7 +142,7 @@ def _read_folder(path: Path, map_above: int) -> Columns:
         try:
             mapped = name == "vectors" and file.stat().st_size > map_above
             columns[name] = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except _BROKEN as error:
+        except BROKEN_NPZ as error:
             raise _broken(file, "npy", error) from error
     return _columns(columns, path, "a folder with")
 
@@ -154,7 +154,7 @@ def _read_npz(path: Path, map_above: int) -> Columns:
             if "vectors" in file.files:
                 mapped = _map_member(path, "vectors.npy", map_above)
                 columns["vectors"] = file["vectors"] if mapped is None else mapped
-    except _BROKEN as error:
+    except BROKEN_NPZ as error:
         raise _broken(path, "npz", error) from error
     return _columns(columns, path, "an npz with")
 
@@ -195,7 +195,7 @@ def _read_hdf5(path: Path, map_above: int) -> Columns:
             for name in ("ids", "speakers", "vectors"):
                 if name in file:
                     columns[name] = _read_dataset(file[name], path, map_above if name == "vectors" else None)
-    except _BROKEN as error:
+    except BROKEN_HDF5 as error:
         if isinstance(error, DataError):
             raise
         raise _broken(path, "HDF5", error) from error

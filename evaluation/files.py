@@ -131,6 +131,16 @@ class _LateErrors(io.RawIOBase):
             self.error = self.error or error
 
 
+def make_folder(path: str | Path) -> Path:
+    """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"folder cannot be made: {error.strerror}"
+        raise DataError(text, file=path, remedy="choose another place") from error
+    return Path(path)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     with atomic_path(path) as temporary:

@@ -11,7 +11,6 @@ The file is an npz with the columns of each table under its number of utterances
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import DataError
 from evaluation.files import atomic_file
+from evaluation.formats.broken import BROKEN_NPZ
 
 TieRule = Literal["shared", "strict", "lenient"]
 TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
@@ -144,7 +144,7 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
             columns = {name: file[name] for name in file.files}
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+    except BROKEN_NPZ as error:
         raise DataError(f"is no file of ranks: {error}", file=path, remedy="write it again") from error
     try:
         numbers = sorted({int(name.partition("/")[0]) for name in columns})

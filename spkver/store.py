@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.files import atomic_file
+from evaluation.formats.broken import BROKEN_HDF5
 from spkver.errors import DataError
 
 if TYPE_CHECKING:
     import h5py
 
 FORMAT_VERSION = 1
-# what h5py and NumPy raise over broken files, by where they are broken
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 
 
 def fingerprint(*parts: Any) -> str:
@@ -126,7 +125,7 @@ def open_file(path: str | Path) -> Iterator[h5py.File]:
         raise DataError("no such file", file=path) from None
     except DataError:
         raise
-    except _BROKEN as error:
+    except BROKEN_HDF5 as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
             f"not a complete HDF5 file of the expected kind: {why}", file=path, remedy="remove it and run again"

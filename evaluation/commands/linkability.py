@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 from numpy.typing import NDArray
 
-from evaluation.commands.options import FILE, Reader, column_options, missing_option
+from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option
 from evaluation.disclosure_sets import RULES
 from evaluation.embedding_files import read_embeddings
 from evaluation.embeddings import Embeddings
@@ -130,13 +130,7 @@ class ListCommand(click.Command):
     "--bootstrap", "replicates", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamples."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Share of true values that intervals should cover.",
-)
+@level_option
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of threads; all cores by default.")
 @click.option("--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers.")
 @click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out.")

@@ -12,6 +12,7 @@ from evaluation.commands.options import (
     Reader,
     column_options,
     key_option,
+    level_option,
     missing_option,
     parse_prior,
     scores_option,
@@ -60,13 +61,7 @@ json_option = click.option(
 @scale_option
 @click.option("--bootstrap", "replicates", type=click.IntRange(min=0), default=0, help="Number of resamples.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the resamples.")
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Share of true values that intervals should cover.",
-)
+@level_option
 @click.option("--segment-speakers", type=FILE, help="Speakers of the segments, as in utt2spk; else as the key tells.")
 @click.option("--model-speakers", type=FILE, help="Speakers of the models; the models' own ids by default.")
 @click.option("--by-trial", is_flag=True, help="Resample trials, not speakers: far too narrow where trials share them.")

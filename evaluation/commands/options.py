@@ -32,6 +32,13 @@ keys_option = click.option(
 labels_option = click.option(
     "-l", "--label", "labels", multiple=True, help="Name of each system; that of its file by default."
 )
+level_option = click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Share of true values that intervals should cover.",
+)
 missing_option = click.option(
     "--missing",
     type=click.Choice(["error", "drop"]),

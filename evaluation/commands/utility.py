@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import FILE
+from evaluation.commands.options import FILE, level_option
 from evaluation.errors import DataError
 from evaluation.report import format_table, to_json, write_json
 from evaluation.utility.normalisers import NORMALISERS
@@ -43,13 +43,7 @@ def resampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Resamples of speakers for intervals; 0 for none.",
         ),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples."),
-        click.option(
-            "--level",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=0.95,
-            show_default=True,
-            help="Share of true values that intervals should cover.",
-        ),
+        level_option,
     ]
     for option in reversed(options):
         command = option(command)

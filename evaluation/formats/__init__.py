@@ -147,7 +147,7 @@ def write_trials(path: str | Path, trials: Trials, *, attributes: dict[str, str]
     DataError
         If the extension is unknown, an id cannot be written in this format, or the file cannot be written.
     """
-    suffix = _wanted(path)
+    suffix = check_extension(path)
     if suffix in _HDF5_EXTENSIONS:
         write_hdf5_trials(path, trials, attributes=attributes)
     elif not _write_common(path, suffix, trials):
@@ -156,7 +156,7 @@ def write_trials(path: str | Path, trials: Trials, *, attributes: dict[str, str]
 
 def write_key(path: str | Path, key: Key, *, attributes: dict[str, str] | None = None) -> None:
     """Write a key; HDF5 and CSV keep trial types. Parameters and errors as for `write_trials`."""
-    suffix = _wanted(path)
+    suffix = check_extension(path)
     if suffix in _HDF5_EXTENSIONS:
         write_hdf5_key(path, key, attributes=attributes)
     elif not _write_common(path, suffix, key):
@@ -165,7 +165,7 @@ def write_key(path: str | Path, key: Key, *, attributes: dict[str, str] | None =
 
 def write_scores(path: str | Path, scores: Scores, *, attributes: dict[str, str] | None = None) -> None:
     """Write scores, to the last bit. Parameters and errors as for `write_trials`."""
-    suffix = _wanted(path)
+    suffix = check_extension(path)
     if suffix in _HDF5_EXTENSIONS:
         write_hdf5_scores(path, scores, attributes=attributes)
     elif not _write_common(path, suffix, scores):
@@ -203,7 +203,8 @@ def _form(path: Path) -> str:
     return "text"
 
 
-def _wanted(path: str | Path) -> str:
+def check_extension(path: str | Path) -> str:
+    """Give the extension of a list that is to be written; a DataError if there is no format for it."""
     suffix = inner_suffix(path)
     if suffix not in _KNOWN:
         remedy = f"use one of {', '.join(one for one in _KNOWN if one)}, or none for text, each with .gz too"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.errors import DataError
+from evaluation.formats.broken import BROKEN_HDF5
 from evaluation.formats.source import read_bytes, write_bytes
 from evaluation.trials import Key, Scores, Trials
 
@@ -44,8 +45,6 @@ _MOST_COMPRESSION = 1100
 _LEAST_CHUNK = 16  # bytes that a chunk takes at the least, with its entry in the index
 _NO_CODES = np.empty(0, np.int32)
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
-# what h5py raises over broken files, by where they are broken
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 
 
 def is_hdf5(path: str | Path) -> bool:
@@ -147,7 +146,7 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
         if error.file is not None:
             raise
         raise DataError(error.text, file=path, remedy=error.remedy) from error
-    except _BROKEN as error:
+    except BROKEN_HDF5 as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         remedy = "it may be truncated or no HDF5 file: copy or write it again"
         raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error

@@ -14,19 +14,18 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evaluation.errors import DataError
+from evaluation.formats.broken import BROKEN_NPZ
 from evaluation.formats.source import write_bytes
 from evaluation.pairs import factorise
 from evaluation.trials import Key, Scores, Trials
 
 MAGIC = b"PK\x03\x04"
-_BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError, RuntimeError)
 
 
 def read_npz_trials(path: Path, raw: bytes) -> Trials:
@@ -97,7 +96,7 @@ def _load(path: Path, raw: bytes) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             names = [name for name in archive.namelist() if name.endswith(".npy")]
             return {name[:-4]: _parse(archive.read(name)) for name in names}
-    except _BROKEN as error:
+    except BROKEN_NPZ as error:
         remedy = "it may be truncated, or hold pickled objects: write it again, ids as text"
         raise DataError(f"cannot be read as npz: {error}", file=path, remedy=remedy) from error
 

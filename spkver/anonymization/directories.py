@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.files import atomic_path, write_text
+from evaluation.files import atomic_path, make_folder, write_text
 from evaluation.formats.source import read_text_bytes
 from evaluation.parallel import chunks, ordered_map
 from spkver.anonymization.config import AnonymizerConfig
@@ -122,12 +122,7 @@ def _check_target(source: DataDir, target: Path) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Make the folder and keep other runs out of it; a process that dies lets go of it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another place"
-        ) from error
+    make_folder(folder)
     try:
         import fcntl
     except ImportError:  # Windows

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.files import make_folder
 from spkver import pipeline
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
@@ -194,7 +195,7 @@ def _train(
             )
         save_attacker(Attacker(config, seed, ubm, backend, trained_on), folder)
 
-    _make_folder(folder)
+    make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
     run = Run(folder, jobs=work.jobs, force=force)
     run.stamps["frames"] = prepared.run.stamps["frames"]
@@ -213,10 +214,3 @@ def _sessions(prepared: Prepared, speakers: Mapping[str, str], config: AttackerC
     lengths = {name: len(frames.of(name)) for name in prepared.names}
     seconds = config.training.session_seconds
     return cut_sessions(lengths, speakers, frames=None if seconds is None else seconds / config.features.shift)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another") from error

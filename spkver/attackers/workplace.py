@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evaluation.files import make_folder
 from spkver import pipeline
-from spkver.errors import DataError
 from spkver.features import FeatureConfig
 from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
@@ -86,11 +86,4 @@ class Workplace:
         return self._statistics[key]
 
     def _run(self, name: str) -> Run:
-        folder = self.folder / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(
-                f"folder cannot be made: {error.strerror}", file=folder, remedy="choose another place"
-            ) from error
-        return Run(folder, jobs=self.jobs, quiet=True)
+        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True)

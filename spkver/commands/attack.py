@@ -90,12 +90,13 @@ def score(
     A model of the trials is a speaker of the enrolment, by the utterances that its list enrolls names or by all without
     that list, or a single utterance; a segment is an utterance of the tested directory.
     """
-    from evaluation.formats import read_trials, write_scores
+    from evaluation.formats import check_extension, read_trials, write_scores
     from spkver.attackers import load_attacker
     from spkver.attackers import score as score_trials
     from spkver.datadir import read_datadir
     from spkver.errors import DataError
 
+    check_extension(output)
     loaded = load_attacker(attacker)
     work = work or output.parent / "work"
     enrolled, tested = (

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.files import atomic_file
+from evaluation.formats.broken import BROKEN_HDF5
 from spkver.errors import DataError
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# what h5py raises over broken files, by where they are broken
-_BROKEN = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
 # gzip packs 1032 to 1 at best; more than that was promised but never written, and could fill the memory
 _MAX_RATIO = 2000
 _HARMLESS_BYTES = 1 << 24
@@ -54,7 +53,7 @@ def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
         if error.file is not None:
             raise
         raise DataError(error.text, file=path, remedy=error.remedy or _REMEDY) from error
-    except _BROKEN as error:
+    except BROKEN_HDF5 as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"cannot be read: {why}", file=path, remedy=_REMEDY) from error
 

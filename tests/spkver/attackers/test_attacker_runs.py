@@ -455,6 +455,7 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
         (f"{SCORE} SETS/none", "SETS/none"),
         ("score UBM --enroll SETS/train --trials SETS/test --output OUT/s", "4 of 4 models of the trials"),
         (f"{SCORE} SETS/test --trial-list OUT/t", "OUT/t: cannot be read"),
+        ("score UBM --enroll SETS/enrol --trials SETS/test --output OUT/s.xyz", "no format of lists is known"),
     ],
 )
 def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
