@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Extras that install as wheels. [world] needs a compiler and [torch] gigabytes: their tests skip without them.
-EXTRAS := sphere,demo,kaldi,wer,asr,dev
+EXTRAS := sphere,demo,kaldi,wer,asr,dask,dev
 
 .PHONY: help venv demo test test-all lint bench clean
 

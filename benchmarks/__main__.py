@@ -2,7 +2,17 @@
 
 import sys
 
-from benchmarks import anonymization, attackers, e_step, evaluation, features, linkability, scoring, uncertainty
+from benchmarks import (
+    anonymization,
+    attackers,
+    e_step,
+    engines,
+    evaluation,
+    features,
+    linkability,
+    scoring,
+    uncertainty,
+)
 
 e_step.main()
 print()
@@ -19,3 +29,5 @@ print()
 anonymization.main()
 print()
 attackers.main()
+print()
+engines.main()

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import DataError
-from evaluation.parallel import chunk_bounds, ordered_map
+from evaluation.parallel import chunk_bounds, ordered_map, ships_items
 from evaluation.rank_counts import to_unit
+from evaluation.stored import Rows, part, stored_rows
 
 if TYPE_CHECKING:
     from evaluation.rank_table import Ranks
     from evaluation.speaker_vectors import SpeakerVectors
 
 KEPT = 21
-_TRIALS, _GALLERY = 512, 8192
+_TRIALS, _GALLERY = 512, 4096
 
 
 def largest_impostor_scores(
@@ -34,7 +35,7 @@ def largest_impostor_scores(
     count : int
         How many to keep, at most as many as there are impostors.
     jobs : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
+        Number of workers; all cores by default. The result does not depend on it.
 
     Returns
     -------
@@ -56,25 +57,32 @@ def largest_impostor_scores(
     owners = np.array([enrolled[name] for name in ranks.speakers.tolist()], np.int64)
     rows = np.array([tested[name] for name in ranks.speakers.tolist()], np.int64)
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
-    work = partial(_largest, gallery, unit, owners, count)
-    parts = ordered_map(work, chunk_bounds(len(rows), _TRIALS), jobs=jobs, threads=True)
-    return np.concatenate(list(parts)).astype(np.float64)
+    bounds = chunk_bounds(len(gallery.names), _GALLERY)
+    vectors = stored_rows(gallery.vectors) if ships_items() else gallery.vectors
+    parts = ((start, part(vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
+    best = np.full((len(rows), count), -np.inf, np.float32)
+    work = partial(_largest, unit, owners, count)
+    for found in ordered_map(work, parts, jobs=jobs, threads=True, total=len(bounds)):
+        best = _keep_largest(np.concatenate([best, found], axis=1), count)
+    return -np.sort(-best.astype(np.float64), axis=1)
 
 
 def _largest(
-    gallery: SpeakerVectors,
-    unit: NDArray[np.float32],
-    owners: NDArray[np.int64],
-    count: int,
-    bounds: tuple[int, int],
+    unit: NDArray[np.float32], owners: NDArray[np.int64], count: int, item: tuple[int, Rows, NDArray[np.float64]]
 ) -> NDArray[np.float32]:
-    start, stop = bounds
-    best = np.full((stop - start, count), -np.inf, np.float32)
-    for first, last in chunk_bounds(len(gallery.names), _GALLERY):
-        vectors = np.asarray(gallery.vectors[first:last] / gallery.norms[first:last, None], np.float32)
+    """Find the largest within a part of the gallery, that is given with its first row and lengths."""
+    first, rows, norms = item
+    vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
+    found = np.full((len(unit), count), -np.inf, np.float32)
+    for start, stop in chunk_bounds(len(unit), _TRIALS):
         similarity = unit[start:stop] @ vectors.T
-        own = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < last))
+        own = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < first + len(vectors)))
         similarity[own, owners[start:stop][own] - first] = -np.inf
-        both = np.concatenate([best, similarity], axis=1)
-        best = -np.partition(-both, count - 1, axis=1)[:, :count]
-    return -np.sort(-best, axis=1)
+        kept = min(count, len(vectors))
+        found[start:stop, :kept] = _keep_largest(similarity, kept)
+    return found
+
+
+def _keep_largest(values: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """The largest of each row, in no order."""
+    return values if count == values.shape[1] else -np.partition(-values, count - 1, axis=1)[:, :count]

@@ -35,6 +35,7 @@ from evaluation.ranks import rank_scores, rank_speakers
 from evaluation.report import format_table, to_json, write_json
 from evaluation.singling_out import singling_out
 from evaluation.speaker_vectors import Averaging, speaker_vectors
+from evaluation.worker_options import worker_options
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class ListCommand(click.Command):
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
 @level_option
-@click.option("--jobs", type=click.IntRange(min=1), help="Number of threads; all cores by default.")
+@worker_options(device=True)
 @click.option("--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers.")
 @click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out.")
 @click.option(
@@ -287,7 +288,9 @@ def _rank_embeddings(
         wanted = None if number == ALL else number
         try:
             trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
-            found = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"])
+            found = rank_speakers(
+                gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"], device=options["device"]
+            )
             ranks[number] = found
             if options["extrapolate"] and found.largest_size > KEPT:
                 largest[number] = largest_impostor_scores(gallery, trials, found, jobs=options["jobs"])

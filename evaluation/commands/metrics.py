@@ -28,6 +28,7 @@ from evaluation.report import to_json, write_json
 from evaluation.speakers import TrialSpeakers, find_speakers, read_speakers
 from evaluation.trials import Key
 from evaluation.uncertainty import Sample, confidence_intervals, sample_from
+from evaluation.worker_options import worker_options
 from evaluation.zebra import SCALE, read_scale
 
 convention_option = click.option(
@@ -67,7 +68,7 @@ json_option = click.option(
 @click.option("--by-trial", is_flag=True, help="Resample trials, not speakers: far too narrow where trials share them.")
 @click.option("--by", "column", help="Column of --metadata by which to group.")
 @click.option("--metadata", type=FILE, help="Table with a header; ids of models, segments or speakers first.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Number of workers for resamples; all cores by default.")
+@worker_options
 @json_option
 def metrics(
     scores: Path,

@@ -13,6 +13,7 @@ from evaluation.commands.options import FILE, level_option
 from evaluation.errors import DataError
 from evaluation.report import format_table, to_json, write_json
 from evaluation.utility.normalisers import NORMALISERS
+from evaluation.worker_options import worker_options
 
 if TYPE_CHECKING:
     from evaluation.intervals import Interval
@@ -192,7 +193,7 @@ def uar(
 @click.option(
     "--tracker", type=click.Choice(["pyin", "dio"]), default="pyin", show_default=True, help="dio needs [world]."
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Worker processes; all cores by default.")
+@worker_options
 @resampling_options
 @json_option
 def f0(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from evaluation.console import ResumableCommand, echo_log
-from spkver.commands.options import JOBS
+from evaluation.worker_options import worker_options
 from spkver.errors import ConfigError
 
 _RANGE = (float, float)
@@ -39,7 +39,7 @@ _RANGE = (float, float)
     help="Of draws by id; a secret one where the speech is given away.",
 )
 @click.option("--allow-pipes", is_flag=True, help="Run the shell commands of wav.scp; only for lists that you trust.")
-@JOBS
+@worker_options
 def anonymize(
     name: str,
     datadir: Path,

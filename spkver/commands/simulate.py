@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import Group, echo_log
-from spkver.commands.options import JOBS
+from evaluation.console import Group, ResumableCommand, echo_log
+from evaluation.worker_options import worker_options
 
 
 @click.group(cls=Group)
@@ -16,18 +16,20 @@ def simulate() -> None:
     """Make corpora of synthetic speech, for trying things out."""
 
 
-@simulate.command("rsr2015")
+@simulate.command("rsr2015", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--speakers", type=int, default=36, show_default=True, help="Speakers of each sex asked for.")
+@click.option("--background", type=int, help="Background speakers of each sex, at most RSR2015's; a third by default.")
 @click.option("--sentences", type=int, default=5, show_default=True, help="Sentences that each speaker says, up to 30.")
 @click.option("--sessions", type=int, default=7, show_default=True, help="Sessions of each speaker, up to 9.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
 @click.option("--gender", type=click.Choice(["m", "f", "both"]), default="m", show_default=True)
 @click.option("--format", "audio_format", type=click.Choice(["wav", "sph", "flac"]), default="wav", show_default=True)
-@JOBS
+@worker_options
 def rsr2015(
     output: Path,
     speakers: int,
+    background: int | None,
     sentences: int,
     sessions: int,
     seed: int,
@@ -38,8 +40,9 @@ def rsr2015(
     """Write an RSR2015-shaped tree of synthetic speech to OUTPUT.
 
     The first third of the speakers is background (m001, ...), the others are evaluation (m101, ...); from 157 on there
-    are development speakers too. Sessions 1, 4 and 7 enrol, the others test. The voices are eSpeak NG's, so the extra
-    [demo] must be installed.
+    are development speakers too, unless --background is given. Sessions 1, 4 and 7 enrol, the others test. RSR2015's
+    men without its development part are --speakers 107 --background 50 --sentences 30 --sessions 9. The voices are
+    eSpeak NG's, so the extra [demo] must be installed.
     """
     from spkver.corpora.simulated import simulate_rsr2015
 
@@ -47,6 +50,7 @@ def rsr2015(
         corpus = simulate_rsr2015(
             output,
             n_speakers=speakers,
+            n_background=background,
             n_sentences=sentences,
             n_sessions=sessions,
             seed=seed,
@@ -57,7 +61,7 @@ def rsr2015(
     click.echo(corpus)
 
 
-@simulate.command("voiceprivacy")
+@simulate.command("voiceprivacy", cls=ResumableCommand)
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--enrolled-f", type=int, default=16, show_default=True, help="Enrolled women.")
 @click.option("--enrolled-m", type=int, default=13, show_default=True, help="Enrolled men.")
@@ -68,7 +72,7 @@ def rsr2015(
 @click.option("--training-utterances", type=int, default=5, show_default=True, help="Of each training speaker.")
 @click.option("--sentences", type=int, default=2, show_default=True, help="In an utterance.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Everything drawn depends on it.")
-@JOBS
+@worker_options
 def voiceprivacy(output: Path, jobs: int | None, **sizes: int) -> None:
     """Write SIMULATED speech in the VoicePrivacy Challenge's layout to OUTPUT.
 

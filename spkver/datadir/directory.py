@@ -156,6 +156,21 @@ def unfit_id(identifier: str) -> str | None:
     return None
 
 
+def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
+    """Refuse ids that are unfit to name a file; for those who make files of ids that came from no list.
+
+    Raises
+    ------
+    DataError
+        With all of them.
+    """
+    problems = Problems(file)
+    for identifier in ids:
+        if (unfit := unfit_id(identifier)) is not None:
+            problems.add(f"id {identifier!r:.100} {unfit}", remedy="rename it")
+    problems.raise_if_any()
+
+
 def named(ids: Iterable[str], most: int = 5) -> str:
     """Name some ids and count the others.
 

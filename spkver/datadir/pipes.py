@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.files import atomic_path, write_text
+from evaluation.formats.documents import load_json
 from evaluation.parallel import ordered_map
 from spkver.audio import audio_header
+from spkver.datadir.directory import check_ids
 from spkver.errors import DataError, Problems
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     DataError
         With all commands that failed or wrote no audio; the files of the others are kept.
     """
+    check_ids(commands)
     paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
     record = _read_record(folder / _RECORD)
     due = {one: text for one, text in commands.items() if record.get(one) != text or not paths[one].is_file()}
@@ -46,7 +49,12 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     problems, made = Problems(), {}
     try:
         results = ordered_map(
-            partial(_run, folder=folder), due.items(), jobs=jobs, threads=True, description="commands", total=len(due)
+            partial(_run, folder=folder, place=Path.cwd()),
+            due.items(),
+            jobs=jobs,
+            threads=True,
+            description="commands",
+            total=len(due),
         )
         for utterance, error in results:
             if error is None:
@@ -61,7 +69,7 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     return paths
 
 
-def _run(item: tuple[str, str], folder: Path) -> tuple[str, DataError | None]:
+def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
     utterance, command = item
     path = folder / f"{utterance}.wav"
     try:
@@ -70,6 +78,7 @@ def _run(item: tuple[str, str], folder: Path) -> tuple[str, DataError | None]:
                 done = subprocess.run(  # the caller allowed the commands of the list
                     command.rstrip().removesuffix("|"),
                     shell=True,
+                    cwd=place,  # that of a worker is another
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.PIPE,
@@ -89,7 +98,7 @@ def _run(item: tuple[str, str], folder: Path) -> tuple[str, DataError | None]:
 
 def _read_record(path: Path) -> dict[str, str]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = load_json(path)
+    except DataError:
         return {}
     return record if isinstance(record, dict) else {}

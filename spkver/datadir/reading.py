@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from evaluation.files import is_file
 from evaluation.formats.layouts import Choice
 from evaluation.formats.source import line_at, not_text, read_text_bytes
 from evaluation.formats.text import read_text_key
@@ -183,7 +184,7 @@ class _Reader:
         for utterance, entry in entries.items():
             path = Path(entry)
             tried = [path] if path.is_absolute() else [base / path for base in bases]
-            there = next((place for place in tried if place.is_file()), None)
+            there = next((place for place in tried if is_file(place)), None)
             if there is None:
                 text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
                 self._add("wav.scp", utterance, text, "mend the path, or give relative paths from the current folder")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.errors import DataError, WorkerError
-from evaluation.parallel import chunk_bounds, chunks, default_jobs, ordered_map, progress, stop_workers
+from evaluation.parallel import (
+    chunk_bounds,
+    chunks,
+    default_jobs,
+    engine_kind,
+    ordered_map,
+    progress,
+    ships_items,
+    stop_workers,
+    use_engine,
+)
 
 WAYS = [(1, False), (2, True), (5, True), (2, False)]
 
@@ -108,6 +120,61 @@ def test_items_without_a_length():
     assert list(ordered_map(late_square, (n for n in range(5)), jobs=2, threads=True, total=5)) == [0, 1, 4, 9, 16]
 
 
+@pytest.mark.parametrize(("jobs", "threads"), WAYS)
+def test_items_that_raise_end_the_map(jobs, threads):
+    def items():
+        yield from range(20)
+        raise DataError("no more items")
+
+    arrived = []
+    with pytest.raises(DataError, match="no more items"):  # noqa: PT012
+        for number in ordered_map(late_square, items(), jobs=jobs, threads=threads):
+            arrived.append(number)
+    assert arrived == [n * n for n in range(20)]
+
+
+@pytest.mark.parametrize("threads", [True, False])
+@pytest.mark.parametrize("kind", ["auto", "threads", "loky"])
+def test_the_engine_says_who_works(kind, threads):
+    with use_engine(kind):
+        assert (engine_kind(), ships_items()) == (kind, kind == "loky")
+        workers = set(ordered_map(process, range(8), jobs=2, threads=threads))
+        assert (os.getpid() in workers) == (kind == "threads" or (kind == "auto" and threads))
+        with use_engine("threads"):
+            assert set(ordered_map(process, range(8), jobs=2)) == {os.getpid()}
+        assert engine_kind() == kind
+        assert set(ordered_map(process, range(8), jobs=1)) == {os.getpid()}
+    assert (engine_kind(), ships_items()) == ("auto", False)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("idle", [False, True])
+def test_workers_do_not_outlive_a_killed_parent(tmp_path, idle):
+    (tmp_path / "works.py").write_text(
+        "import os, time\ndef work(seconds):\n    open(f'{os.getpid()}.pid', 'w').close()\n    time.sleep(seconds)\n"
+    )
+    code = (
+        "import sys, time; sys.path.insert(0, '.')\nfrom works import work\n"
+        "from evaluation.parallel import ordered_map\n"
+        f"list(ordered_map(work, [{0.3 if idle else 60}] * 4, jobs=2))\nprint('done', flush=True)\ntime.sleep(60)"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    assert run.stdout is not None
+    if idle:
+        assert run.stdout.readline() == "done\n"
+    while len(list(tmp_path.glob("*.pid"))) < 2:
+        assert time.monotonic() < end, "workers did not start"
+        time.sleep(0.02)
+    workers = {int(path.stem) for path in tmp_path.glob("*.pid")}
+    assert running(workers) == workers
+    run.kill()
+    run.wait()
+    while running(workers):
+        assert time.monotonic() < end, "workers outlived the process that they worked for"
+        time.sleep(0.02)
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("how", ["closed", "failed"])
 def test_an_early_end_leaves_no_worker(how):
@@ -126,6 +193,29 @@ def test_an_early_end_leaves_no_worker(how):
         time.sleep(0.02)
     assert not running(workers)
     assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4], "new workers come when they are needed"
+
+
+def test_workers_outlive_the_thread_that_started_them():
+    import threading
+
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.extend(ordered_map(process, range(8), jobs=2)))
+    thread.start()
+    thread.join()
+    time.sleep(0.3)
+    assert running(set(found)) == set(found)
+    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
+
+
+def where_we_are(_: int) -> str:
+    return str(Path.cwd())
+
+
+@pytest.mark.parametrize(("jobs", "threads"), WAYS)
+def test_workers_are_where_we_are(jobs, threads, tmp_path, monkeypatch):
+    list(ordered_map(where_we_are, range(4), jobs=jobs, threads=threads))
+    monkeypatch.chdir(tmp_path)
+    assert set(ordered_map(where_we_are, range(6), jobs=jobs, threads=threads)) == {str(tmp_path)}
 
 
 def test_a_killed_worker_is_an_error():
@@ -148,10 +238,10 @@ def test_workers_leave_ctrl_c_to_us():
 
 
 def test_a_signal_while_workers_start_comes_after():
-    from evaluation.parallel import _undisturbed
+    from evaluation.parallel import undisturbed
 
     reached = False
-    with pytest.raises(KeyboardInterrupt), _undisturbed():  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), undisturbed():  # noqa: PT012
         signal.raise_signal(signal.SIGINT)
         reached = True
     assert reached
