@@ -21,15 +21,17 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.devices import Device
 from evaluation.parallel import chunk_bounds, ordered_map
+from evaluation.stored import Rows, part
+from spkver.device.e_step import accumulate, log_likelihoods
+from spkver.device.frames import Table
 from spkver.errors import DataError
 
-# Frames of one task; fixed, so that sums are the same for any number of workers.
+# Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
 # Posteriors of a block of frames stay in the second-level cache: components times frames.
 _CACHED_POSTERIORS = 1 << 18
-_LOG2E = math.log2(math.e)
-_LN2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,19 @@ def block_size(n_components: int) -> int:
     return max(128, min(4096, _CACHED_POSTERIORS // n_components))
 
 
+def chunk_frames(n_frames: int) -> int:
+    """Frames of one task of the E-step, fixed by the data: `CHUNK`, and up to 32 times as many beyond 512 tasks.
+
+    What a task returns does not depend on its length, and a scheduler hands out some hundred tasks a second.
+
+    Examples
+    --------
+    >>> chunk_frames(1000), chunk_frames(4_194_304), chunk_frames(4_194_305), chunk_frames(10**10)
+    (8192, 8192, 16384, 262144)
+    """
+    return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
+
+
 class PosteriorKernel:
     """Posteriors of blocks of frames under one mixture, in buffers that are used again.
 
@@ -142,8 +157,7 @@ class PosteriorKernel:
     def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype) -> None:
         n_components, width = parameters.shape
         self.size = block_size(n_components)
-        # base 2: exp2 is cheaper than exp and the factor costs nothing here
-        self._parameters = (parameters * _LOG2E).astype(dtype)
+        self._parameters = parameters.astype(dtype)
         self._augmented = np.empty((self.size, width), dtype)
         self._posteriors = np.empty((n_components, self.size), dtype)
         self._ones = np.ones(n_components, dtype)
@@ -170,56 +184,75 @@ class PosteriorKernel:
         np.matmul(self._parameters, augmented.T, out=joint)
         largest = joint.max(axis=0)
         joint -= largest
-        np.exp2(joint, out=joint)
+        # not exp2: where its result is denormal, as one posterior in ten is, it takes a hundred times as long
+        np.exp(joint, out=joint)
         total = self._ones @ joint
         augmented /= total[:, None]
-        return joint, augmented, (largest + np.log2(total)).astype(np.float64) * _LN2
+        return joint, augmented, (largest + np.log(total)).astype(np.float64)
 
 
-def _accumulate_chunk(bounds: tuple[int, int], frames: NDArray, parameters: NDArray[np.float64]) -> Accumulator:
-    start, stop = bounds
+def _accumulate_chunk(item: Rows, parameters: NDArray[np.float64]) -> Accumulator:
+    frames = np.asarray(item)
     kernel = PosteriorKernel(parameters, frames.dtype)
     dimension = frames.shape[1]
     zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), 2 * dimension))
     block = np.empty(sums.shape, frames.dtype)
     log_likelihood = 0.0
-    for first, last in chunk_bounds(stop - start, kernel.size):
-        joint, augmented, of_frames = kernel(frames[start + first : start + last])
+    for first, last in chunk_bounds(len(frames), kernel.size):
+        joint, augmented, of_frames = kernel(frames[first:last])
         # the counts apart: with an even number of columns the product runs at its full rate
         np.matmul(joint, augmented[:, :-1], out=block)
         sums += block
         zeroth += joint @ augmented[:, -1]
         log_likelihood += float(of_frames.sum())
-    return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, stop - start)
+    return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, len(frames))
 
 
-def e_step(frames: NDArray, mixture: GaussianMixture, *, jobs: int | None = None) -> Accumulator:
+def e_step(
+    frames: Rows | Table, mixture: GaussianMixture, *, jobs: int | None = None, device: Device | None = None
+) -> Accumulator:
     """Sufficient statistics of all frames.
 
     Parameters
     ----------
-    frames : ndarray [shape=(T, D), dtype=float32 or float64]
-        May be mapped from a file.
+    frames : ndarray, StoredArray or Table [shape=(T, D), dtype=float32 or float64]
+        In memory or in a file; a `Table` is on a device already, which is then the one that computes.
     mixture : GaussianMixture
     jobs : int, optional
-        Worker threads; the result does not depend on it.
+        Number of workers; the result does not depend on it.
+    device : evaluation.devices.Device, optional
+        Computes there instead, equal to the rounding of the frames' dtype.
 
     Returns
     -------
     Accumulator
     """
     check_frames(frames, mixture)
-    work = partial(_accumulate_chunk, frames=frames, parameters=natural_parameters(mixture))
-    return reduce(add, ordered_map(work, chunk_bounds(len(frames), CHUNK), jobs=jobs, threads=True))
+    parameters = natural_parameters(mixture)
+    if device is not None and not isinstance(frames, Table):
+        frames = Table(frames, device)
+    if isinstance(frames, Table):
+        return _e_step_there(frames, parameters)
+    items = [part(frames, start, stop) for start, stop in chunk_bounds(len(frames), chunk_frames(len(frames)))]
+    work = partial(_accumulate_chunk, parameters=parameters)
+    return reduce(add, ordered_map(work, items, jobs=jobs, threads=True))
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> NDArray[np.float64]:
+def _e_step_there(frames: Table, parameters: NDArray[np.float64]) -> Accumulator:
+    sums, log_likelihood = accumulate(frames, parameters)
+    second, first, zeroth = np.split(sums, [frames.shape[1], 2 * frames.shape[1]], axis=1)
+    return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
+
+
+def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, device: Device | None = None) -> NDArray[np.float64]:
     """Log-density of each frame under the mixture, in nat.
 
     Parameters
     ----------
     frames : ndarray [shape=(T, D)]
     mixture : GaussianMixture
+    device : evaluation.devices.Device, optional
+        Computes there instead.
 
     Returns
     -------
@@ -232,7 +265,10 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> NDArray[np.floa
     array([-1.837877])
     """
     check_frames(frames, mixture)
-    kernel = PosteriorKernel(natural_parameters(mixture), frames.dtype)
+    parameters = natural_parameters(mixture)
+    if device is not None:
+        return log_likelihoods(Table(frames, device), parameters)
+    kernel = PosteriorKernel(parameters, frames.dtype)
     return np.concatenate([kernel(frames[a:b])[2] for a, b in chunk_bounds(len(frames), kernel.size)])
 
 
@@ -251,9 +287,9 @@ def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> Ga
     return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, variances)
 
 
-def check_frames(frames: NDArray, mixture: GaussianMixture) -> None:
+def check_frames(frames: Rows | Table, mixture: GaussianMixture) -> None:
     """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
-    if frames.ndim != 2 or frames.shape[1] != mixture.dimension:
+    if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
         raise DataError(
             f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})",
             remedy="use the features that the mixture was trained on",

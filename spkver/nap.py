@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from evaluation.devices import Device
 from evaluation.parallel import chunk_bounds, ordered_map
+from evaluation.stored import Rows, part
+from spkver.device import products as there
 from spkver.errors import ConfigError, DataError
+from spkver.rows import SelectedRows
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
-_ROWS = 256
+_TILE = 256  # vectors of either side of a task of the Gram matrix
+_ROWS = 64  # vectors that are projected together
 
 
 @dataclass(frozen=True)
@@ -69,38 +74,52 @@ class Projection:
 
     directions: NDArray
 
-    def __call__(self, vectors: NDArray, *, jobs: int | None = None) -> NDArray:
-        """Project vectors (N, D); they keep their dtype.
+    def __call__(self, vectors: Rows, *, jobs: int | None = None, device: Device | None = None) -> NDArray:
+        """Project vectors (N, D), read by blocks if they are in a file; they keep their dtype."""
+        if device is not None:
+            return there.Projector(self.directions, device)(vectors)
+        projected = np.empty(vectors.shape, vectors.dtype)
+        bounds = chunk_bounds(len(vectors), _ROWS)
+        items = (part(vectors, *block) for block in bounds)
+        work = partial(_project, directions=self.directions)
+        blocks = ordered_map(work, items, jobs=jobs, threads=True, total=len(bounds))
+        for (start, stop), block in zip(bounds, blocks, strict=True):
+            projected[start:stop] = block
+        return projected
+
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+        """Project the few vectors (n, D) that were asked for, in this thread.
 
         The product runs in float64: what remains is small beside what is removed, and in float32 the rounding of the
         large part would be felt in the small one.
         """
-        projected = np.empty_like(vectors)
-        work = partial(_project, vectors=vectors, directions=self.directions, out=projected)
-        for _ in ordered_map(work, chunk_bounds(len(vectors), _ROWS), jobs=jobs, threads=True):
-            pass
-        return projected
+        return _project(vectors, self.directions)
 
 
-def _project(bounds: tuple[int, int], vectors: NDArray, directions: NDArray, out: NDArray) -> None:
-    block = vectors[slice(*bounds)].astype(np.float64)
-    out[slice(*bounds)] = block - (block @ directions.T) @ directions
+def _project(vectors: Rows | SelectedRows, directions: NDArray) -> NDArray:
+    vectors = np.asarray(vectors)
+    projected = np.empty_like(vectors)
+    for start, stop in chunk_bounds(len(vectors), _ROWS):
+        block = vectors[start:stop].astype(np.float64)
+        projected[start:stop] = block - (block @ directions.T) @ directions
+    return projected
 
 
 def fit_nap(
-    vectors: NDArray,
+    vectors: Rows,
     *,
     rank: int,
     scatter: str = "total",
     speakers: Sequence[str] | NDArray | None = None,
     jobs: int | None = None,
+    device: Device | None = None,
 ) -> Projection:
     """Find the directions of largest scatter.
 
     Parameters
     ----------
-    vectors : ndarray [shape=(S, D)]
-        Supervectors of S sessions.
+    vectors : ndarray or StoredArray [shape=(S, D)]
+        Supervectors of S sessions; those in a file are read by blocks.
     rank : int
         Number of directions.
     scatter : str
@@ -109,6 +128,8 @@ def fit_nap(
         For the scatter within speakers.
     jobs : int, optional
         Worker threads; the result does not depend on it.
+    device : evaluation.devices.Device, optional
+        Computes the products there instead, in float64 too.
 
     Returns
     -------
@@ -121,9 +142,8 @@ def fit_nap(
     """
     n_sessions = len(vectors)
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
-    if scatter == "within":
-        vectors = _centre(vectors, np.asarray(speakers, object))
-    gram = gram_matrix(vectors, jobs=jobs) / vectors.shape[1]
+    centre = _centre(vectors, np.asarray(speakers, object)) if scatter == "within" else None
+    gram = _gram(vectors, None, centre, jobs, device) / vectors.shape[1]
     with threadpool_limits(1):  # one BLAS thread everywhere: results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
@@ -133,10 +153,14 @@ def fit_nap(
             f"nap.rank is {rank}, but the {n_sessions} sessions span only {spanned} directions", remedy="lower it"
         )
     weights = (coordinates / np.sqrt(vectors.shape[1] * values)).T
-    directions = np.empty((rank, vectors.shape[1]))
+    if device is not None:
+        return Projection(there.combinations(weights, _Centred(vectors, centre), device))
+    directions = np.zeros((rank, vectors.shape[1]))
     with threadpool_limits(1):
-        for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-            directions[:, start:stop] = weights @ vectors[:, start:stop].astype(np.float64)
+        for start, stop in chunk_bounds(n_sessions, _TILE):
+            tile = np.asarray(part(vectors, start, stop))
+            for columns in _column_blocks(vectors):
+                directions[:, columns] += weights[:, start:stop] @ _wide(tile, start, columns, centre)
     return Projection(directions)
 
 
@@ -156,33 +180,121 @@ def check_rank(
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
 
 
-def gram_matrix(vectors: NDArray, others: NDArray | None = None, *, jobs: int | None = None) -> NDArray[np.float64]:
+def gram_matrix(
+    vectors: Rows, others: Rows | None = None, *, jobs: int | None = None, device: Device | None = None
+) -> NDArray[np.float64]:
     """Inner products (N, M) of two sets of vectors, in float64 and without a float64 copy of them.
 
     Parameters
     ----------
-    vectors : ndarray [shape=(N, D)]
-    others : ndarray [shape=(M, D)], optional
+    vectors : ndarray or StoredArray [shape=(N, D)]
+        Those in a file are read by blocks.
+    others : ndarray or StoredArray [shape=(M, D)], optional
         The same vectors by default.
     jobs : int, optional
-        Worker threads; the result does not depend on it.
+        Workers; the result does not depend on it.
+    device : evaluation.devices.Device, optional
+        Computes there instead, in float64 too.
     """
-    gram = np.zeros((len(vectors), len(vectors if others is None else others)))
-    work = partial(_partial_gram, vectors=vectors, others=others)
-    for part in ordered_map(work, chunk_bounds(vectors.shape[1], _COLUMNS), jobs=jobs, threads=True):
-        gram += part
+    return _gram(vectors, others, None, jobs, device)
+
+
+def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
+    """As `gram_matrix`, in this thread: for what is itself a task."""
+    rows = np.asarray(vectors)
+    tiles = [_products((rows, 0, part(others, *tile), 0), None) for tile in chunk_bounds(len(others), _TILE)]
+    return np.hstack([np.empty((len(rows), 0)), *tiles])
+
+
+@dataclass(frozen=True)
+class _Centre:
+    """Means that are subtracted: those of the speakers (n, D), and the speaker of each session (S,)."""
+
+    means: NDArray
+    owner: NDArray[np.int64]
+
+
+_Tiles = tuple[Rows, int, Rows | None, int]  # rows and their first number, of both sides; None for the same
+
+
+@dataclass(frozen=True)
+class _Centred:
+    """Rows less the means of their speakers, a block at a time."""
+
+    vectors: Rows
+    centre: _Centre | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.vectors.shape
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, index: tuple[slice, slice]) -> NDArray:
+        block = self.vectors[index]
+        if self.centre is None:
+            return block
+        return block - self.centre.means[self.centre.owner[index[0]]][:, index[1]]
+
+
+def _gram(
+    vectors: Rows, others: Rows | None, centre: _Centre | None, jobs: int | None, device: Device | None
+) -> NDArray[np.float64]:
+    """Inner products, tile by tile; half of the tiles where both sides are the same."""
+    if device is not None:
+        return there.inner_products(_Centred(vectors, centre), others, device)
+    n_left, n_right = len(vectors), len(vectors if others is None else others)
+    places = [
+        (left, right)
+        for left in chunk_bounds(n_left, _TILE)
+        for right in chunk_bounds(n_right, _TILE)
+        if others is not None or right <= left
+    ]
+    items = (_tiles(vectors, others, left, right) for left, right in places)
+    gram = np.empty((n_left, n_right))
+    products = ordered_map(partial(_products, centre=centre), items, jobs=jobs, threads=True, total=len(places))
+    for (left, right), product in zip(places, products, strict=True):
+        gram[slice(*left), slice(*right)] = product
+        if others is None and left != right:
+            gram[slice(*right), slice(*left)] = product.T
     return gram
 
 
-def _partial_gram(bounds: tuple[int, int], vectors: NDArray, others: NDArray | None) -> NDArray[np.float64]:
-    left = vectors[:, slice(*bounds)].astype(np.float64)
-    return left @ (left if others is None else others[:, slice(*bounds)].astype(np.float64)).T
+def _tiles(vectors: Rows, others: Rows | None, left: tuple[int, int], right: tuple[int, int]) -> _Tiles:
+    same = others is None and left == right
+    return (
+        part(vectors, *left),
+        left[0],
+        None if same else part(vectors if others is None else others, *right),
+        right[0],
+    )
 
 
-def _centre(vectors: NDArray, speakers: NDArray) -> NDArray:
-    """Subtract each speaker's mean."""
-    centred = vectors.copy()
-    for speaker in sorted(set(speakers)):
-        rows = speakers == speaker
-        centred[rows] -= vectors[rows].mean(axis=0, dtype=np.float64).astype(vectors.dtype)
-    return centred
+def _products(item: _Tiles, centre: _Centre | None) -> NDArray[np.float64]:
+    left, right = np.asarray(item[0]), None if item[2] is None else np.asarray(item[2])
+    product = np.zeros((len(left), len(left if right is None else right)))
+    for columns in _column_blocks(left):
+        first = _wide(left, item[1], columns, centre)
+        product += first @ (first if right is None else _wide(right, item[3], columns, centre)).T
+    return product
+
+
+def _column_blocks(vectors: Rows) -> list[slice]:
+    return [slice(*bounds) for bounds in chunk_bounds(vectors.shape[1], _COLUMNS)]
+
+
+def _wide(rows: NDArray, start: int, columns: slice, centre: _Centre | None) -> NDArray[np.float64]:
+    """Some columns of rows from number `start` on, centred, in float64."""
+    block = rows[:, columns]
+    if centre is not None:
+        block = block - centre.means[centre.owner[start : start + len(rows)], columns]
+    return block.astype(np.float64)
+
+
+def _centre(vectors: Rows, speakers: NDArray) -> _Centre:
+    """Mean of each speaker's vectors."""
+    names = sorted(set(speakers))
+    means = [vectors[np.flatnonzero(speakers == name)].mean(axis=0, dtype=np.float64) for name in names]
+    place = {name: number for number, name in enumerate(names)}
+    return _Centre(np.stack(means).astype(vectors.dtype), np.array([place[name] for name in speakers], np.int64))

@@ -1,7 +1,8 @@
 """Named arrays in HDF5 files that are whole or absent and that know what they were made from.
 
-Big float arrays are written contiguous and uncompressed: their mantissas do not compress, and a contiguous dataset can
-be mapped into memory. Each file carries the fingerprint of its inputs, its configuration and the format version.
+Big float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
+dataset can be read one by one. Each file carries the fingerprint of its inputs, its configuration and the format
+version.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from numpy.typing import NDArray
 
 from evaluation.files import atomic_file
 from evaluation.formats.broken import BROKEN_HDF5
+from evaluation.formats.guard import check_hdf5, check_memory
+from evaluation.formats.hdf5_strings import is_text, read_text
+from evaluation.stored import Rows, StoredArray
 from spkver.errors import DataError
 
 if TYPE_CHECKING:
@@ -114,17 +118,21 @@ def open_file(path: str | Path) -> Iterator[h5py.File]:
     Raises
     ------
     DataError
-        If it is missing, truncated or not HDF5, or a dataset that is asked for is not there.
+        If it is missing, truncated or not HDF5, holds what no file of ours does (`evaluation.formats.guard`), or a
+        dataset that is asked for is not there.
     """
     import h5py
 
     try:
         with h5py.File(path, "r") as file:
+            check_hdf5(file)
             yield file
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
-    except DataError:
-        raise
+    except DataError as error:
+        if error.file is not None:
+            raise
+        raise DataError(error.text, file=path, remedy=error.remedy or "remove it and run again") from error
     except BROKEN_HDF5 as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
@@ -144,23 +152,61 @@ def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:
         return {name: read_dataset(file[name]) for name in (names or file)}
 
 
+def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> None:
+    """Check types and numbers of axes before anything is computed with arrays from a file.
+
+    Parameters
+    ----------
+    path : path
+        The file, for errors.
+    arrays : mapping
+    **forms : str
+        What each array has to be: letters of `numpy.dtype.kind` ("O" for strings) and the number of axes.
+
+    Raises
+    ------
+    DataError
+        If one is missing or is something else.
+
+    Examples
+    --------
+    >>> check_forms("a.h5", {"ids": np.array(["a"], object), "values": np.zeros((1, 2))}, ids="O1", values="f2")
+    """
+    for name, form in forms.items():
+        array = arrays.get(name)
+        if array is None or array.dtype.kind not in form[:-1] or array.ndim != int(form[-1]):
+            got = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            text = f"expected {name} with {form[-1]} axes of the kind {form[:-1]}, got {got}"
+            raise DataError(text, file=path, remedy="remove it and run again")
+
+
 def read_dataset(dataset: h5py.Dataset) -> NDArray:
     """Values of a dataset; strings as an array of str objects."""
-    import h5py
-
-    if h5py.check_string_dtype(dataset.dtype) is not None:
-        return np.asarray(dataset.asstr()[()], dtype=object)
+    if is_text(dataset):
+        return read_text(dataset)
+    if dataset.dtype.kind not in "fiub":
+        raise DataError(f"expected numbers or text as {dataset.name}, got {dataset.dtype}")
+    check_memory(dataset.nbytes, str(dataset.name))
     return dataset[()]
 
 
-def map_array(path: str | Path, name: str) -> NDArray:
-    """Map a contiguous dataset into memory, read-only."""
+def stored_array(path: str | Path, name: str) -> Rows:
+    """Refer to a contiguous dataset, whose rows are read when they are asked for; other datasets are read whole."""
     with open_file(path) as file:
-        dataset = file[name]
-        offset = dataset.id.get_offset()
-        if offset is None:  # empty, or written by somebody else in chunks
-            return dataset[()]
-        return np.memmap(path, dtype=dataset.dtype, mode="r", offset=offset, shape=dataset.shape)
+        stored = stored_dataset(file[name], path)
+        return read_dataset(file[name]) if stored is None else stored
+
+
+def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
+    """Where the rows of a dataset lie in its file; None if they lie nowhere in one piece (packed, or empty)."""
+    import h5py
+
+    if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
+        return None
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
+        return None
+    return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
 
 
 def file_digest(path: str | Path) -> str | None:
@@ -170,6 +216,6 @@ def file_digest(path: str | Path) -> str | None:
         with Path(path).open("rb") as file:
             while block := file.read(1 << 22):
                 digest.update(block)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return digest.hexdigest()

@@ -15,19 +15,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.devices import Device
 from evaluation.parallel import chunk_bounds, progress
+from evaluation.stored import Rows, part
+from spkver.device.frames import Table
 from spkver.errors import ConfigError, DataError
 from spkver.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
+from spkver.partial import Journal
+from spkver.store import fingerprint as digest_of
 
 logger = logging.getLogger(__name__)
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
-_TIE = 1e-6  # variances within this share of the largest one tie
+_TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
 _ALIVE = 1.0  # a component that carries less than one frame is dead
 
 
@@ -96,16 +103,31 @@ class TrainedUbm:
     n_components: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def train_ubm(frames: NDArray, config: UbmConfig | None = None, *, jobs: int | None = None) -> TrainedUbm:
+def train_ubm(
+    frames: Rows,
+    config: UbmConfig | None = None,
+    *,
+    jobs: int | None = None,
+    device: Device | None = None,
+    folder: str | Path | None = None,
+    fingerprint: str = "",
+) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
     Parameters
     ----------
-    frames : ndarray [shape=(T, D), dtype=float32 or float64]
-        All frames, in memory or mapped from a file; float64 runs everything in float64.
+    frames : ndarray or StoredArray [shape=(T, D), dtype=float32 or float64]
+        All frames, in memory or in a file; float64 runs everything in float64.
     config : UbmConfig
     jobs : int, optional
-        Worker threads; the result does not depend on it.
+        Workers; the result does not depend on it.
+    device : evaluation.devices.Device, optional
+        Computes the E-steps there instead, equal to the rounding of the frames' dtype.
+    folder : path, optional
+        Keeps the mixture after each round of EM if the process is killed; called again with it, training goes on from
+        there, to the same bits.
+    fingerprint : str
+        Of the frames: what is in the folder is used again if it has the same.
 
     Returns
     -------
@@ -119,21 +141,67 @@ def train_ubm(frames: NDArray, config: UbmConfig | None = None, *, jobs: int | N
         If the first split dimension does not exist.
     """
     config = config or UbmConfig()
-    _check(frames, config)
-    mixture, moment = _single_gaussian(frames, jobs)
-    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
     n_splits = config.components.bit_length() - 1
     schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
-    likelihoods, sizes = [], []
-    for split_number in progress(schedule, description="UBM training", total=len(schedule)):
+    with ExitStack() as stack:
+        rounds = None
+        if folder is not None:
+            whole = digest_of(fingerprint, config, frames.shape, frames.dtype.str)
+            rounds = stack.enter_context(Journal(Path(folder) / "ubm.journal", whole, total=len(schedule), setup=1))
+        return _train(frames, config, schedule, rounds, jobs, device)
+
+
+def _train(
+    frames: Rows,
+    config: UbmConfig,
+    schedule: Sequence[int],
+    rounds: Journal | None,
+    jobs: int | None,
+    device: Device | None,
+) -> TrainedUbm:
+    """Run the rounds that are not in the journal: its first record is the single Gaussian, then comes one for each."""
+    mixture, moment, likelihoods, sizes = _taken_up(rounds)
+    # on a device they stay for all rounds, if there is room
+    held = frames if device is None else Table(frames, device)
+    if mixture is None:
+        _check(frames, config)
+        mixture, moment = _single_gaussian(held, jobs)
+        _keep(rounds, mixture, moment=moment)
+    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
+    left = schedule[len(sizes) :]
+    for split_number in progress(left, description="UBM training", total=len(left)):
         if mixture.n_components == 1 << split_number:
             mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
-        accumulator = e_step(frames, mixture, jobs=jobs)
+        accumulator = e_step(held, mixture, jobs=jobs)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
         logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
         mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
+        _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
     return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
+
+
+def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
+    if rounds is not None:
+        rounds.append({"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances, **arrays})
+
+
+def _taken_up(rounds: Journal | None) -> tuple[GaussianMixture | None, NDArray, list[float], list[int]]:
+    """Last mixture of a journal, the moment of all frames, and the history."""
+    mixture, moment = None, np.empty(0)
+    likelihoods, sizes = [], []
+    for number in range(0 if rounds is None else len(rounds)):
+        assert rounds is not None
+        arrays = rounds.read(number)[0]
+        mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
+        if number == 0:
+            moment = arrays["moment"]
+        else:
+            likelihoods.append(float(arrays["log_likelihood"]))
+            sizes.append(mixture.n_components)
+    if mixture is not None:
+        logger.info("UBM: %d rounds taken up from an earlier run", len(sizes))
+    return mixture, moment, likelihoods, sizes
 
 
 def split(mixture: GaussianMixture, *, dimension: int | None = None) -> GaussianMixture:
@@ -162,7 +230,7 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
 
 
 def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
-    """Dimension of the largest variance in each row; within 1e-6 of the largest the lowest index wins.
+    """Dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
 
     Examples
     --------
@@ -172,7 +240,7 @@ def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
     return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
 
 
-def _single_gaussian(frames: NDArray, jobs: int | None) -> tuple[GaussianMixture, NDArray]:
+def _single_gaussian(frames: Rows | Table, jobs: int | None) -> tuple[GaussianMixture, NDArray]:
     """Mean and second moment of all frames as one Gaussian (the peer's start), and the moment."""
     dimension = frames.shape[1]
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
@@ -209,7 +277,7 @@ def _revive(accumulator: Accumulator) -> Accumulator:
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
 
 
-def _check(frames: NDArray, config: UbmConfig) -> None:
+def _check(frames: Rows, config: UbmConfig) -> None:
     if frames.ndim != 2:
         raise DataError(f"frames must be (T, D), got shape {frames.shape}")
     if len(frames) < config.components:
@@ -217,7 +285,8 @@ def _check(frames: NDArray, config: UbmConfig) -> None:
             f"{len(frames)} frames cannot train {config.components} Gaussians",
             remedy="lower ubm.components or give more background speech",
         )
-    if not all(np.isfinite(frames[start:stop]).all() for start, stop in chunk_bounds(len(frames), CHUNK)):
+    parts = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
+    if not all(np.isfinite(some).all() for some in parts):
         raise DataError(
             "the frames of the universal background model are not all finite numbers", remedy="extract them again"
         )

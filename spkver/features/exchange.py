@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.files import is_file
 from spkver.errors import DataError, Problems
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable
@@ -24,7 +25,7 @@ def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Pa
     """
     files, problems = {name: Path(folder) / f"{name}.h5" for name in sorted(recordings)}, Problems()
     for name, path in files.items():
-        if not path.is_file():
+        if not is_file(path):
             problems.add(f"no features of recording {name!r}", file=path, remedy="check features.files")
     problems.raise_if_any()
     return files
@@ -108,7 +109,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
         cepstra, log_energy, speech = table.of(row)
         features = SidekitFeatures(cep=np.asarray(cepstra), energy=np.asarray(log_energy), vad=speech)
         target = Path(folder) / f"{name}.h5"
-        if Path(folder).resolve() not in target.resolve().parents:
+        if "\0" in name or Path(folder).resolve() not in target.resolve().parents:
             raise DataError(f"id {name!r} leads out of the folder", file=folder, remedy="rename the recording")
         write_feature_file(target, {name: features})
     return len(table)

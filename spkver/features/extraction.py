@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from spkver.features.compute import RecordingFeatures, features_of_signals, labe
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, read_feature_table
 from spkver.features.vad import read_labels
+from spkver.journal import SUFFIX, Journal
+from spkver.partial import resumed_map, working_folder
+from spkver.store import fingerprint as digest_of
 from spkver.store import new_file, write_strings
 
 _BATCH = 32  # recordings in one task
@@ -112,6 +115,8 @@ def extract_features(
     seed: int = 0,
     jobs: int | None = None,
     attributes: Mapping[str, object] | None = None,
+    folder: str | Path | None = None,
+    fingerprint: str = "",
 ) -> FeatureTable:
     """Extract the raw features of all recordings into one HDF5 store.
 
@@ -128,6 +133,12 @@ def extract_features(
         Worker processes; the store does not depend on it.
     attributes : mapping, optional
         Kept at the root of the store.
+    folder : path, optional
+        Keeps the features of finished batches if the process is killed; called again with it, only the other batches
+        are worked out.
+    fingerprint : str
+        Of the contents of the audio files, which are not looked at to find out whether batches in the folder are of
+        the same recordings.
 
     Returns
     -------
@@ -138,39 +149,75 @@ def extract_features(
     DataError
         With all recordings that have no usable features; nothing is written then.
     """
-    items = chunks(sorted(recordings.items()), _BATCH)
-    work = partial(_extract_batch, config=config, seed=seed)
+    names = sorted(recordings)
+    items = chunks([(name, recordings[name]) for name in names], _BATCH)
+    whole = digest_of(fingerprint, recordings, config.extraction(), seed)
     problems = Problems()
-    lengths: list[int] = []
-    with new_file(path, attributes=attributes) as file, tempfile.TemporaryFile(dir=Path(path).parent) as spool:
-        # lengths are known at the end only: the big array is spooled, then copied into a contiguous dataset
-        energies, labels = [], []
-        for batch, errors in ordered_map(work, items, jobs=jobs, description="features"):
-            for error in errors:
+    with working_folder(path, folder) as working:
+        # lengths are known at the end only: all goes to the journal, then into datasets of the right size
+        journal = working / f"{Path(path).name}{SUFFIX}"
+        batches = resumed_map(
+            partial(_extract_batch, config=config, seed=seed), items, journal=journal, fingerprint=whole,
+            pack=_pack, unpack=_Batch.unpack, jobs=jobs, description="features",
+        )  # fmt: skip
+        lengths = [0]
+        for batch in batches:
+            for error in batch.errors:
                 problems.note(error)
-            for one in batch:
-                lengths.append(len(one.log_energy))
-                spool.write(np.ascontiguousarray(one.cepstra).data)
-                energies.append(one.log_energy)
-                labels.append(one.speech)
+            lengths += batch.arrays.get("lengths", np.empty(0, np.int64)).tolist()
         problems.raise_if_any()
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-        write_strings(file, "ids", (name for name, _ in sorted(recordings.items())))
-        file.create_dataset("offsets", data=offsets)
-        file.create_dataset("energy", data=np.concatenate(energies))
-        file.create_dataset("speech", data=np.concatenate(labels))
-        cepstra = file.create_dataset("cep", (int(offsets[-1]), config.n_cepstra), dtype=config.dtype)
-        spool.seek(0)
-        row_bytes = config.n_cepstra * np.dtype(config.dtype).itemsize
-        for start in range(0, int(offsets[-1]), 1 << 18):
-            rows = np.frombuffer(spool.read(row_bytes << 18), config.dtype).reshape(-1, config.n_cepstra)
-            cepstra[start : start + len(rows)] = rows
+        with Journal(journal, whole, total=len(items)) as finished:
+            _assemble(finished, names, np.cumsum(lengths, dtype=np.int64), config, path, attributes)
     return read_feature_table(path)
 
 
-def _extract_batch(
-    items: list[tuple[str, Path]], config: FeatureConfig, seed: int
-) -> tuple[list[RecordingFeatures], list[DataError]]:
+def _assemble(
+    batches: Journal,
+    names: list[str],
+    offsets: NDArray[np.int64],
+    config: FeatureConfig,
+    path: str | Path,
+    attributes: Mapping[str, object] | None,
+) -> None:
+    """Write the batches of a journal as one store."""
+    n_frames = int(offsets[-1])
+    lengths = np.concatenate(
+        [np.empty(0, np.int64), *(batches.read(number)[0]["lengths"] for number in range(len(batches)))]
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    with new_file(path, attributes=attributes) as file:
+        write_strings(file, "ids", names)
+        file.create_dataset("offsets", data=offsets)
+        for name, dtype in (("energy", config.dtype), ("speech", bool)):
+            file.create_dataset(name, (n_frames,), dtype)
+        file.create_dataset("cep", (n_frames, config.n_cepstra), config.dtype)
+        start = 0
+        for number in range(len(batches)):
+            batch = batches.read(number)[0]
+            stop = start + int(batch["lengths"].sum())
+            for name in ("energy", "speech", "cep"):
+                file[name][start:stop] = batch[name]
+            start = stop
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Features of some recordings, one after the other, and what is wrong with the others."""
+
+    arrays: dict[str, NDArray]
+    errors: list[DataError] = field(default_factory=list)
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, NDArray], note: object) -> _Batch:
+        return cls(arrays)
+
+
+def _pack(batch: _Batch) -> tuple[dict[str, NDArray], None] | None:
+    """What is wrong is looked at again the next time: it may have been mended."""
+    return None if batch.errors else (batch.arrays, None)
+
+
+def _extract_batch(items: list[tuple[str, Path]], config: FeatureConfig, seed: int) -> _Batch:
     signals: list[tuple[str, Path, NDArray]] = []
     errors: list[DataError] = []
     for name, path in items:
@@ -178,7 +225,7 @@ def _extract_batch(
             signals.append((name, path, _read_signal(path, config)))
         except DataError as error:
             errors.append(error)
-    features = []
+    features: list[RecordingFeatures] = []
     for part in _parts(signals):
         generators = [recording_generator(name, seed) for name, _, _ in part]
         extracted = features_of_signals(
@@ -190,7 +237,15 @@ def _extract_batch(
                 features.append(one)
             except DataError as error:
                 errors.append(error)
-    return features, errors
+    if errors:
+        return _Batch({}, errors)
+    arrays = {
+        "cep": np.concatenate([one.cepstra for one in features]),
+        "energy": np.concatenate([one.log_energy for one in features]),
+        "speech": np.concatenate([one.speech for one in features]),
+        "lengths": np.array([len(one.log_energy) for one in features], np.int64),
+    }
+    return _Batch(arrays)
 
 
 def _read_signal(path: Path, config: FeatureConfig) -> NDArray:

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.stored import Rows, StoredArray, part
 from spkver.errors import DataError
-from spkver.store import map_array, read_arrays
+from spkver.row_files import TemporaryRows
+from spkver.store import check_forms, read_arrays, stored_array
 
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
@@ -38,14 +40,14 @@ class FeatureTable:
     ids : ndarray of str [shape=(R,)]
     offsets : ndarray of int64 [shape=(R + 1,)]
         Rows offsets[r] to offsets[r + 1] belong to recording r.
-    cepstra : ndarray [shape=(N, n_cepstra)]
+    cepstra : ndarray or StoredArray [shape=(N, n_cepstra)]
     log_energy : ndarray [shape=(N,)]
     speech : ndarray of bool [shape=(N,)]
     """
 
     ids: NDArray
     offsets: NDArray[np.int64]
-    cepstra: NDArray
+    cepstra: Rows
     log_energy: NDArray
     speech: NDArray[np.bool_]
 
@@ -54,24 +56,29 @@ class FeatureTable:
 
     def of(self, row: int) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Cepstra, log-energy and speech labels of the recording in this row."""
-        here = slice(self.offsets[row], self.offsets[row + 1])
-        return self.cepstra[here], self.log_energy[here], self.speech[here]
+        cepstra, log_energy, speech = self.reference(row)
+        return np.asarray(cepstra), log_energy, speech
+
+    def reference(self, row: int) -> tuple[Rows, NDArray, NDArray[np.bool_]]:
+        """As `of`, but cepstra that are in a file are not read."""
+        start, stop = self.offsets[row : row + 2].tolist()
+        return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Post-processed frames of many recordings, in memory or mapped from a file.
+    """Post-processed frames of many recordings, in memory, mapped from a file, or read from one by each worker.
 
     Attributes
     ----------
     ids : ndarray of str [shape=(R,)]
     offsets : ndarray of int64 [shape=(R + 1,)]
-    values : ndarray [shape=(N, D)]
+    values : ndarray or StoredArray [shape=(N, D)]
     """
 
     ids: NDArray
     offsets: NDArray[np.int64]
-    values: NDArray
+    values: Rows
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,8 +92,8 @@ class Frames:
         """Length D of a frame."""
         return self.values.shape[1]
 
-    def of(self, recording: str) -> NDArray:
-        """Frames (T, D) of one recording.
+    def of(self, recording: str) -> Rows:
+        """Frames (T, D) of one recording: a view, or a reference into the file.
 
         Raises
         ------
@@ -96,26 +103,44 @@ class Frames:
         row = self._rows.get(recording)
         if row is None:
             raise DataError(f"no features of recording {recording!r}", remedy="extract them first")
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
+        return part(self.values, *self.offsets[row : row + 2].tolist())
 
-    def stack(self, recordings: Iterable[str]) -> NDArray:
-        """Frames of several recordings as one array; a view where they lie one after the other, else a copy."""
+    def stack(self, recordings: Iterable[str]) -> Rows:
+        """Frames of several recordings as one array; a view where they lie one after the other, else a copy.
+
+        Of frames in a file a copy is a file too, see `TemporaryRows`.
+        """
         rows = []
         for recording in recordings:
             self.of(recording)
             rows.append(self._rows[recording])
         if not rows:
-            return self.values[:0]
+            return part(self.values, 0, 0)
         if rows == list(range(rows[0], rows[0] + len(rows))):
-            return self.values[self.offsets[rows[0]] : self.offsets[rows[-1] + 1]]
-        return np.concatenate([self.values[self.offsets[row] : self.offsets[row + 1]] for row in rows])
+            return part(self.values, int(self.offsets[rows[0]]), int(self.offsets[rows[-1] + 1]))
+        parts = [part(self.values, *self.offsets[row : row + 2].tolist()) for row in rows]
+        if not isinstance(self.values, StoredArray):
+            return np.concatenate(parts)
+        shape = (sum(map(len, parts)), self.dimension)
+        copy = TemporaryRows(self.values.path.parent, shape, self.values.dtype, what="frames", named=True)
+        for one in parts:
+            copy.append(np.asarray(one))
+        return copy.stored()
 
 
 def read_feature_table(path: str | Path) -> FeatureTable:
-    """Open a feature store of ours; the big arrays are mapped, not read."""
+    """Open a feature store of ours; the cepstra are read when they are asked for."""
     small = read_arrays(path, "ids", "offsets", "speech", "energy")
-    table = FeatureTable(small["ids"], small["offsets"], map_array(path, "cep"), small["energy"], small["speech"])
-    n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech), int(table.offsets[-1])}
-    if len(table.offsets) != len(table.ids) + 1 or len(n_frames) != 1 or (np.diff(table.offsets) < 0).any():
+    cepstra = stored_array(path, "cep")
+    forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
+    check_forms(path, {**small, "cep": cepstra}, **forms)
+    table = FeatureTable(small["ids"], small["offsets"], cepstra, small["energy"], small["speech"])
+    n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech), *table.offsets[-1:].tolist()}
+    if (
+        len(table.offsets) != len(table.ids) + 1
+        or len(n_frames) != 1
+        or table.offsets[0]
+        or (np.diff(table.offsets) < 0).any()
+    ):
         raise DataError("the parts of the feature store do not fit together", file=path, remedy="extract it again")
     return table

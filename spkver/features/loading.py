@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunks, ordered_map
-from spkver.errors import DataError
+from evaluation.parallel import chunks, ordered_map, ships_items
+from evaluation.stored import Rows
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, Frames
 from spkver.features.postprocess import post_process, rasta_labels
+from spkver.row_files import TemporaryRows
 
 logger = logging.getLogger(__name__)
 
+_REMEDY = "free space, or raise features.memory_gb if there is memory"
 _CHUNK = 64  # recordings in one task
 
 
@@ -30,9 +32,11 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     table : FeatureTable
     config : FeatureConfig
     folder : path
-        Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory.
+        Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory. Where workers are
+        processes or other machines (`evaluation.parallel.ships_items`), frames are always kept there, in a file that
+        the workers read by its name and that is removed when this process ends.
     jobs : int, optional
-        Worker threads; the frames do not depend on it.
+        Workers; the frames do not depend on it.
 
     Returns
     -------
@@ -40,31 +44,27 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     """
     offsets = _kept_offsets(table, config)
     shape = (int(offsets[-1]), config.dimension)
+    parts = chunks(range(len(table)), _CHUNK)
+    items = ([table.reference(row) for row in rows] for rows in parts)
+    work = partial(_post_process, config=config)
+    blocks = ordered_map(work, items, jobs=jobs, threads=True, description="frames", total=len(parts))
+    return Frames(table.ids, offsets, _collect(blocks, shape, config, folder))
+
+
+def _collect(blocks: Iterator[NDArray], shape: tuple[int, int], config: FeatureConfig, folder: str | Path) -> Rows:
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
-    values = np.empty(shape, config.dtype) if size <= config.memory_gb * 1e9 else _mapped(folder, shape, config.dtype)
-    work = partial(_fill, table=table, config=config, offsets=offsets, values=values)
-    for _ in ordered_map(work, chunks(range(len(table)), _CHUNK), jobs=jobs, threads=True, description="frames"):
-        pass
-    return Frames(table.ids, offsets, values)
-
-
-def _mapped(folder: str | Path, shape: tuple[int, int], dtype: str) -> NDArray:
-    """An array in a file without a name: it is gone with the process."""
-    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.truncate(size)
-            if hasattr(os, "posix_fallocate"):
-                # reserved now: later, a full disk would be a signal that kills the process
-                os.posix_fallocate(file.fileno(), 0, size)
-            return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
-    except OSError as error:
-        raise DataError(
-            f"no space for {size / 1e9:.1f} GB of frames: {error.strerror or error}",
-            file=folder,
-            remedy="free space, or raise features.memory_gb if there is memory",
-        ) from error
+    if size <= config.memory_gb * 1e9 and not ships_items():
+        values, start = np.empty(shape, config.dtype), 0
+        for block in blocks:
+            values[start : start + len(block)] = block
+            start += len(block)
+        return values
+    if not ships_items():
+        logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+    kept = TemporaryRows(folder, shape, config.dtype, what="frames", named=ships_items(), remedy=_REMEDY)
+    for block in blocks:
+        kept.append(block)
+    return kept.stored() if ships_items() else kept.mapped()
 
 
 def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int64]:
@@ -72,20 +72,25 @@ def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int6
     if config.keep_all:
         return np.asarray(table.offsets, np.int64)
     counts = [0]
-    for row in range(len(table)):
-        speech = table.of(row)[2]
+    for start, stop in pairwise(table.offsets.tolist()):
+        speech = table.speech[start:stop]
         counts.append(int((rasta_labels(speech) if config.rasta else speech).sum()))
     return np.cumsum(counts, dtype=np.int64)
 
 
-def _fill(rows: range, table: FeatureTable, config: FeatureConfig, offsets: NDArray, values: NDArray) -> None:
-    for row in rows:
+def _post_process(recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig) -> NDArray:
+    """Frames of some recordings, one after the other."""
+    found = []
+    for cepstra, log_energy, speech in recordings:
         frames, _ = post_process(
-            *table.of(row),
+            np.asarray(cepstra),
+            log_energy,
+            speech,
             keep_energy=config.log_energy,
             apply_rasta=config.rasta,
             deltas=config.deltas,
             normalisation=config.normalisation,
             keep_all=config.keep_all,
         )
-        values[offsets[row] : offsets[row + 1]] = frames
+        found.append(frames.astype(config.dtype, copy=False))
+    return np.concatenate(found)

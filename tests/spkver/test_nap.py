@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interruptions import stored
 
+from evaluation.stored import part
 from spkver.errors import ConfigError, DataError
-from spkver.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix
+from spkver.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, inner_products
 
 
 def sessions(seed: int = 0, *, n: int = 24, dimension: int = 40, n_speakers: int = 6) -> tuple[np.ndarray, list[str]]:
@@ -152,3 +154,36 @@ def test_gram_matrix():
     np.testing.assert_allclose(gram_matrix(left, right), left @ right.T, rtol=1e-12, atol=1e-9)
     assert gram_matrix(left.astype(np.float32)).dtype == np.float64
     np.testing.assert_array_equal(gram_matrix(left, jobs=1), gram_matrix(left, jobs=3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
+    """More than one tile of rows and more than one block of columns."""
+    vectors, speakers = sessions(n=600, dimension=5000, n_speakers=20)
+    vectors = vectors.astype(dtype)
+    there = stored(vectors, tmp_path)
+    for scatter in ("total", "within"):
+        here = fit_nap(vectors, rank=7, scatter=scatter, speakers=speakers)
+        found = fit_nap(there, rank=7, scatter=scatter, speakers=speakers, jobs=2)
+        np.testing.assert_array_equal(found.directions, here.directions)
+    np.testing.assert_array_equal(found(there, jobs=2), here(vectors))
+    np.testing.assert_array_equal(gram_matrix(there, jobs=2), gram_matrix(vectors))
+    np.testing.assert_array_equal(gram_matrix(there, part(there, 3, 400)), gram_matrix(vectors, vectors[3:400]))
+
+
+def test_gram_matrix_in_tiles():
+    rng = np.random.default_rng(1)
+    left, right = rng.standard_normal((700, 4200)), rng.standard_normal((300, 4200))
+    gram = gram_matrix(left)
+    np.testing.assert_allclose(gram, left @ left.T, rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_allclose(gram_matrix(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(inner_products(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
+    assert inner_products(right, left[:0]).shape == (300, 0)
+    assert gram_matrix(right[:0]).shape == (0, 0)
+
+
+def test_some_rows_are_projected_as_all_are():
+    vectors, _ = sessions(n=300)
+    project = fit_nap(vectors, rank=5)
+    np.testing.assert_allclose(project.of_rows(vectors[[7, 250, 3]]), project(vectors)[[7, 250, 3]], atol=1e-12)

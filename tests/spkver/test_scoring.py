@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from scipy.stats import multivariate_normal
 
 from evaluation.trials import Trials
 from spkver.errors import DataError
 from spkver.features.frames import Frames
 from spkver.gmm import GaussianMixture
-from spkver.scoring import score_gmm_ubm, score_trials, trial_blocks
+from spkver.nap import Projection, fit_nap
+from spkver.scoring import score_gmm_ubm, score_trials
 from spkver.svm import SvmModels
+from spkver.trial_pieces import trial_blocks, trial_pieces
 
 MODELS = [f"m{number:02d}_{sentence}" for number in range(6) for sentence in "ab"]
 SEGMENTS = [f"s{number:02d}" for number in range(20)]
@@ -199,3 +204,152 @@ def test_gmm_frames_of_another_dimension():
     narrow = Frames(frames.ids, frames.offsets, frames.values[:, :2])
     with pytest.raises(DataError, match=r"expects \(T, 3\)"):
         score_gmm_ubm(ubm, MODELS, means, narrow, Trials.from_ids(["m00_a"], ["s00"]))
+
+
+# --- vectors in files, pieces and interruptions ----------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.integers(1, 50))
+def test_pieces_cover_each_trial_once(pairs, paired):
+    trials = Trials.from_ids(*zip(*sorted(pairs), strict=True))
+    found = trial_pieces(trials, paired=paired)
+    assert sorted(np.concatenate([piece.ravel() for piece in found]).tolist()) == list(range(len(pairs)))
+    for piece in found:
+        if piece.ndim == 1:
+            assert len(piece) <= paired
+            assert (np.diff(trials.segments[piece]) >= 0).all()
+        else:
+            assert piece.size >= 16
+            assert (trials.models[piece] == trials.models[piece[:, :1]]).all()
+            assert (trials.segments[piece] == trials.segments[piece[:1]]).all()
+
+
+def test_scattered_trials_are_not_scored_one_by_one():
+    """20,000 trials that form no block: some large pieces, not as many as there are models."""
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(0, 5000 * 5000, 20_000))
+    ids = np.array([f"{number:04d}" for number in range(5000)], object)
+    trials = Trials(ids, ids, (codes // 5000).astype(np.int32), (codes % 5000).astype(np.int32))
+    assert len(trial_pieces(trials, paired=2000)) == -(-len(codes) // 2000)
+    weights, vectors = (rng.standard_normal((5000, 8)).astype(np.float32) for _ in range(2))
+    found = score_trials(SvmModels(ids, weights, np.zeros(5000)), ids, vectors, trials).values
+    expected = (weights[trials.models].astype(np.float64) * vectors[trials.segments]).sum(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_large_blocks_are_cut():
+    ids = np.array([f"{number:03d}" for number in range(600)], object)
+    rows, columns = np.divmod(np.arange(600 * 600, dtype=np.int32), np.int32(600))
+    pieces = trial_pieces(Trials(ids, ids, rows, columns), paired=1)
+    assert sorted(piece.shape for piece in pieces) == [(88, 88)] + [(88, 256)] * 2 + [(256, 88)] * 2 + [(256, 256)] * 4
+
+
+def case(folder: Path | None, dtype: type = np.float32):
+    rng = np.random.default_rng(2)
+    weights, vectors = (rng.standard_normal((n, 3000)).astype(dtype) for n in (len(MODELS), 20))
+    biases = rng.standard_normal(len(MODELS))
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    if folder is None:
+        return SvmModels(np.array(MODELS, object), weights, biases), vectors, trials
+    machines = SvmModels(np.array(MODELS, object), stored(weights, folder, "weights"), biases)
+    return machines, stored(vectors, folder, "vectors"), trials
+
+
+@pytest.mark.parametrize("projected", [False, True])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_rows_in_files_give_the_same(tmp_path, shape, projected):
+    machines, vectors, _ = case(None)
+    projection = fit_nap(vectors, rank=3) if projected else None
+    trials = Trials.from_ids(*zip(*SHAPES[shape], strict=True))
+    expected = score_trials(machines, SEGMENTS, vectors, trials, projection=projection).values
+    there, rows, _ = case(tmp_path)
+    for jobs in (1, 2):
+        found = score_trials(there, SEGMENTS, rows, trials, projection=projection, jobs=jobs).values
+        np.testing.assert_array_equal(found, expected)
+    if projection is not None:
+        before = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+        np.testing.assert_allclose(found, before, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pairs_and_blocks_agree(dtype):
+    machines, vectors, trials = case(None, dtype)
+    whole = np.asarray(machines.weights, np.float64) @ vectors.T.astype(np.float64) + machines.biases[:, None]
+    expected = [whole[MODELS.index(m), SEGMENTS.index(s)] for m, s in trials.pairs()]
+    found = score_trials(machines, SEGMENTS, vectors, trials).values
+    np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == np.float64 else 1e-3)
+
+
+def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.scoring._PAIRED", 7 * 12_000)
+    machines, vectors, trials = case(tmp_path)
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        scores = score_trials(machines, SEGMENTS, vectors, trials, folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = scores.values.tobytes()
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) > 3
+
+
+def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.scoring._PAIRED", 7 * 12_000)
+    machines, vectors, trials = case(None)
+    expected = score_trials(machines, SEGMENTS, vectors, trials).values
+    with pytest.raises(Stopped), records(2):
+        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    flip_bits(tmp_path / "scores.journal", -5)
+    with records() as written:
+        found = score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    np.testing.assert_array_equal(found.values, expected)
+    n_tasks = len(written) + 1
+    with records() as written:
+        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    assert written == []
+    fewer = trials.subset(np.arange(len(trials) - 1))
+    with records() as written:
+        score_trials(machines, SEGMENTS, vectors, fewer, folder=tmp_path)
+    assert len(written) == n_tasks, "other trials, other scores"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
+    ubm, means, frames = gmm_case(np.float32)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    expected = score_gmm_ubm(ubm, MODELS, means, frames, trials).values
+    there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
+    found = score_gmm_ubm(ubm, MODELS, stored(means, tmp_path, "means"), there, trials, jobs=jobs)
+    np.testing.assert_array_equal(found.values, expected)
+
+
+def test_gmm_scoring_stopped_at_every_task(tmp_path):
+    ubm, means, frames = gmm_case(np.float32)
+    trials = Trials.from_ids(*zip(*SHAPES["square"], strict=True))
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        scores = score_gmm_ubm(ubm, MODELS, means, frames, trials, folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = scores.values.tobytes()
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 3
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_file):
+    machines, vectors, _ = case(tmp_path if in_file else None)
+    projection = fit_nap(vectors, rank=3)
+    trials = Trials.from_ids(*zip(*SHAPES["square"][:-1], strict=True))
+    projected = []
+    of_rows = Projection.of_rows
+    monkeypatch.setattr(Projection, "of_rows", lambda self, rows: projected.append(len(rows)) or of_rows(self, rows))
+    expected = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+    assert projected == []
+    monkeypatch.setattr("spkver.scoring._OFTEN", 1)
+    found = score_trials(machines, SEGMENTS, vectors, trials, projection=projection, folder=tmp_path)
+    assert sum(projected) == 20
+    np.testing.assert_allclose(found.values, expected, atol=1e-4)
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {"scores.journal"} | ({"weights.raw", "vectors.raw"} if in_file else set())

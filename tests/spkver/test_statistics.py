@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from scipy.stats import multivariate_normal
 
+from evaluation.stored import StoredArray
 from spkver.errors import DataError
 from spkver.features.frames import Frames
 from spkver.gmm import GaussianMixture
-from spkver.statistics import Statistics, accumulate_statistics
+from spkver.sidekit import write_stat_server
+from spkver.statistics import Statistics, accumulate_statistics, open_statistics, stream_statistics
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
@@ -137,3 +144,115 @@ def test_stacked_frames():
         frames.stack(["nobody"])
     with pytest.raises(DataError, match="'a' stands twice"):
         Frames(np.array(["a", "a"], object), np.array([0, 1, 2]), np.ones((2, 3)))
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def case(n: int = 75, dtype: type = np.float32) -> tuple[GaussianMixture, Frames, list[str], list[str]]:
+    """Three blocks of rows, in another order than the frames; some segments stand twice."""
+    rng = np.random.default_rng(7)
+    frames = random_frames(rng, rng.integers(1, 90, 60).tolist(), dtype)
+    segments = [frames.ids[place] for place in rng.integers(0, 60, n)]
+    return random_mixture(rng, 8), frames, [f"m{row % 7}" for row in range(n)], segments
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
+    mixture, frames, models, segments = case()
+    expected = accumulate_statistics(mixture, frames, models, segments)
+    if in_file:
+        frames = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
+        found = accumulate_statistics(mixture, frames, models, segments, jobs=jobs)
+        np.testing.assert_array_equal(found.first, expected.first)
+    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments, attributes={"fingerprint": "f"}, jobs=jobs)
+    found = open_statistics(tmp_path / "a.h5")
+    assert isinstance(found.first, StoredArray)
+    for name in ("models", "segments", "zeroth", "first"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_the_file_is_sidekits(tmp_path):
+    mixture, frames, models, segments = case()
+    expected = accumulate_statistics(mixture, frames, models, segments)
+    write_stat_server(
+        tmp_path / "old.h5", models=models, segments=segments, stat0=expected.zeroth, stat1=expected.first
+    )
+    stream_statistics(tmp_path / "new.h5", mixture, frames, models, segments)
+    with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
+        assert set(old) == set(new)
+        for name in old:
+            assert (new[name].dtype, new[name].shape, new[name].chunks) == (
+                old[name].dtype, old[name].shape, old[name].chunks,
+            )  # fmt: skip
+            np.testing.assert_array_equal(new[name][()], old[name][()])
+
+
+def test_stopped_at_every_block(tmp_path):
+    mixture, frames, models, segments = case()
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint="f", jobs=2)
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
+
+
+def test_flipped_bit_in_half_of_the_statistics(tmp_path):
+    mixture, frames, models, segments = case()
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None, fingerprint: str = "f") -> int:
+        with records() as written:
+            stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint=fingerprint)
+        return len(written)
+
+    make(None)
+    expected = path.read_bytes()
+    with pytest.raises(Stopped), records(3):
+        make(tmp_path)
+    place = expected.index(open_statistics(path).first[40].tobytes())
+    path.unlink()
+    flip_bits(tmp_path / "a.h5.draft", place)
+    assert make(tmp_path) == 2, "the second block, and the third, which was not there"
+    assert path.read_bytes() == expected
+    assert make(tmp_path, "other") == 4
+
+
+def test_streamed_statistics_must_be_numbers(tmp_path):
+    mixture, frames, _, _ = case()
+    values = frames.values.copy()
+    values[frames.offsets[3]] = np.nan
+    frames = Frames(frames.ids, frames.offsets, values)
+    with np.errstate(invalid="ignore"), pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"):
+        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "r003"])
+    with pytest.raises(DataError, match="nobody"):
+        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "nobody"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_broken_statistics(tmp_path):
+    mixture, frames, models, segments = case()
+    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments)
+    found = open_statistics(tmp_path / "a.h5")
+    os.truncate(tmp_path / "a.h5", 3000)
+    with pytest.raises(DataError, match=r"a\.h5"):
+        found.first[70:]
+    with pytest.raises(DataError, match=r"a\.h5"):
+        open_statistics(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["modelset"] = file["segset"] = np.array([b"a", b"b"])
+        file["stat0"], file["stat1"] = np.ones((2, 1), np.float32), np.ones((3, 4), np.float32)
+    with pytest.raises(DataError, match=r"b\.h5"):
+        open_statistics(tmp_path / "b.h5")
+
+
+def test_statistics_of_another_kind_of_file_are_read(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["modelset"] = file["segset"] = np.array([b"a", b"b"])
+        file.create_dataset("stat0", data=np.ones((2, 1)), compression="gzip")
+        file["stat1"] = np.arange(6.0).reshape(2, 3)
+    found = open_statistics(tmp_path / "a.h5")
+    assert found.first.dtype == np.float32
+    assert found.first[1].tolist() == [3, 4, 5]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.stored import StoredArray
 from spkver.errors import DataError
-from spkver.store import file_digest, fingerprint, map_array, new_file, open_file, read_arrays, write_arrays
+from spkver.store import file_digest, fingerprint, new_file, open_file, read_arrays, stored_array, write_arrays
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -117,24 +118,24 @@ def test_failure_leaves_the_old_file(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.h5"]
 
 
-def test_mapped_array(tmp_path):
+def test_stored_array(tmp_path):
     path = tmp_path / "a.h5"
     values = np.random.default_rng(0).standard_normal((1000, 7)).astype(np.float32)
-    write_arrays(path, {"first": np.arange(3), "values": values, "empty": np.empty((0, 7))})
-    mapped = map_array(path, "values")
-    assert isinstance(mapped, np.memmap)
-    np.testing.assert_array_equal(mapped, values)
-    with pytest.raises(ValueError, match="read-only"):
-        mapped[0, 0] = 1
-    assert map_array(path, "empty").shape == (0, 7)
+    write_arrays(path, {"first": np.arange(3), "values": values, "empty": np.empty((0, 7)), "flags": values > 0})
+    found = stored_array(path, "values")
+    assert isinstance(found, StoredArray)
+    np.testing.assert_array_equal(found, values)
+    np.testing.assert_array_equal(found[[5, 3], 2:4], values[[5, 3], 2:4])
+    np.testing.assert_array_equal(stored_array(path, "flags"), values > 0)
+    assert stored_array(path, "empty").shape == (0, 7)
 
 
-def test_arrays_in_chunks_are_read_instead_of_mapped(tmp_path):
+def test_arrays_in_chunks_are_read(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.arange(100), chunks=(10,), compression="gzip")
-    assert not isinstance(map_array(path, "x"), np.memmap)
-    np.testing.assert_array_equal(map_array(path, "x"), np.arange(100))
+    assert isinstance(stored_array(path, "x"), np.ndarray)
+    np.testing.assert_array_equal(stored_array(path, "x"), np.arange(100))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_arrays_in_chunks_are_read_instead_of_mapped(tmp_path):
         lambda path: path.write_bytes(bytes(600) + path.read_bytes()[600:]),
     ],
 )
-@pytest.mark.parametrize("read", [read_arrays, lambda path: map_array(path, "x")])
+@pytest.mark.parametrize("read", [read_arrays, lambda path: stored_array(path, "x")])
 def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
     path = tmp_path / "a.h5"
     write_arrays(path, {"x": np.arange(1000.0)})

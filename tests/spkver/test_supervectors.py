@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 
+from evaluation.stored import StoredArray
 from spkver.errors import ConfigError, DataError
 from spkver.gmm import GaussianMixture
 from spkver.statistics import Statistics
@@ -15,6 +19,8 @@ from spkver.supervectors import (
     Supervectors,
     adapt_multisession,
     adapt_supervectors,
+    open_supervectors,
+    stream_supervectors,
     sum_by_model,
     supervector_scale,
 )
@@ -137,3 +143,84 @@ def test_statistics_of_another_mixture(rng):
 def test_bad_relevance(relevance):
     with pytest.raises(ConfigError, match=r"map\.relevance"):
         MapConfig(relevance=relevance)
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def many_statistics(folder: Path | None = None) -> tuple[GaussianMixture, Statistics]:
+    """70 rows of 40 models, most of several rows; of one model more rows than are read at once."""
+    rng = np.random.default_rng(3)
+    models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30), *[7] * 40]]
+    mixture, found = random_mixture(rng), random_statistics(rng, models, np.float32, empty=(2,))
+    if folder is not None:
+        parts = (stored(getattr(found, name), folder, name) for name in ("zeroth", "first"))
+        found = Statistics(found.models, found.segments, *parts)
+    return mixture, found
+
+
+def test_statistics_in_a_file_give_the_same(tmp_path):
+    mixture, here = many_statistics()
+    _, there = many_statistics(tmp_path)
+    for function in (adapt_supervectors, adapt_multisession):
+        expected = function(mixture, here).vectors
+        for statistics in (here, there):
+            for jobs in (1, 3):
+                np.testing.assert_array_equal(function(mixture, statistics, jobs=jobs).vectors, expected)
+    ours, theirs = sum_by_model(here), sum_by_model(there)
+    np.testing.assert_array_equal(ours.first, theirs.first)
+    np.testing.assert_array_equal(ours.zeroth, theirs.zeroth)
+    rows = np.flatnonzero(here.models == "m07")
+    total = np.zeros_like(here.first[0])
+    for row in rows:
+        total += here.first[row]
+    np.testing.assert_array_equal(ours.first[7], total, "summed in the order of the rows")
+
+
+@pytest.mark.parametrize("multisession", [False, True])
+def test_streamed_supervectors_are_the_same(tmp_path, multisession):
+    mixture, statistics = many_statistics(tmp_path)
+    adapt = adapt_multisession if multisession else adapt_supervectors
+    expected = adapt(mixture, statistics)
+    stream_supervectors(tmp_path / "a.h5", mixture, statistics, multisession=multisession, jobs=2)
+    found = open_supervectors(tmp_path / "a.h5")
+    assert isinstance(found.vectors, StoredArray)
+    for name in ("models", "segments", "vectors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("multisession", [False, True])
+def test_stopped_at_every_block(tmp_path, multisession):
+    mixture, statistics = many_statistics(tmp_path)
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_supervectors(
+            path, mixture, statistics, multisession=multisession, folder=folder, fingerprint="f", jobs=2
+        )
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 1 + (2 if multisession else 4)
+
+
+def test_flipped_bit_in_half_of_the_supervectors(tmp_path):
+    mixture, statistics = many_statistics()
+    stream_supervectors(tmp_path / "whole.h5", mixture, statistics)
+    expected = open_supervectors(tmp_path / "whole.h5").vectors
+    with pytest.raises(Stopped), records(3):
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    draft = tmp_path / "a.h5.draft"
+    flip_bits(draft, draft.read_bytes().index(expected[10].tobytes()))
+    with records() as written:
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    assert len(written) == 4
+    np.testing.assert_array_equal(open_supervectors(tmp_path / "a.h5").vectors, expected)
+
+
+def test_relevance_is_part_of_what_a_draft_is_made_from(tmp_path):
+    mixture, statistics = many_statistics()
+    with pytest.raises(Stopped), records(3):
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    other = MapConfig(relevance=16)
+    stream_supervectors(tmp_path / "a.h5", mixture, statistics, other, folder=tmp_path)
+    found = open_supervectors(tmp_path / "a.h5").vectors
+    np.testing.assert_array_equal(found, adapt_supervectors(mixture, statistics, other).vectors)

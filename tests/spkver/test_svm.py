@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from sklearn.svm import SVC
 
+from evaluation.stored import StoredArray
 from spkver.errors import ConfigError, DataError
-from spkver.svm import SvmConfig, SvmModels, read_svms, train_svms, write_svms
+from spkver.nap import fit_nap
+from spkver.svm import SvmConfig, SvmModels, open_svms, read_svms, stream_svms, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
@@ -115,3 +121,84 @@ def test_machines_must_fit_together():
 def test_bad_configuration(options):
     with pytest.raises(ConfigError, match=f"svm.{next(iter(options))}"):
         SvmConfig(**options)
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def many(folder: Path | None = None):
+    """Machines in three chunks; models with 1 to 3 sessions in mixed rows."""
+    rng = np.random.default_rng(5)
+    models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30)]]
+    vectors, background = (rng.standard_normal((n, 60)).astype(np.float32) for n in (70, 300))
+    if folder is not None:
+        return models, stored(vectors, folder, "vectors"), stored(background, folder, "background")
+    return models, vectors, background
+
+
+@pytest.mark.parametrize("projected", [False, True])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
+    here, there = many(), many(tmp_path)
+    projection = fit_nap(here[2], rank=5) if projected else None
+    expected = train_svms(*here, projection=projection)
+    stream_svms(tmp_path / "a.h5", *there, projection=projection, attributes={"fingerprint": "f"}, jobs=jobs)
+    found = open_svms(tmp_path / "a.h5")
+    assert isinstance(found.weights, StoredArray)
+    for name in ("models", "weights", "biases"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(read_svms(tmp_path / "a.h5"), name), getattr(expected, name))
+    write_svms(tmp_path / "b.h5", expected, attributes={"fingerprint": "f"})
+    with h5py.File(tmp_path / "a.h5") as new, h5py.File(tmp_path / "b.h5") as old:
+        assert set(new) == set(old)
+        assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
+        assert dict(new.attrs) == dict(old.attrs)
+
+
+def test_projection_while_reading_is_projection_before():
+    models, vectors, background = (one if isinstance(one, list) else one.astype(np.float64) for one in many())
+    project = fit_nap(background, rank=5)
+    found = train_svms(models, vectors, background, EXACT, projection=project)
+    expected = train_svms(models, project(vectors), project(background), EXACT)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(found.weights @ project.directions.T, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected):
+    models, vectors, background = many(tmp_path)
+    projection = fit_nap(background, rank=5) if projected else None
+    held = train_svms(models, vectors, background, EXACT, projection=projection)
+    monkeypatch.setattr("spkver.svm._HELD", 0)
+    one, two = (train_svms(models, vectors, background, EXACT, projection=projection, jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.weights, two.weights)
+    np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
+    np.testing.assert_allclose(one.biases, held.biases, atol=1e-6)
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_stopped_at_every_block(tmp_path, projected):
+    models, vectors, background = many(tmp_path)
+    projection = fit_nap(background, rank=5) if projected else None
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_svms(
+            path, models, vectors, background, projection=projection, folder=folder, fingerprint="f", jobs=2
+        )  # fmt: skip
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
+
+
+def test_flipped_bit_in_half_of_the_machines(tmp_path):
+    stream_svms(tmp_path / "whole.h5", *many())
+    expected = open_svms(tmp_path / "whole.h5")
+    with pytest.raises(Stopped), records(3):
+        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+    draft = tmp_path / "a.h5.draft"
+    flip_bits(draft, draft.read_bytes().index(expected.biases[20:25].tobytes()))
+    with records() as written:
+        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+    assert len(written) == 2
+    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").weights, expected.weights)
+    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").biases, expected.biases)

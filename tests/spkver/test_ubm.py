@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import golden_numbers
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 
 from spkver.errors import ConfigError, DataError
 from spkver.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
-from spkver.ubm import UbmConfig, _revive, schedule_marks, split, train_ubm, widest_dimensions
+from spkver.ubm import TrainedUbm, UbmConfig, _revive, schedule_marks, split, train_ubm, widest_dimensions
 
 PEER_FIRST_SPLIT = 57
 
@@ -222,3 +225,58 @@ def test_frames_of_another_dimension():
 
 def test_marks_of_doublings():
     assert schedule_marks([2, 4, 4, 8, 8]) == [(0, 2), (1, 4), (3, 8)]
+
+
+# --- interruptions ---------------------------------------------------------------------------------------------------
+
+
+def some_frames() -> np.ndarray:
+    return np.random.default_rng(2).standard_normal((20_000, 5)).astype(np.float32)
+
+
+def contents(trained: TrainedUbm) -> bytes:
+    mixture = trained.mixture
+    arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
+    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.n_components))
+
+
+def test_stopped_at_every_round(tmp_path):
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        trained = train_ubm(some_frames(), UbmConfig(components=16), folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = contents(trained)
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 1 + 1 + 2 + 2 + 4
+
+
+@pytest.mark.parametrize("place", [-1, -900, 200])
+def test_damaged_rounds_are_run_again(tmp_path, caplog, place):
+    expected = train_ubm(some_frames(), UbmConfig(components=8))
+    with pytest.raises(Stopped), records(4):
+        train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+    flip_bits(tmp_path / "ubm.journal", place)
+    with caplog.at_level("INFO"):
+        found = train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+    assert contents(found) == contents(expected)
+    assert ("UBM: 2 rounds taken up" in caplog.text) == (place == -1)
+
+
+def test_other_frames_or_options_begin_anew(tmp_path):
+    train_ubm(some_frames(), UbmConfig(components=4), folder=tmp_path, fingerprint="f")
+    for config, fingerprint in ((UbmConfig(components=4), "g"), (UbmConfig(components=4, variance_floor=0.02), "g")):
+        with records() as written:
+            train_ubm(some_frames(), config, folder=tmp_path, fingerprint=fingerprint)
+        assert len(written) == 4
+    with records() as written:
+        train_ubm(some_frames(), config, folder=tmp_path, fingerprint="g")
+    assert written == []
+
+
+def test_frames_in_a_file(tmp_path):
+    expected = train_ubm(some_frames(), UbmConfig(components=8))
+    for jobs in (1, 2):
+        found = train_ubm(stored(some_frames(), tmp_path), UbmConfig(components=8), jobs=jobs)
+        assert contents(found) == contents(expected)
+    with pytest.raises(DataError, match="finite"):
+        train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), UbmConfig(components=2))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +14,15 @@ import librosa
 import numpy as np
 import pytest
 import soundfile
+from interruptions import Stopped, check_every_stop, flip_bits, records
 
+from evaluation.parallel import use_engine
+from evaluation.stored import StoredArray
 from spkver.audio import read_audio
 from spkver.errors import DataError, Problems
 from spkver.features import PRESETS, FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
 from spkver.features.compute import features_of_signals, recording_generator
+from spkver.row_files import TemporaryRows
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]
@@ -317,3 +325,89 @@ def test_store_whose_parts_do_not_fit(recordings, tmp_path, change):
         change(file)
     with pytest.raises(DataError, match=r"a\.h5: "):
         read_feature_table(path)
+
+
+# --- interruptions, and frames for other processes -------------------------------------------------------------------
+
+
+def test_stopped_after_every_batch(recordings, tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.features.extraction._BATCH", 9)
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        extract(recordings, path, folder=folder, fingerprint="f", attributes={"fingerprint": "f"})
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 5
+
+
+def test_damaged_batch_is_extracted_again(recordings, tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.features.extraction._BATCH", 9)
+    extract(recordings, tmp_path / "whole.h5")
+    with pytest.raises(Stopped), records(4):
+        extract(recordings, tmp_path / "a.h5", folder=tmp_path)
+    flip_bits(tmp_path / "a.h5.journal", -100_000)
+    with records() as written:
+        extract(recordings, tmp_path / "a.h5", folder=tmp_path)
+    assert 1 < len(written) < 5
+    assert arrays(tmp_path / "a.h5") == arrays(tmp_path / "whole.h5")
+
+
+@pytest.mark.parametrize("change", [{"fingerprint": "g"}, {"seed": 1}])
+def test_other_audio_or_seed_begins_anew(recordings, tmp_path, change):
+    some = dict(list(recordings.items())[:3])
+    extract(some, tmp_path / "a.h5", folder=tmp_path, fingerprint="f")
+    with records() as written:
+        extract(some, tmp_path / "a.h5", folder=tmp_path, **{"fingerprint": "f", **change})
+    assert len(written) == 1
+
+
+def test_batches_with_failures_are_looked_at_again(recordings, tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.features.extraction._BATCH", 2)
+    bad = {**dict(list(recordings.items())[:6]), "m001/zzz": tmp_path / "x.wav"}
+    soundfile.write(tmp_path / "x.wav", np.zeros(8000), 16000)
+    with pytest.raises(DataError, match="digital silence"):
+        extract(bad, tmp_path / "a.h5", folder=tmp_path / "partial")
+    soundfile.write(tmp_path / "x.wav", speech(1, 8000), 16000)
+    assert len(extract(bad, tmp_path / "a.h5", folder=tmp_path / "partial")) == 7
+
+
+def test_frames_for_processes_are_in_a_file(table, tmp_path):
+    expected = load_frames(table, CONFIG, folder=tmp_path)
+    with use_engine("loky"):
+        found = load_frames(table, CONFIG, folder=tmp_path, jobs=2)
+    assert isinstance(found.values, StoredArray)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.offsets, expected.offsets)
+    names = [found.ids[place] for place in (3, 1, 20)]
+    for chosen in (names, found.ids[4:9], []):
+        stacked = found.stack(chosen)
+        assert isinstance(stacked, StoredArray)
+        np.testing.assert_array_equal(stacked, expected.stack(chosen))
+    assert isinstance(found.of(names[0]), StoredArray)
+    np.testing.assert_array_equal(found.of(names[0]), expected.of(names[0]))
+
+
+def test_the_file_of_frames_is_gone_with_the_process(tmp_path):
+    code = (
+        "import sys, numpy as np; from pathlib import Path; from spkver.row_files import TemporaryRows\n"
+        "rows = TemporaryRows(Path(sys.argv[1]), (3, 2), 'f4', what='x', named=True); rows.append(np.ones((3, 2)))\n"
+        "stored = rows.stored(); assert stored.path.is_file() and stored[2].tolist() == [1, 1]"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_space_for_frames_in_a_file(tmp_path, monkeypatch):
+    rows = TemporaryRows(tmp_path, (3, 2), np.float32, what="frames", named=True)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(DataError, match="frames cannot be kept: No space left"):
+        rows.append(np.ones((3, 2)))
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DataError, match="no space for"):
+        TemporaryRows(tmp_path, (3, 2), np.float32, what="frames", named=True)
+    rows.stored().path.unlink()
+    assert list(tmp_path.iterdir()) == []
