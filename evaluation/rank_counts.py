@@ -12,11 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunk_bounds, ordered_map
+from evaluation.parallel import chunk_bounds, ordered_map, ships_items
+from evaluation.stored import Rows, part, stored_rows
+
+if TYPE_CHECKING:
+    from evaluation.devices import Device
 
 MARGIN = 1e-5
 TIE = 1e-12
@@ -27,6 +32,7 @@ GALLERY_BLOCK = 4 * _GROUP
 TRIAL_BLOCK = 2048
 _PAIRS = 1 << 14
 _FEW = 8
+_BLOCKS_SENT = 8  # in a piece of work that goes to another process, so that it is worth the way
 _NOBODY = np.float32(-2.0)  # below any cosine
 
 
@@ -61,13 +67,23 @@ class _Trials:
     owned: NDArray[np.int64]  # the trial of each
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some rows of a gallery, in memory or in a file."""
+
+    start: int
+    vectors: Rows  # (m, D)
+    norms: NDArray[np.float64]  # (m,)
+
+
 def count_beaters(
-    gallery: NDArray[np.floating],
+    gallery: Rows,
     norms: NDArray[np.float64],
     trials: NDArray[np.floating],
     owners: NDArray[np.int64],
     *,
     jobs: int | None = None,
+    device: Device | None = None,
     gallery_block: int = GALLERY_BLOCK,
     trial_block: int = TRIAL_BLOCK,
 ) -> Counts:
@@ -76,7 +92,7 @@ def count_beaters(
     Parameters
     ----------
     gallery : np.ndarray, shape (G, D)
-        Vectors of the enrolled, of any floating type; it may be mapped from a file, and is read block by block, once.
+        Vectors of the enrolled, of any floating type; they may stand in a file, and are read block by block, once.
     norms : np.ndarray of float64, shape (G,)
         Their lengths, none 0.
     trials : np.ndarray, shape (n, D)
@@ -84,23 +100,32 @@ def count_beaters(
     owners : np.ndarray of int64, shape (n,)
         For each trial the row of its owner in the gallery.
     jobs : int, optional
-        Number of threads; all cores by default.
+        Number of workers; all cores by default. Where they are other processes, a mapped gallery travels as the name of
+        its file, another one in parts.
+    device : evaluation.devices.Device, optional
+        Computes the products there instead; the counts are the same.
     gallery_block, trial_block : int
         Rows and columns of a block of similarities.
     """
+    if device is not None:
+        from evaluation.rank_counts_device import count_on_device
+
+        return count_on_device(gallery, norms, trials, owners, device)
     prepared = _prepare(gallery, norms, trials, owners, trial_block)
-    work = partial(_count_block, gallery, norms, prepared)
+    rows = stored_rows(gallery) if ships_items() else gallery
+    bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
+    parts = (_Part(start, part(rows, start, stop), norms[start:stop]) for start, stop in bounds)
+    work = partial(_count_part, prepared, gallery_block)
     n_trials = len(trials)
     beaters, ties = np.zeros(n_trials, np.int64), np.zeros(n_trials, np.int64)
-    blocks = chunk_bounds(len(gallery), gallery_block)
-    for more, same in ordered_map(work, blocks, jobs=jobs, threads=True, description="ranks"):
+    for more, same in ordered_map(work, parts, jobs=jobs, threads=True, description="ranks", total=len(bounds)):
         beaters += more
         ties += same
     return Counts(beaters, ties, prepared.mated)
 
 
 def cosines(
-    gallery: NDArray[np.floating],
+    gallery: Rows,
     norms: NDArray[np.float64],
     unit: NDArray[np.float64],
     rows: NDArray,
@@ -125,13 +150,12 @@ def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = N
 
 
 def _prepare(
-    gallery: NDArray, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], trial_block: int
+    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], trial_block: int
 ) -> _Trials:
     unit = to_unit(trials)
     n_trials, n_dimensions = unit.shape
     mated = cosines(gallery, norms, unit, owners, np.arange(n_trials))
-    # n u is the largest error of a sum of n products of unit vectors; rounding of factors and ends comes on top
-    margin = max(MARGIN, (n_dimensions + 8) * 2.0**-24)
+    margin = margin_of(n_dimensions)
     padded: list[NDArray[np.float32]] = []
     bounds = chunk_bounds(n_trials, trial_block)
     low: list[NDArray[np.float32]] = []
@@ -149,24 +173,40 @@ def _prepare(
     return _Trials(unit, bounds, padded, mated, low, high, owners[order], order)
 
 
-def _count_block(
-    gallery: NDArray, norms: NDArray[np.float64], trials: _Trials, bounds: tuple[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def margin_of(n_dimensions: int) -> float:
+    """Largest error of a cosine in float32."""
+    # n u is the largest error of a sum of n products of unit vectors; rounding of factors and ends comes on top
+    return max(MARGIN, (n_dimensions + 8) * 2.0**-24)
+
+
+def _count_part(trials: _Trials, height: int, rows: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count over some rows of the gallery: for each trial those that are higher, and those that are the same."""
-    start, stop = bounds
-    vectors = np.empty((stop - start, gallery.shape[1]), np.float32)
-    np.multiply(gallery[start:stop], (1 / norms[start:stop])[:, None], out=vectors, casting="same_kind")
-    first, last = np.searchsorted(trials.owners, [start, stop])
+    beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
+    for start, stop in chunk_bounds(len(rows.norms), height):
+        block = np.asarray(part(rows.vectors, start, stop))
+        more, same = _count_block(block, rows.norms[start:stop], trials, rows.start + start)
+        beaters += more
+        ties += same
+    return beaters, ties
+
+
+def _count_block(
+    block: NDArray, norms: NDArray[np.float64], trials: _Trials, start: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same over a block, the rows of the gallery from `start` on."""
+    vectors = np.empty(block.shape, np.float32)
+    np.multiply(block, (1 / norms)[:, None], out=vectors, casting="same_kind")
+    first, last = np.searchsorted(trials.owners, [start, start + len(block)])
     own_rows, own_columns = trials.owners[first:last] - start, trials.owned[first:last]
     beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
     similarities, flags = None, None
-    for (at, end), block, low, high in zip(trials.bounds, trials.padded, trials.low, trials.high, strict=True):
+    for (at, end), padded, low, high in zip(trials.bounds, trials.padded, trials.low, trials.high, strict=True):
         width = end - at
-        if similarities is None or similarities.shape[1] != len(block):
-            similarities = np.empty((len(vectors), len(block)), np.float32)
-            flags = np.empty((min(_GROUP, len(vectors)), len(block)), bool)
+        if similarities is None or similarities.shape[1] != len(padded):
+            similarities = np.empty((len(vectors), len(padded)), np.float32)
+            flags = np.empty((min(_GROUP, len(vectors)), len(padded)), bool)
         assert flags is not None
-        np.matmul(vectors, block.T, out=similarities)
+        np.matmul(vectors, padded.T, out=similarities)
         own = (own_columns >= at) & (own_columns < end)
         similarities[own_rows[own], own_columns[own] - at] = _NOBODY
         for group in range(0, len(similarities), _GROUP):
@@ -175,7 +215,7 @@ def _count_block(
             beaters[at:end] += certain[:width]
             if len(columns):
                 columns = columns + at
-                exact = cosines(gallery, norms, trials.unit, near_rows + (start + group), columns)
+                exact = cosines(block, norms, trials.unit, near_rows + group, columns)
                 above = exact - trials.mated[columns]
                 np.add.at(beaters, columns[above > TIE], 1)
                 np.add.at(ties, columns[np.abs(above) <= TIE], 1)

@@ -20,6 +20,7 @@ from evaluation.rank_table import TIE_RULES, Ranks, TieRule, read_ranks, write_r
 from evaluation.trials import Key, Scores, find_rows, split_scores
 
 if TYPE_CHECKING:
+    from evaluation.devices import Device
     from evaluation.embeddings import Embeddings
     from evaluation.speaker_vectors import Averaging, SpeakerVectors
 
@@ -48,6 +49,7 @@ def ranks_from_embeddings(
     strict_utterances: bool = False,
     not_enrolled: Literal["error", "drop"] = "error",
     jobs: int | None = None,
+    device: Device | None = None,
 ) -> Ranks:
     """Rank the owner of each trial speaker's embedding in the whole gallery, by cosine similarity.
 
@@ -65,6 +67,8 @@ def ranks_from_embeddings(
         What to do with trial speakers that are not enrolled.
     jobs : int, optional
         Number of threads; the counts do not depend on it. All cores by default.
+    device : evaluation.devices.Device, optional
+        Computes the similarities there instead; the counts are the same.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def ranks_from_embeddings(
     averaging = averaging or Averaging()
     gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     trials = speaker_vectors(trial, averaging=averaging, utterances=utterances, strict=strict_utterances)
-    return rank_speakers(gallery, trials, not_enrolled=not_enrolled, jobs=jobs)
+    return rank_speakers(gallery, trials, not_enrolled=not_enrolled, jobs=jobs, device=device)
 
 
 def rank_speakers(
@@ -90,6 +94,7 @@ def rank_speakers(
     *,
     not_enrolled: Literal["error", "drop"] = "error",
     jobs: int | None = None,
+    device: Device | None = None,
 ) -> Ranks:
     """Rank the owner of each trial vector in a gallery; see `ranks_from_embeddings`, which makes both."""
     from evaluation.rank_counts import count_beaters
@@ -110,7 +115,7 @@ def rank_speakers(
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
     kept = owners >= 0
-    counts = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], jobs=jobs)
+    counts = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], jobs=jobs, device=device)
     impostors = np.full(len(counts.beaters), len(gallery.names) - 1, np.int64)
     names = np.asarray(trials.names[kept].tolist(), np.str_)
     return Ranks(names, counts.beaters, counts.ties, impostors, counts.mated, notes)
