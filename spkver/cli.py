@@ -9,6 +9,7 @@ from spkver.commands.anonymize import anonymize
 from spkver.commands.attack import score, train
 from spkver.commands.features import features
 from spkver.commands.simulate import simulate
+from spkver.commands.status import status
 from spkver.commands.utility import emotion, transcribe
 from spkver.version import __version__
 
@@ -24,11 +25,11 @@ def main() -> None:
       python recipes/rsr2015/svm_gmm.py --corpus DIR --output DIR
       python recipes/rsr2015/gmm_ubm.py --corpus DIR --output DIR
 
-    Scores are evaluated with the command spkver-eval.
+    How far a run is, is shown by: spkver status OUTPUT. Scores are evaluated with the command spkver-eval.
     """
 
 
-for _command in (simulate, features, anonymize, train, score, transcribe, emotion):
+for _command in (simulate, features, anonymize, train, score, transcribe, emotion, status):
     main.add_command(_command)
 
 

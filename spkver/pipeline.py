@@ -2,22 +2,22 @@
 
     audio -> features.h5 -> gmm/ubm.h5 -> data/stat_*.h5 -> data/sv_*.h5 -> data/nap.h5 -> svm/*.h5 -> scores/*.h5, .txt
 
-A step that is up to date is read from its file, so frames are only post-processed when a step needs them.
+Each function declares its stage and hands it out; `spkver.run.Run.complete`, or asking for a `value`, does the work. A
+stage that is up to date is not done again, so frames are only post-processed when a step needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
-from spkver.errors import ConfigError, DataError
+from spkver.errors import ConfigError
 from spkver.features import (
     FeatureConfig,
     Frames,
@@ -27,65 +27,106 @@ from spkver.features import (
     read_feature_table,
 )
 from spkver.features.exchange import import_sidekit, sidekit_files
+from spkver.features.frames import FeatureTable
 from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
 from spkver.nap import NapConfig, Projection, fit_nap
-from spkver.run import Run
+from spkver.run import Draft, Run
 from spkver.scoring import score_gmm_ubm, score_trials
-from spkver.sidekit import read_mixture, read_stat_server, write_mixture, write_stat_server
-from spkver.statistics import Statistics, accumulate_statistics
+from spkver.sidekit import read_mixture, write_mixture
+from spkver.stages import Handle, Stage
+from spkver.statistics import Statistics, open_statistics, stream_statistics
 from spkver.store import open_file, read_arrays, write_arrays
-from spkver.supervectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors
-from spkver.svm import SvmConfig, read_svms, train_svms, write_svms
+from spkver.supervectors import MapConfig, Supervectors, open_supervectors, stream_supervectors
+from spkver.svm import SvmConfig, SvmModels, open_svms, stream_svms
 from spkver.ubm import TrainedUbm, UbmConfig, train_ubm
 
-# Frames are made when the first step asks for them, then kept.
-LazyFrames = Callable[[], Frames]
+
+@dataclass(frozen=True)
+class LazyFrames:
+    """Post-processed frames of all recordings: made when they are asked for, kept while stages need them; no artefact.
+
+    Attributes
+    ----------
+    run : Run
+    table : Handle of FeatureTable
+    config : FeatureConfig
+    fingerprint : str
+    """
+
+    run: Run
+    table: Handle[FeatureTable]
+    config: FeatureConfig
+    fingerprint: str
+    name: str = "frames"
+
+    @cached_property
+    def value(self) -> Frames:
+        """The frames."""
+        table = self.table.value
+        with self.run.timed("post-processing"):
+            return load_frames(table, self.config, folder=self.run.output, jobs=self.run.jobs)
+
+    def release(self) -> None:
+        """Let go of the frames; asked for again, they are made again."""
+        self.__dict__.pop("value", None)
 
 
 def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> LazyFrames:
     """Extract features of all recordings, or take SIDEKIT's (`features.h5`); hand out their post-processed frames."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
+    def make(draft: Draft) -> None:
         if config.files is None:
-            extract_features(recordings, config, path, seed=seed, jobs=run.jobs, attributes=attributes)
+            extract_features(
+                recordings, config, draft.path, seed=seed, jobs=run.jobs, attributes=draft.attributes,
+                folder=draft.folder, fingerprint=draft.fingerprint,
+            )  # fmt: skip
         else:
-            import_sidekit(config.files, recordings, config, path, attributes=attributes)
+            import_sidekit(config.files, recordings, config, draft.path, attributes=draft.attributes)
 
-    sources = recordings if config.files is None else sidekit_files(config.files, recordings)
-    files = {name: _file_stamp(path) for name, path in sources.items()}
-    labels = [_file_stamp(label_file(config, name)) for name in recordings] if config.vad == "labels" else []
-    inputs = [files, labels, config.extraction(), seed]
-    table = run.stage("features", "features.h5", make=make, read=read_feature_table, inputs=inputs)
-    run.stamp("frames", config.post_processing(), after=("features",))
-
-    @cache
-    def frames() -> Frames:
-        with run.timed("post-processing"):
-            return load_frames(table, config, folder=run.output, jobs=run.jobs)
-
+    sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
+    if config.vad == "labels":
+        sources |= {f"labels of {name}": label_file(config, name) for name in recordings}
+    table = run.stage(
+        "features", "features.h5", make=make, read=read_feature_table, inputs=[config.extraction(), seed],
+        sources=sources, libraries=_feature_libraries(recordings, config),
+    )  # fmt: skip
+    stamp = run.stamp("frames", config.post_processing(), after=[table], libraries=("numpy", "scipy"))
+    frames = LazyFrames(run, table, config, stamp)
+    run.hold(frames.name, frames.release)
     return frames
 
 
-def _file_stamp(path: Path) -> list[int | str]:
-    status = path.stat()
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
+def _feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> list[str]:
+    """Libraries that the features depend on."""
+    if config.files is not None:
+        return ["numpy"]
+    used = ["numpy", "scipy", "soundfile"]
+    used += ["soxr"] * config.resample + ["librosa"] * (config.engine == "librosa")
+    return used + ["av"] * any(path.suffix.lower() == ".sph" for path in recordings.values())
 
 
-def universal_model(run: Run, frames: LazyFrames, recordings: tuple[str, ...], config: UbmConfig) -> TrainedUbm:
+def universal_model(
+    run: Run, frames: Handle[Frames], recordings: tuple[str, ...], config: UbmConfig
+) -> Stage[TrainedUbm]:
     """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
-        trained = train_ubm(frames().stack(recordings), config, jobs=run.jobs)
-        history = {"log_likelihoods": trained.log_likelihoods, "n_components": trained.n_components}
-        _write_ubm(path, trained, {**attributes, **history})
-
-    def copy(path: Path, attributes: Mapping[str, Any]) -> None:
-        _write_ubm(path, read_ubm(str(config.file)), attributes)
+    def make(draft: Draft) -> None:
+        stacked = frames.value.stack(recordings)
+        trained = train_ubm(
+            stacked, config, jobs=run.jobs, folder=draft.folder, fingerprint=draft.fingerprint, device=run.device
+        )
+        _write_ubm(draft, trained)
 
     if config.file is not None:
-        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, inputs=_file_stamp(Path(config.file)))
-    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=("frames",))
+        file = Path(config.file)
+        return run.stage(
+            "ubm", "gmm/ubm.h5", make=lambda draft: _write_ubm(draft, read_ubm(file)), read=read_ubm,
+            sources={"ubm.file": file},
+        )  # fmt: skip
+    return run.stage(
+        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=[frames], on_device=True
+    )
 
 
 def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
@@ -135,158 +176,162 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     )
 
 
-def _write_ubm(path: Path, trained: TrainedUbm, attributes: Mapping[str, Any]) -> None:
+def _write_ubm(draft: Draft, trained: TrainedUbm) -> None:
     mixture = trained.mixture
-    control = np.tile(trained.variance_control, (mixture.n_components, 1))
+    history = {"log_likelihoods": trained.log_likelihoods, "n_components": trained.n_components}
     write_mixture(
-        path,
+        draft.path,
         weights=mixture.weights,
         means=mixture.means,
         variances=mixture.variances,
-        variance_control=control,
-        attributes=attributes,
+        variance_control=np.tile(trained.variance_control, (mixture.n_components, 1)),
+        attributes={**draft.attributes, **({} if not len(trained.log_likelihoods) else history)},
     )
 
 
-def statistics(run: Run, name: str, ubm: TrainedUbm, frames: LazyFrames, idmap: IdMap) -> Statistics:
+def statistics(run: Run, name: str, ubm: Handle[TrainedUbm], frames: Handle[Frames], idmap: IdMap) -> Stage[Statistics]:
     """Statistics of the segments of a list (`data/stat_<name>.h5`)."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
-        found = accumulate_statistics(ubm.mixture, frames(), idmap.models, idmap.segments, jobs=run.jobs)
-        write_stat_server(
-            path, models=found.models, segments=found.segments, stat0=found.zeroth, stat1=found.first,
-            attributes=attributes,
+    def make(draft: Draft) -> None:
+        stream_statistics(
+            draft.path, ubm.value.mixture, frames.value, idmap.models, idmap.segments, jobs=run.jobs, device=run.device,
+            attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
         )  # fmt: skip
 
-    def read(path: Path) -> Statistics:
-        server = read_stat_server(path)
-        return Statistics(server.models, server.segments, server.stat0, server.stat1)
-
     return run.stage(
-        f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=read, inputs=idmap, after=("frames", "ubm")
-    )
+        f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=open_statistics, inputs=idmap,
+        after=[frames, ubm],
+        on_device=True,
+    )  # fmt: skip
 
 
 def supervectors(
     run: Run,
     name: str,
-    ubm: TrainedUbm,
-    found: Statistics,
+    ubm: Handle[TrainedUbm],
+    found: Handle[Statistics],
     config: MapConfig,
     *,
-    of: str | None = None,
     multisession: bool = False,
-) -> Supervectors:
-    """MAP-adapted supervectors of the list `of` (`data/sv_<name>.h5`): each segment, or all sessions of a model."""
+) -> Stage[Supervectors]:
+    """MAP-adapted supervectors (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
-        adapt = adapt_multisession if multisession else adapt_supervectors
-        adapted = adapt(ubm.mixture, found, config)
-        write_stat_server(
-            path,
-            models=adapted.models,
-            segments=adapted.segments,
-            stat0=np.ones((len(adapted), 1), np.float32),
-            stat1=adapted.vectors,
-            attributes=attributes,
-        )
-
-    def read(path: Path) -> Supervectors:
-        server = read_stat_server(path)
-        return Supervectors(server.models, server.segments, server.stat1)
+    def make(draft: Draft) -> None:
+        stream_supervectors(
+            draft.path, ubm.value.mixture, found.value, config, multisession=multisession, jobs=run.jobs,
+            device=run.device, attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
+        )  # fmt: skip
 
     return run.stage(
-        f"supervectors of {name}", f"data/sv_{name}.h5", make=make, read=read, inputs=[config, multisession],
-        after=(f"statistics of {of or name}",),
+        f"supervectors of {name}", f"data/sv_{name}.h5", make=make, read=open_supervectors,
+        inputs=[config, multisession], after=[found], on_device=True,
     )  # fmt: skip
 
 
-def nuisance_projection(run: Run, name: str, found: Supervectors, config: NapConfig) -> Projection:
-    """Directions of nuisance, estimated on the list `name` (`data/nap.h5`)."""
+def nuisance_projection(run: Run, found: Handle[Supervectors], config: NapConfig) -> Stage[Projection]:
+    """Directions of nuisance, estimated on the supervectors of a list (`data/nap.h5`)."""
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
+    def make(draft: Draft) -> None:
+        given = found.value
         projection = fit_nap(
-            found.vectors, rank=config.rank, scatter=config.scatter, speakers=found.models, jobs=run.jobs
+            given.vectors,
+            rank=config.rank,
+            scatter=config.scatter,
+            speakers=given.models,
+            jobs=run.jobs,
+            device=run.device,
         )
-        write_arrays(path, {"directions": projection.directions}, attributes=attributes)
+        write_arrays(draft.path, {"directions": projection.directions}, attributes=draft.attributes)
 
     def read(path: Path) -> Projection:
         return Projection(read_arrays(path, "directions")["directions"])
 
-    inputs = [config.rank, config.scatter]
-    return run.stage("nap", "data/nap.h5", make=make, read=read, inputs=inputs, after=(f"supervectors of {name}",))
+    return run.stage(
+        "nap", "data/nap.h5", make=make, read=read, inputs=[config.rank, config.scatter], after=[found], on_device=True
+    )
 
 
 def svm_system(
     run: Run,
     system: str,
-    found: Mapping[str, Supervectors],
+    found: Mapping[str, Handle[Supervectors]],
     trials: Trials,
     config: SvmConfig,
     *,
-    projection: Projection | None = None,
-) -> Scores:
+    projection: Handle[Projection] | None = None,
+) -> Stage[Scores]:
     """Train a system's machines (`svm/<system>.h5`) and score the trials (`scores/<system>.h5` and `.txt`).
 
     Parameters
     ----------
     found : mapping
         Supervectors of the lists enroll, back and test.
-    projection : Projection, optional
+    projection : Handle of Projection, optional
         Applied to all of them first.
     """
+    enroll, back, test = (found[name] for name in ("enroll", "back", "test"))
+    after = [] if projection is None else [projection]
 
-    @cache
-    def vectors(name: str) -> NDArray:
-        return found[name].vectors if projection is None else projection(found[name].vectors, jobs=run.jobs)
+    def removed() -> Projection | None:
+        return None if projection is None else projection.value
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
-        trained = train_svms(found["enroll"].models, vectors("enroll"), vectors("back"), config, jobs=run.jobs)
-        write_svms(path, trained, attributes=attributes)
+    def make(draft: Draft) -> None:
+        given = enroll.value
+        stream_svms(
+            draft.path, given.models, given.vectors, back.value.vectors, config, projection=removed(), jobs=run.jobs,
+            device=run.device, attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
+        )  # fmt: skip
 
-    after = () if projection is None else ("nap",)
-    machines = run.stage(
-        f"models of {system}",
-        f"svm/{system}.h5",
-        make=make,
-        read=read_svms,
-        inputs=config,
-        after=("supervectors of enroll", "supervectors of back", *after),
-    )
-    return _scores(
-        run,
-        system,
-        trials,
-        lambda: score_trials(machines, found["test"].segments, vectors("test"), trials, jobs=run.jobs),
-        after=(f"models of {system}", "supervectors of test", *after),
-    )
+    machines: Stage[SvmModels] = run.stage(
+        f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, inputs=config,
+        after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True,
+    )  # fmt: skip
+
+    def compute(draft: Draft) -> Scores:
+        tested = test.value
+        return score_trials(
+            machines.value, tested.segments, tested.vectors, trials, projection=removed(), jobs=run.jobs,
+            device=run.device, folder=draft.folder, fingerprint=draft.fingerprint,
+        )  # fmt: skip
+
+    return _scores(run, system, trials, compute, after=[machines, test, *after])
 
 
 def gmm_scores(
-    run: Run, system: str, ubm: TrainedUbm, models: Supervectors, frames: LazyFrames, trials: Trials
-) -> Scores:
+    run: Run,
+    system: str,
+    ubm: Handle[TrainedUbm],
+    models: Handle[Supervectors],
+    frames: Handle[Frames],
+    trials: Trials,
+) -> Stage[Scores]:
     """Log-likelihood ratios of the trials (`scores/<system>.h5` and `.txt`)."""
-    return _scores(
-        run,
-        system,
-        trials,
-        lambda: score_gmm_ubm(ubm.mixture, models.models, models.vectors, frames(), trials, jobs=run.jobs),
-        after=("ubm", "supervectors of models", "frames"),
-    )
+
+    def compute(draft: Draft) -> Scores:
+        adapted = models.value
+        return score_gmm_ubm(
+            ubm.value.mixture, adapted.models, adapted.vectors, frames.value, trials, jobs=run.jobs,
+            device=run.device, folder=draft.folder, fingerprint=draft.fingerprint,
+        )  # fmt: skip
+
+    return _scores(run, system, trials, compute, after=[ubm, models, frames])
 
 
-def _scores(run: Run, system: str, trials: Trials, compute: Callable[[], Scores], *, after: tuple[str, ...]) -> Scores:
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
-        scores = compute()
+def _scores(
+    run: Run, system: str, trials: Trials, compute: Callable[[Draft], Scores], *, after: list[Handle]
+) -> Stage[Scores]:
+    def make(draft: Draft) -> None:
+        scores = compute(draft)
         # the stage is done when the HDF5 file is there: it goes first and comes last, so that the text fits it
-        path.unlink(missing_ok=True)
-        write_scores(path.with_suffix(".txt"), scores)
-        write_scores(path, scores, attributes=dict(attributes))
+        draft.path.unlink(missing_ok=True)
+        write_scores(draft.path.with_suffix(".txt"), scores)
+        write_scores(draft.path, scores, attributes=dict(draft.attributes))
 
     def read(path: Path) -> Scores:
-        if not path.with_suffix(".txt").is_file():
-            raise DataError("the scores as text are gone", file=path.with_suffix(".txt"))
         scores = read_scores(path)
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, align(scores, trials))
 
-    return run.stage(f"scores of {system}", f"scores/{system}.h5", make=make, read=read, inputs=trials, after=after)
+    return run.stage(
+        f"scores of {system}", f"scores/{system}.h5", also=(f"scores/{system}.txt",), make=make, read=read,
+        inputs=trials, after=after, on_device=True,
+    )  # fmt: skip

@@ -11,6 +11,7 @@ import click
 from prepare import Config
 
 from evaluation.console import ResumableCommand, echo_log
+from evaluation.worker_options import worker_options
 from spkver.config import load_config, read_yaml
 from spkver.corpora.simulated import simulate_rsr2015
 from spkver.errors import DataError
@@ -19,30 +20,34 @@ from spkver.version import __version__
 
 CONFIG = Path(__file__).parent / "config"
 
+_LIMITS = [
+    click.option("--force", is_flag=True, help="Redo every stage, also those that are up to date."),
+    click.option("--only", metavar="STAGE", help="Do this stage alone; those before it must be up to date."),
+    click.option("--until", metavar="STAGE", help="Stop after this stage. 'spkver status OUTPUT' names them."),
+]
+
 
 def recipe_command(
-    recipe: Callable[[Run, Path, Config], str], *, default_config: str, description: str
+    recipe: Callable[[Run, Path, Config], str], *, default_config: str, description: str, has_stages: bool = True
 ) -> click.Command:
     """Make the command of a recipe: `recipe` gets the run, the corpus and the configuration, and returns a report."""
 
-    def main(
-        corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], jobs: int | None, force: bool
-    ) -> None:
+    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
         own = CONFIG / f"{default_config}.yaml"
         config = load_config(Config, file=config_file, settings=settings, defaults=_defaults(own, corpus, config_file))
         _check_corpus(corpus)
-        with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
+        with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, **limits) as run:
             click.echo(recipe(run, _corpus_folder(corpus, run, config), config))
 
-    options = [
+    options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
         click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
         click.option(
             "--config", "config_file", type=click.Path(path_type=Path), help="YAML file instead of the recipe's own."
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
-        click.option("--jobs", type=click.IntRange(min=1), help="Workers; all cores by default."),
-        click.option("--force", is_flag=True, help="Redo every step, also those that are up to date."),
+        worker_options(device=True) if has_stages else worker_options,
+        *(_LIMITS if has_stages else []),
         click.version_option(__version__, prog_name="spkver"),
     ]
     for option in reversed(options):

@@ -1,7 +1,7 @@
 """The GMM-UBM system on RSR2015 part 1: MAP-adapted models, scored by the log-likelihood ratio to the UBM.
 
     python recipes/rsr2015/gmm_ubm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
-                                     [--force]
+                                     [--force] [--only STAGE | --until STAGE]
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated".
 """
@@ -19,14 +19,14 @@ from spkver.run import Run
 
 
 def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
-    """From audio to a DET plot; returns the table of results."""
+    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
     lists = prepare(run, corpus, config)
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
     statistics = pipeline.statistics(run, "enroll", ubm, frames, named_lists(lists)["enroll"])
-    models = pipeline.supervectors(run, "models", ubm, statistics, config.map, of="enroll", multisession=True)
+    models = pipeline.supervectors(run, "models", ubm, statistics, config.map, multisession=True)
     scores = pipeline.gmm_scores(run, "gmm-ubm", ubm, models, frames, lists.key.trials())
     return report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
 

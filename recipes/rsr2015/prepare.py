@@ -162,7 +162,8 @@ def main() -> None:
             f"{run.path('task')}"
         )
 
-    recipe_command(lists_only, default_config="svm_gmm", description="Write the lists of an RSR2015 experiment.")()
+    about = "Write the lists of an RSR2015 experiment."
+    recipe_command(lists_only, default_config="svm_gmm", description=about, has_stages=False)()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,22 @@ from evaluation.trials import Key, Scores, split_scores
 from spkver.config import to_dict
 from spkver.corpora.rsr2015 import Rsr2015, list_hashes
 from spkver.run import Run, versions
+from spkver.stages import Handle
+from spkver.status import format_status, read_status
 from spkver.ubm import TrainedUbm, schedule_marks
 
 
-def report(recipe: str, run: Run, config: Config, lists: Rsr2015, ubm: TrainedUbm, systems: dict[str, Scores]) -> str:
-    """Evaluate systems on the key, plot them, write `results.json` and return the table.
+def report(
+    recipe: str,
+    run: Run,
+    config: Config,
+    lists: Rsr2015,
+    ubm: Handle[TrainedUbm],
+    systems: Mapping[str, Handle[Scores]],
+) -> str:
+    """Do all stages; evaluate systems on the key, plot them, write `results.json` and return the table.
+
+    Where the run is limited to some stages there is no report yet: what is done is returned instead.
 
     Parameters
     ----------
@@ -28,13 +40,16 @@ def report(recipe: str, run: Run, config: Config, lists: Rsr2015, ubm: TrainedUb
     run : Run
     config : Config
     lists : Rsr2015
-    ubm : TrainedUbm
-    systems : dict of str to Scores
+    ubm : Handle of TrainedUbm
+    systems : dict of str to Handle of Scores
         Name to scores, in the order of the table.
     """
+    if not run.complete():
+        return format_status(read_status(run.output))
+    scores = {name: system.value for name, system in systems.items()}
     with run.timed("evaluation"):
-        results = {name: _evaluate(scores, lists.key, config) for name, scores in systems.items()}
-        plots = _plot(run, config, lists, systems, ubm)
+        results = {name: _evaluate(found, lists.key, config) for name, found in scores.items()}
+        plots = _plot(run, config, lists, scores, ubm.value)
     write_json(
         run.path("results.json"),
         {

@@ -1,7 +1,7 @@
 """The SVM-GMM system on RSR2015 part 1: MAP supervectors, with and without NAP, one SVM for each model.
 
     python recipes/rsr2015/svm_gmm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
-                                     [--force]
+                                     [--force] [--only STAGE | --until STAGE]
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The steps follow SIDEKIT's tutorial.
 """
@@ -19,7 +19,7 @@ from spkver.run import Run
 
 
 def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
-    """From audio to a DET plot; returns the table of results."""
+    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
     lists = prepare(run, corpus, config)
     trials = lists.key.trials()
 
@@ -34,7 +34,7 @@ def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
 
     systems = {"svm-gmm": pipeline.svm_system(run, "svm-gmm", supervectors, trials, config.svm)}
     if config.nap.rank:
-        nap = pipeline.nuisance_projection(run, nap_list, supervectors[nap_list], config.nap)
+        nap = pipeline.nuisance_projection(run, supervectors[nap_list], config.nap)
         systems["svm-gmm-nap"] = pipeline.svm_system(
             run, "svm-gmm-nap", supervectors, trials, config.svm, projection=nap
         )

@@ -68,7 +68,7 @@ def test_all_files_are_there(finished):
     expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
     expected |= {"gmm/ubm.h5", "gmm/ubm.png", "det.png", "det.pdf", "det.svg"}
-    expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json"}
+    expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json", "sources.json"}
     assert there == expected
     log = (finished / "run.log").read_text()
     assert "svm-gmm" in log

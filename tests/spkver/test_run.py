@@ -28,15 +28,14 @@ class Counted:
         self.made: list[str] = []
 
     def stage(self, name: str, value: float, inputs: object, after: tuple[str, ...] = ()) -> float:
-        def make(path, attributes):
+        def make(draft):
             self.made.append(name)
-            write_arrays(path, {"x": np.array(value)}, attributes=attributes)
+            write_arrays(draft.path, {"x": np.array(value)}, attributes=draft.attributes)
 
-        return float(
-            self.run.stage(
-                name, f"{name}.h5", make=make, read=lambda path: read_arrays(path, "x")["x"], inputs=inputs, after=after
-            )
-        )
+        def read(path):
+            return float(read_arrays(path, "x")["x"])
+
+        return self.run.stage(name, f"{name}.h5", make=make, read=read, inputs=inputs, after=after).value
 
     def both(self, first: float = 3.0, options: Options = Options()) -> tuple[float, list[str]]:
         value = self.stage("first", first, first)
@@ -116,17 +115,18 @@ def test_artefact_that_cannot_be_read_is_made_again(tmp_path, caplog):
         return len(reads)
 
     for expected in (1, 3):
-        found = run.stage("a", "a.txt", make=lambda path, _: path.write_text("x"), read=read)
-        assert found == expected
+        found = run.stage("a", "a.txt", make=lambda draft: draft.path.write_text("x"), read=read)
+        assert found.value == expected
+        run = Run(tmp_path)
     assert "cannot be used and is made again: of an older kind" in caplog.text
 
 
 def test_failed_stage_leaves_no_entry(tmp_path):
-    def fail(path, attributes):
+    def fail(draft):
         raise DataError("no")
 
     with pytest.raises(DataError):
-        Run(tmp_path).stage("a", "a.h5", make=fail, read=Path.read_text)
+        _ = Run(tmp_path).stage("a", "a.h5", make=fail, read=Path.read_text).value
     assert not (tmp_path / "stages.json").exists()
 
 

@@ -1,0 +1,201 @@
+"""The same bits on every engine: one worker, two, threads, worker processes and a Dask cluster.
+
+Everything that is learnt, scored or counted in parallel is here once, from arrays in memory and from files.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+from dask_cluster import DaskCluster
+
+from evaluation.errors import DataError
+from evaluation.evaluate import Metrics
+from evaluation.impostor_scores import largest_impostor_scores
+from evaluation.parallel import stop_workers, use_engine
+from evaluation.rank_counts import count_beaters
+from evaluation.rank_table import Ranks
+from evaluation.resampling import bootstrap, sample_of
+from evaluation.speaker_vectors import SpeakerVectors
+from evaluation.speakers import TrialSpeakers
+from evaluation.stored import StoredArray
+from evaluation.trials import Trials
+from evaluation.uncertainty import confidence_intervals
+from spkver.audio import write_audio
+from spkver.datadir import read_datadir
+from spkver.datadir.twins import check_twin
+from spkver.features.frames import Frames
+from spkver.nap import fit_nap
+from spkver.scoring import score_gmm_ubm, score_trials
+from spkver.statistics import accumulate_statistics
+from spkver.supervectors import adapt_supervectors
+from spkver.svm import train_svms
+from spkver.ubm import UbmConfig, train_ubm
+
+N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
+ENGINES = {
+    "two workers": (nullcontext, 2),
+    "five workers": (nullcontext, 5),
+    "threads": (partial(use_engine, "threads"), 2),
+    "loky": (partial(use_engine, "loky"), 2),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_worker_outlives():
+    yield
+    stop_workers()
+
+
+@pytest.fixture(scope="module")
+def frames() -> Frames:
+    rng = np.random.default_rng(0)
+    speakers = rng.standard_normal((10, 1, DIMENSION))
+    values = np.concatenate([speakers[n % 10] + rng.standard_normal((LENGTH, DIMENSION)) for n in range(N_SEGMENTS)])
+    ids = np.array([f"s{number:02d}" for number in range(N_SEGMENTS)], object)
+    return Frames(ids, np.arange(N_SEGMENTS + 1) * LENGTH, values.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def stored(frames, tmp_path_factory) -> Frames:
+    """The same frames in a file."""
+    path = tmp_path_factory.mktemp("frames") / "frames.bin"
+    frames.values.tofile(path)
+    values = StoredArray(path, 0, frames.values.shape, frames.values.dtype)
+    return Frames(frames.ids, frames.offsets, values)
+
+
+def work_out(frames: Frames, jobs: int | None) -> dict[str, np.ndarray]:
+    """From frames to scores, by both recipes' ways."""
+    trained = train_ubm(frames.values, UbmConfig(components=4), jobs=jobs)
+    mixture = trained.mixture
+    models = [f"m{number % 10}" for number in range(N_SEGMENTS)]
+    statistics = accumulate_statistics(mixture, frames, models, frames.ids, jobs=jobs)
+    vectors = adapt_supervectors(mixture, statistics, jobs=jobs).vectors
+    projection = fit_nap(vectors[30:], rank=4, scatter="within", speakers=models[30:], jobs=jobs)
+    machines = train_svms(models[:30], vectors[:30], vectors[30:], projection=projection, jobs=jobs)
+    names, tested = np.repeat(machines.models, 60), np.tile(frames.ids[30:], 10)
+    trials = Trials.from_ids(names.tolist(), tested.tolist())
+    scores = score_trials(machines, frames.ids, vectors, trials, projection=projection, jobs=jobs)
+    means = vectors[:10]
+    ratios = score_gmm_ubm(mixture, machines.models, means, frames, trials, jobs=jobs)
+    return {
+        "means": mixture.means,
+        "variances": mixture.variances,
+        "weights": mixture.weights,
+        "likelihoods": trained.log_likelihoods,
+        "zeroth": statistics.zeroth,
+        "first": statistics.first,
+        "vectors": vectors,
+        "directions": projection.directions,
+        "machines": machines.weights,
+        "biases": machines.biases,
+        "scores": scores.values,
+        "ratios": ratios.values,
+    }
+
+
+def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
+    """Resamples, intervals and counts of ranks."""
+    rng, owned = np.random.default_rng(0), np.arange(300)
+    owners = np.arange(20).repeat(30)
+    others = np.tile(np.arange(20), 30)
+    speakers = TrialSpeakers(np.array([f"p{n}" for n in range(20)]), owners, others)
+    sample = sample_of(rng.standard_normal(600) + 2 * (owners == others), owners == others, speakers)
+    found = bootstrap(sample, Metrics(), replicates=120, seed=3, jobs=jobs)[0]
+    intervals = confidence_intervals(sample, Metrics(), replicates=120, seed=3, jobs=jobs)
+    gallery = rng.standard_normal((3000, 24)).astype(np.float32)
+    trials = gallery[:300] + 2 * rng.standard_normal((300, 24)).astype(np.float32)
+    norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
+    np.save(folder / "gallery.npy", gallery)
+    mapped = np.load(folder / "gallery.npy", mmap_mode="r")
+    blocks = {"gallery_block": 255, "trial_block": 128}
+    counts, again = (count_beaters(rows, norms, trials, owned, jobs=jobs, **blocks) for rows in (gallery, mapped))
+    names = np.array([f"p{number:04d}" for number in range(3000)], object)
+    tested = SpeakerVectors(names[:300], trials, np.linalg.norm(trials.astype(np.float64), axis=1))
+    ranks = Ranks(names[:300].astype(str), counts.beaters, counts.ties, np.full(300, 2999), counts.mated)
+    largest = [
+        largest_impostor_scores(SpeakerVectors(names, rows, norms), tested, ranks, jobs=jobs)
+        for rows in (gallery, mapped)
+    ]
+    assert (again.beaters == counts.beaters).all()
+    assert (largest[0] == largest[1]).all()
+    return {
+        **found,
+        "low": np.array([one.low for one in intervals.values()]),
+        "high": np.array([one.high for one in intervals.values()]),
+        "beaters": counts.beaters,
+        "ties": counts.ties,
+        "mated": counts.mated,
+        "largest": largest[0],
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(frames, tmp_path_factory) -> dict[str, np.ndarray]:
+    """With one worker, in this thread."""
+    return work_out(frames, 1) | judge(tmp_path_factory.mktemp("judge"), 1)
+
+
+def check(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    differing = [name for name, one in found.items() if one.tobytes() != expected[name].tobytes()]
+    assert not differing
+    assert all(one.dtype == expected[name].dtype and one.size for name, one in found.items())
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_of_this_machine_give_the_same_bits(engine, where, frames, stored, expected, tmp_path):
+    use, jobs = ENGINES[engine]
+    with use():
+        check(work_out(frames if where == "memory" else stored, jobs), expected)
+        check(judge(tmp_path, jobs), expected)
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_a_cluster_gives_the_same_bits(dask_cluster, where, frames, stored, expected, tmp_path):
+    with use_engine("dask", scheduler=dask_cluster.address):
+        check(work_out(frames if where == "memory" else stored, None), expected)
+        check(judge(tmp_path, None), expected)
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_bits(tmp_path, frames, expected):
+    pytest.importorskip("distributed")
+    cluster = DaskCluster(tmp_path)
+    try:
+        with use_engine("dask", scheduler=cluster.address):
+            killer = Timer(0.7, cluster.workers[0].kill)
+            killer.start()
+            found = work_out(frames, None)
+            killer.join()
+            check(found, expected)
+            assert cluster.workers[0].poll() is not None
+            assert cluster.workers[1].poll() is None
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("kind", ["loky", "dask"])
+def test_data_directories_are_checked_by_any_worker(kind, dask_cluster, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    for name, files in (("set", "ab"), ("set_anon", "ab")):
+        (tmp_path / name).mkdir()
+        for one in files:
+            write_audio(tmp_path / name / f"{one}.wav", 0.1 * rng.standard_normal(8000), 16000)
+        entries = [f"s-{one} cat {name}/{one}.wav |\n" for one in files]  # relative to us
+        (tmp_path / name / "wav.scp").write_text("".join(entries))
+        (tmp_path / name / "utt2spk").write_text("".join(f"s-{one} s\n" for one in files))
+    monkeypatch.chdir(tmp_path)
+    with use_engine(kind, scheduler=dask_cluster.address if kind == "dask" else None):
+        original, anonymised = (
+            read_datadir(Path(name), allow_pipes=True, pipes_to=Path("pipes", name)) for name in ("set", "set_anon")
+        )
+        check_twin(original, anonymised)
+        with pytest.raises(DataError, match="original audio in 2 of 2 utterances"):
+            check_twin(original, original)
+    assert len(list((tmp_path / "pipes" / "set").rglob("*.wav"))) == 2
