@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evaluation.files import write_text
+from evaluation.formats.documents import load_json
 from evaluation.parallel import chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.errors import DataError, Problems
-from spkver.run import Run
+from spkver.journal import Journal
+from spkver.run import Draft, Run
 from spkver.store import file_digest
 
 Value = TypeVar("Value")
+Source = TypeVar("Source", Path, tuple[Path, ...])
 
-_CHUNK = 32
+_CHUNK = 64  # recordings of a stage
 
 
 def check_recordings(*lists: Mapping[str, Path], jobs: int | None = None) -> None:
@@ -49,22 +52,32 @@ def _check(paths: Sequence[Path]) -> list[DataError]:
 
 
 def map_recordings(
-    run: Run, name: str, function: Callable[[Path], Value], recordings: Mapping[str, Path], *, settings: Any
+    run: Run,
+    name: str,
+    function: Callable[[Source], Value],
+    recordings: Mapping[str, Source],
+    *,
+    settings: Any,
+    libraries: Sequence[str] = ("numpy", "soundfile", "soxr"),
 ) -> dict[str, Value]:
     """Apply a function to each audio file; results are kept as ``NAME/00000.json``, ... in the output folder.
+
+    Each result is kept as soon as it is there: a run that is killed loses those in flight alone.
 
     Parameters
     ----------
     run : Run
-        Its `jobs` processes share the work; results do not depend on their number.
+        Its `jobs` workers share the work; results do not depend on their number.
     name : str
         Name of the stages and of their folder.
     function : callable
         Importable; takes the path, and gives what JSON can hold. A `DataError` of one file does not stop the others.
-    recordings : mapping of str to Path
-        Audio file of each recording.
+    recordings : mapping of str to Path, or to tuple of Path
+        Audio file of each recording, or several that belong together.
     settings : object
         What the results depend on besides the audio; see `spkver.store.fingerprint`.
+    libraries : sequence of str
+        Distributions whose versions the results depend on.
 
     Returns
     -------
@@ -76,53 +89,81 @@ def map_recordings(
     DataError
         With all files that failed, after the others are done.
     """
+    digests = _digests(recordings, run.jobs)
+    stages = [
+        run.stage(
+            f"{name} {number}",
+            f"{name}/{number:05d}.json",
+            make=partial(_make, function, items, run.jobs, name),
+            read=_read,
+            inputs=[settings, [(one, digests[one]) for one, _ in items]],
+            libraries=libraries,
+        )
+        for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK))
+    ]
     problems = Problems()
     results: dict[str, Value] = {}
-    for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK)):
-        digests = [(one, file_digest(path)) for one, path in items]
+    for stage in stages:
         try:
-            results |= run.stage(
-                f"{name} {number}",
-                f"{name}/{number:05d}.json",
-                make=partial(_make, function, items, run.jobs, name),
-                read=_read,
-                inputs=[settings, digests],
-            )
+            results |= stage.value
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
     return results
 
 
+def _digests(recordings: Mapping[str, Source], jobs: int | None) -> dict[str, list[str | None]]:
+    """Checksums of the files of each recording."""
+    parts = chunks(sorted(recordings), _CHUNK)
+    files = [[_paths(recordings[one]) for one in names] for names in parts]
+    found = ordered_map(_digest_some, files, jobs=jobs, threads=True)
+    return {
+        one: digests for names, some in zip(parts, found, strict=True) for one, digests in zip(names, some, strict=True)
+    }
+
+
+def _digest_some(files: Sequence[tuple[Path, ...]]) -> list[list[str | None]]:
+    return [[file_digest(path) for path in paths] for paths in files]
+
+
+def _paths(source: Path | tuple[Path, ...]) -> tuple[Path, ...]:
+    return source if isinstance(source, tuple) else (source,)
+
+
 def _make(
-    function: Callable[[Path], Value],
-    items: Sequence[tuple[str, Path]],
+    function: Callable[[Source], Value],
+    items: Sequence[tuple[str, Source]],
     jobs: int | None,
     name: str,
-    path: Path,
-    attributes: Mapping[str, Any],
+    draft: Draft,
 ) -> None:
-    work = partial(_caught, function)
-    found = list(ordered_map(work, [file for _, file in items], jobs=jobs, description=name))
     problems = Problems()
-    for value in found:
-        if isinstance(value, DataError):
-            problems.note(value)
+    with Journal(draft.folder / "results.journal", draft.fingerprint, total=len(items)) as journal:
+        done: dict[str, Any] = {}
+        for number in range(len(journal)):
+            done |= journal.read(number)[1]
+        due = [(one, source) for one, source in items if one not in done]
+        found = ordered_map(partial(_caught, function), [source for _, source in due], jobs=jobs, description=name)
+        for (one, _), value in zip(due, found, strict=True):
+            if isinstance(value, DataError):
+                problems.note(value)
+            else:
+                journal.append({}, {one: value})
+                done[one] = value
     problems.raise_if_any()
-    values = {one: value for (one, _), value in zip(items, found, strict=True)}
-    write_text(path, json.dumps({**attributes, "results": values}, ensure_ascii=False, indent=0) + "\n")
+    values = {one: done[one] for one, _ in items}
+    write_text(draft.path, json.dumps({**draft.attributes, "results": values}, ensure_ascii=False, indent=0) + "\n")
 
 
-def _caught(function: Callable[[Path], Value], path: Path) -> Value | DataError:
+def _caught(function: Callable[[Source], Value], source: Source) -> Value | DataError:
     try:
-        return function(path)
+        return function(source)
     except DataError as error:
         return error
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))["results"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return dict(load_json(path)["results"].items())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"cannot be read: {error}", file=path, remedy="remove it and run again") from error
-    return dict(results)

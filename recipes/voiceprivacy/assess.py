@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conditions import Scored
+from conditions import Condition, Scored
 from settings import EvaluationConfig
 
 from evaluation.equal_error import eer
@@ -18,13 +18,13 @@ from evaluation.evaluate import Evaluation, Metrics, evaluate
 from evaluation.formats import read_key, read_scores
 from evaluation.linkability import by_speaker, linkability, linkability_over_sizes, log_spaced_sizes
 from evaluation.linkability_intervals import linkability_curve
-from evaluation.parallel import ordered_map
 from evaluation.ranks import Ranks, ranks_from_scores
-from evaluation.report import write_json
+from evaluation.report import to_json, write_json
 from evaluation.speakers import read_speakers
 from evaluation.trials import Key, Scores, align, split_scores
 from evaluation.uncertainty import confidence_intervals, sample_from
-from spkver.run import Run
+from spkver.journal import resumed_map
+from spkver.run import Draft, Run, Stage
 from spkver.store import file_digest
 
 Json = dict[str, Any]
@@ -33,41 +33,55 @@ _TOPS = (2, 5, 10)  # the owner among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
 
 
-def assess_all(
-    scored: Sequence[Scored], output: Path, config: EvaluationConfig, *, seed: int, jobs: int | None
-) -> list[Json]:
-    """Assess every condition, in the order given; conditions are shared out to the workers.
+def declare_assessment(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Stage[list[Json]]:
+    """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
 
-    Returns
-    -------
-    list of dict
-        The entries of ``conditions`` in ``results.json``.
+    Conditions are shared out to the workers, and each is kept as soon as it is done.
     """
-    work = partial(assess, output=output, config=config, seed=seed)
-    return list(ordered_map(work, scored, jobs=jobs, description="conditions"))
+    scored = [one.scored for one in conditions]
 
+    def make(draft: Draft) -> None:
+        found = resumed_map(
+            partial(_assessed, output=run.output, config=config, seed=seed),
+            scored,
+            journal=draft.folder / "conditions.journal",
+            fingerprint=draft.fingerprint,
+            pack=lambda text: ({}, text),
+            unpack=lambda _, text: text,
+            jobs=run.jobs,
+            description="conditions",
+        )
+        write_json(draft.path, [json.loads(text) for text in found])
 
-def assess_stage(run: Run, scored: Sequence[Scored], config: EvaluationConfig, *, suffix: str, seed: int) -> list[Json]:
-    """Assess every condition (``conditions<suffix>.json``), or take up what was found of the same scores."""
-
-    def make(path: Path, _: Mapping[str, Any]) -> None:
-        write_json(path, assess_all(scored, run.output, config, seed=seed, jobs=run.jobs))
-
-    def read(path: Path) -> list[Json]:
-        found: list[Json] = json.loads(path.read_text(encoding="utf-8"))
-        return found
-
-    names = [
-        name for one in scored for name in (one.scores, one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
-    ]
-    digests = {name: file_digest(run.path(name)) for name in names}
+    lists = dict.fromkeys(
+        name for one in scored for name in (one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
+    )
+    digests = {name: file_digest(run.path(name)) for name in lists}
     return run.stage(
-        "evaluation", f"conditions{suffix}.json", make=make, read=read, inputs=[scored, digests, config, seed]
+        "evaluation",
+        f"conditions{suffix}.json",
+        make=make,
+        read=_read,
+        inputs=[scored, digests, config, seed],
+        after=[one.stage for one in conditions],
+        libraries=("numpy", "scipy"),
     )
 
 
+def _read(path: Path) -> list[Json]:
+    found: list[Json] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
+    """What was found of a condition, in the form in which it is kept."""
+    return to_json(assess(scored, output=output, config=config, seed=seed))
+
+
 def assess(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
-    """Assess one condition from its files; see `assess_all`."""
+    """Assess one condition from its files."""
     scores, key = read_scores(output / scored.scores), read_key(output / scored.key)
     speakers = read_speakers(output / scored.lists / "utt2spk")
     genders = read_speakers(output / scored.lists / "spk2gender")

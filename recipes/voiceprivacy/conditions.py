@@ -16,11 +16,10 @@ is at hand. The key is always that of the original trial list.
 from __future__ import annotations
 
 import logging
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,10 @@ from sets import POOLED, Dataset, Sets, pooled_key
 
 from evaluation.files import write_text
 from evaluation.formats import read_scores, write_key, write_scores
-from evaluation.trials import Key, Scores
-from spkver.attackers import Attacker, AttackerConfig, score, train_attackers
+from evaluation.trials import Key, Scores, Trials
+from spkver.attackers import Attacker, AttackerConfig, Kept, Workplace, check_trials, score_checked, train_attackers
 from spkver.datadir import DataDir
-from spkver.run import Run
+from spkver.run import Draft, Run, Stage
 
 logger = logging.getLogger(f"spkver.{__name__}")  # the recipe shows what spkver logs
 
@@ -125,57 +124,66 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
     return f"exp/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"
 
 
-def score_conditions(
+@dataclass(frozen=True)
+class Condition:
+    """A condition with the stage that makes its scores; the scores of both sexes are those of each put together."""
+
+    scored: Scored
+    stage: Stage[Scores]
+
+
+def declare_scores(
     run: Run, sets: Sets, configs: Sequence[AttackerConfig], *, suffix: str, seed: int
-) -> list[Scored]:
-    """Train the attackers on original and on anonymised speech and score every condition with each.
+) -> list[Condition]:
+    """Declare the scores of every condition with every attacker; nothing is trained before some are asked for.
 
     Returns
     -------
-    list of Scored
+    list of Condition
         By set, scenario, sex and attacker; the trials of both sexes together after those of each.
     """
-
-    @cache
-    def attackers_of(*training: DataDir) -> dict[str, Attacker]:
-        return train_attackers(
-            training, configs, run.path(f"attackers/{training[0].name}"), seed=seed, jobs=run.jobs,
-            features=run.path(WORK), force=run.force,
-        )  # fmt: skip
-
-    run = replace(run, quiet=True)  # one line for each scenario says enough
+    quiet = replace(run, quiet=True)  # one line for each scenario says enough
+    scorer = _Scorer(quiet, configs, seed)
     found = []
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
-            started = time.perf_counter()
             enrol = _side(sets, dataset.enrolls, scenario.enrolment)
             draws = sets.draws.get(dataset.training, ()) if scenario.training else ()
             training = (_side(sets, dataset.training, scenario.training), *draws)
-            folders = []
+            parts: dict[str, list[Stage[Scores]]] = {config.name: [] for config in configs}
             for gender, name in dataset.trials.items():
                 folder = condition_folder(dataset, gender, scenario, suffix)
                 key = sets.original[name].trials
                 assert key is not None  # checked before
-                data = (enrol, _side(sets, name, scenario.trials), *training)
-                _score(run, configs, folder, data, key, seed, attackers=partial(attackers_of, *training))
-                found += [_scored(dataset, gender, scenario, one, folder) for one in configs]
-                folders.append(folder)
-            if len(folders) > 1:
+                work = _Work(folder, enrol, _side(sets, name, scenario.trials), training, key.trials())
+                for config in configs:
+                    stage = scorer.stage(work, config)
+                    parts[config.name].append(stage)
+                    found.append(Condition(_scored(dataset, gender, scenario, config, folder), stage))
+            if len(dataset.trials) > 1:
                 folder = condition_folder(dataset, POOLED, scenario, suffix)
-                _pool(run, configs, folder, folders)
-                found += [_scored(dataset, POOLED, scenario, one, folder) for one in configs]
-            logger.info("%s %s: scores after %.1f s", dataset.name, scenario.name, time.perf_counter() - started)
+                for config in configs:
+                    stage = _pooled(quiet, config, folder, parts[config.name])
+                    found.append(Condition(_scored(dataset, POOLED, scenario, config, folder), stage))
     return found
 
 
-def data_stamp(datadir: DataDir) -> list[Any]:
-    """What tells a data directory from a changed one: its lists, and path, size and time of each recording."""
-    files = []
-    for utterance in sorted(datadir.recordings):
-        status = datadir.recordings[utterance].stat()
-        files.append([utterance, datadir.speakers[utterance], str(datadir.recordings[utterance].resolve()),
-                      status.st_size, status.st_mtime_ns])  # fmt: skip
-    return [files, sorted(datadir.enrolls) if datadir.enrolls is not None else None]
+def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
+    """Train the attackers and score all conditions that are not up to date.
+
+    With `force` the features and statistics that attackers share are made again too.
+    """
+    if run.force:
+        shutil.rmtree(run.path(WORK), ignore_errors=True)
+    started, count = time.perf_counter(), 0
+    for place, one in enumerate(conditions, 1):
+        one.stage.bring_up_to_date()
+        count += 1
+        names = [(other.scored.dataset, other.scored.scenario) for other in conditions[place - 1 : place + 1]]
+        if len(set(names)) > 1 or place == len(conditions):
+            seconds = time.perf_counter() - started
+            logger.info("%s: scores of %d conditions after %.1f s", " ".join(names[0]), count, seconds)
+            started, count = time.perf_counter(), 0
 
 
 def _scored(dataset: Dataset, gender: str, scenario: Scenario, config: AttackerConfig, folder: str) -> Scored:
@@ -192,57 +200,93 @@ def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], ge
         write_text(run.path(f"{folder}/{name}"), "".join(f"{one} {table[one]}\n" for one in sorted(table)))
 
 
-def _score(
-    run: Run,
-    configs: Sequence[AttackerConfig],
-    folder: str,
-    data: tuple[DataDir, ...],
-    key: Key,
-    seed: int,
-    *,
-    attackers: Callable[[], Mapping[str, Attacker]],
-) -> None:
-    """Score a trial list with every attacker, unless the scores of the same speech and attackers are there.
+@dataclass(frozen=True)
+class _Work:
+    """A list of trials, and the speech that enrols, is tried and trains the attackers."""
 
-    `data` holds enrolment, trials, and what the attackers are trained on.
-    """
-    wanted = key.trials()
+    folder: str
+    enrolment: DataDir
+    trials: DataDir
+    training: tuple[DataDir, ...]
+    wanted: Trials
 
-    @cache
-    def computed() -> dict[str, Scores]:
-        # nothing is trained while all scores are there
-        return score(attackers(), data[0], data[1], wanted, jobs=run.jobs, work=run.path(WORK))
 
-    stamps = [data_stamp(one) for one in data]
-    for config in configs:
+class _Scorer:
+    """Scores lists of trials; features and statistics stay in memory from one attacker to the next."""
 
-        def make(path: Path, _: Mapping[str, Any], name: str = config.name) -> None:
-            write_scores(path, computed()[name])
+    def __init__(self, run: Run, configs: Sequence[AttackerConfig], seed: int) -> None:
+        self._run, self._configs, self._seed = run, configs, seed
+        self._attackers: dict[tuple[DataDir, ...], dict[str, Attacker]] = {}
+        self._speech: dict[DataDir, str] = {}
+        self._latest: tuple[str, tuple[Any, ...]] | None = None
 
-        run.stage(
-            f"scores of {config.name} in {folder}",
-            f"{folder}/{config.name}/scores",
+    def stage(self, work: _Work, config: AttackerConfig) -> Stage[Scores]:
+        """Declare the scores of a list by an attacker."""
+
+        def make(draft: Draft) -> None:
+            attacker = self._trained(work.training)[config.name]  # nothing is trained while all scores are there
+            place, enrolled, tested = self._prepared(work)
+            sides = (work.enrolment, enrolled), (work.trials, tested)
+            kept = Kept(draft.folder, draft.fingerprint)
+            write_scores(draft.path, score_checked(attacker, place, *sides, work.wanted, kept=kept))
+
+        return self._run.stage(
+            f"scores of {config.name} in {work.folder}",
+            f"{work.folder}/{config.name}/scores",
             make=make,
             read=read_scores,
-            inputs=[config, seed, stamps, wanted],
+            inputs=[config, self._seed, work.wanted],
+            after=list(dict.fromkeys(map(self._step, (work.enrolment, work.trials, *work.training)))),
+            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+            on_device=True,
         )
 
+    def _step(self, directory: DataDir) -> str:
+        """The step that stands for the speech of a data directory: its lists and its recordings."""
+        if directory not in self._speech:
+            name = f"speech of {directory.path.name}"
+            lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
+            self._run.stamp(name, lists, sources=dict(sorted(directory.recordings.items())), libraries=())
+            self._speech[directory] = name
+        return self._speech[directory]
 
-def _pool(run: Run, configs: Sequence[AttackerConfig], folder: str, parts: Sequence[str]) -> None:
-    """Put the scores of the sexes together."""
-    for config in configs:
-        name = config.name
+    def _trained(self, training: tuple[DataDir, ...]) -> dict[str, Attacker]:
+        if training not in self._attackers:
+            self._attackers[training] = train_attackers(
+                training,
+                self._configs,
+                self._run.path(f"attackers/{training[0].name}"),
+                seed=self._seed,
+                jobs=self._run.jobs,
+                features=self._run.path(WORK),
+                force=self._run.force,
+                device=self._run.device,
+            )
+        return self._attackers[training]
 
-        def make(path: Path, _: Mapping[str, Any], name: str = name) -> None:
-            lists = [read_scores(run.path(f"{part}/{name}/scores")) for part in parts]
-            models = [one for scores in lists for one in scores.model_ids[scores.models]]
-            segments = [one for scores in lists for one in scores.segment_ids[scores.segments]]
-            write_scores(path, Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists])))
+    def _prepared(self, work: _Work) -> tuple[Any, ...]:
+        """Where to work, and what enrols and is tried; of the latest list alone, whose frames may be large."""
+        if self._latest is None or self._latest[0] != work.folder:
+            self._latest = None
+            attackers = self._trained(work.training)
+            checked = check_trials(attackers, work.enrolment, work.trials, work.wanted, jobs=self._run.jobs)
+            self._latest = work.folder, (Workplace(self._run.path(WORK), self._run.jobs, self._run.device), *checked)
+        return self._latest[1]
 
-        run.stage(
-            f"scores of {name} in {folder}",
-            f"{folder}/{name}/scores",
-            make=make,
-            read=read_scores,
-            after=tuple(f"scores of {name} in {part}" for part in parts),
-        )
+
+def _pooled(run: Run, config: AttackerConfig, folder: str, parts: Sequence[Stage[Scores]]) -> Stage[Scores]:
+    """Declare the scores of all sexes together."""
+
+    def make(draft: Draft) -> None:
+        lists = [part.value for part in parts]
+        models = [one for scores in lists for one in scores.model_ids[scores.models]]
+        segments = [one for scores in lists for one in scores.segment_ids[scores.segments]]
+        write_scores(draft.path, Scores.from_ids(models, segments, np.concatenate([one.values for one in lists])))
+
+    return run.stage(
+        f"scores of {config.name} in {folder}",
+        f"{folder}/{config.name}/scores",
+        make=make,
+        read=read_scores,
+        after=parts,
+    )

@@ -99,9 +99,7 @@ def _recognise(
     config = EmotionConfig()
     sides = []
     for directory in (original, twin):
-        folder = run.path(f"{_FOLDER}/{directory.name}")
-        folder.mkdir(parents=True, exist_ok=True)
-        own = Run(folder, jobs=run.jobs, force=run.force)
+        own = run.below(f"{_FOLDER}/{directory.name}")
         sides.append((own, (directory, functionals_of(own, directory.recordings, config))))
     learnt = sides[0][1]
     return [classify_emotions(own, heard, learnt, emotions, folds=folds, config=config) for own, heard in sides]

@@ -1,39 +1,45 @@
 """How much identity leaks through an anonymiser: train attackers, score the trial lists, report.
 
     python recipes/voiceprivacy/run.py --data DIR --suffix _mcadams --output DIR [--config FILE] [--set KEY=VALUE]...
-                                      [--jobs N] [--allow-pipes] [--force]
+                                      [--jobs N] [--engine ENGINE] [--allow-pipes] [--only STEP | --until STEP]
+                                      [--force]
 
 DIR holds the challenge's data directories, or it is the word "simulated": SIMULATED speech is made. Anonymised twins
-(<set>SUFFIX) are taken where they are there, else made.
+(<set>SUFFIX) are taken where they are there, else made. Steps are named in `steps.py`; how far they are is shown by
+``spkver status OUTPUT``.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from assess import assess_stage
-from conditions import score_conditions, write_lists
+from assess import declare_assessment
+from conditions import declare_scores, make_scores, write_lists
 from outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from sanity import check_all
 from sets import Sets, check_recordings_of, read_sets
 from settings import Config, attacker_configs, check_suffix
+from steps import STEPS, Steps
 from summary import summarise, verdict
-from twins import check_sources, describe, find_anonymizers, make_twins
+from twins import Anonymizers, check_sources, describe, find_anonymizers, make_twins
 from usefulness import check_utility, measure_utility
 
 from evaluation.console import ResumableCommand, echo_log
+from evaluation.devices import Device
 from evaluation.files import write_text
 from evaluation.privacy_tables import format_latex, format_markdown
 from evaluation.report import format_table, to_json
+from evaluation.worker_options import worker_options
 from spkver.attackers import AttackerConfig, check_training
 from spkver.config import load_config, read_yaml, to_dict
 from spkver.corpora.trees import is_simulated
 from spkver.corpora.voiceprivacy_simulated import simulate_voiceprivacy
-from spkver.errors import DataError, Problems
+from spkver.errors import ConfigError, DataError, Problems
 from spkver.run import Run, start_run, versions
 from spkver.version import __version__
 
@@ -50,8 +56,10 @@ _LONG = {"help_option_names": ["-h", "--help"]}
 @click.option("--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results, and for twins made.")
 @click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Workers; all cores by default.")
+@worker_options(device=True)
 @click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it.")
+@click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}.")
+@click.option("--until", metavar="STEP", help="Stop after this step.")
 @click.option("--force", is_flag=True, help="Redo every step, also those that are up to date.")
 @click.version_option(__version__, prog_name="spkver")
 def main(
@@ -61,38 +69,72 @@ def main(
     config_file: Path | None,
     settings: tuple[str, ...],
     jobs: int | None,
+    device: Device | None,
     allow_pipes: bool,
+    only: str | None,
+    until: str | None,
     force: bool,
 ) -> None:
+    steps = Steps(only, until)
     defaults = read_yaml(CONFIG / "simulated.yaml") if data == SIMULATED else {}
     config = load_config(Config, file=_found(config_file), settings=settings, defaults=defaults)
     check_suffix(suffix)
     _check_output(output)
-    with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
-        folder = _simulated(run, config) if data == SIMULATED else Path(data)
-        click.echo(voiceprivacy(run, folder, suffix, config, allow_pipes=allow_pipes))
+    check_simulation(data, steps)
+    with (
+        echo_log(logging.INFO, "spkver", "evaluation"),
+        start_run(output, config, jobs=jobs, force=force, device=device) as run,
+    ):
+        folder = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
+        steps.tell("simulation", str(folder))
+        ended = steps.ends_with("simulation")
+        click.echo(
+            steps.account() if ended else voiceprivacy(run, folder, suffix, config, steps, allow_pipes=allow_pipes)
+        )
 
 
-def voiceprivacy(run: Run, data: Path, suffix: str, config: Config, *, allow_pipes: bool = False) -> str:
-    """From speech to a report; returns the table of results."""
+def voiceprivacy(run: Run, data: Path, suffix: str, config: Config, steps: Steps, *, allow_pipes: bool = False) -> str:
+    """From speech to a report; returns the table of results, or an account where it ends earlier."""
     attackers = attacker_configs(config)
     anonymizers = find_anonymizers(config.anonymizer, suffix)
 
-    with run.timed("checks"):
-        can_make = anonymizers is not None
-        sets = read_sets(data, run.output, suffix, config, can_make=can_make, allow_pipes=allow_pipes, jobs=run.jobs)
-        _check_speech(sets, attackers, config, run.jobs)
+    sets = _checked(run, data, suffix, config, steps, anonymizers, allow_pipes=allow_pipes)
+    steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     if is_simulated(data):
         click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
+    if steps.ends_with("checks"):
+        return steps.account()
 
-    sets = make_twins(run, sets, anonymizers, suffix=suffix, seed=config.seed)
+    sets = make_twins(steps.run(run, "anonymisation"), sets, anonymizers, suffix=suffix, seed=config.seed)
+    steps.tell("anonymisation", f"{len(sets.missing)} directories below {run.path('data')}")
+    if steps.ends_with("anonymisation"):
+        return steps.account()
+
     write_lists(run, sets)
-    with run.timed("attackers and scores"):
-        scored = score_conditions(run, sets, attackers, suffix=suffix, seed=config.seed)
-    conditions = assess_stage(run, scored, config.evaluation, suffix=suffix, seed=config.seed)
-    utility = measure_utility(run, sets, config)
+    scoring = steps.run(run, "scores")
+    scored = declare_scores(scoring, sets, attackers, suffix=suffix, seed=config.seed)
+    assessing = steps.run(run, "evaluation")
+    assessed = declare_assessment(assessing, scored, config.evaluation, suffix=suffix, seed=config.seed)
+    run.write_plan()
+    if steps.needs("scores"):
+        with run.timed("attackers and scores"):
+            make_scores(scoring, scored)
+    steps.tell("scores", f"{len(scored)} conditions by {', '.join(config.attackers)}")
+    if steps.ends_with("scores"):
+        return steps.account()
+
+    if steps.needs("evaluation"):
+        assessed.bring_up_to_date()
+    steps.tell("evaluation", f"{assessed.path}")
+    if steps.ends_with("evaluation"):
+        return steps.account()
+
+    utility = measure_utility(steps.run(run, "utility"), sets, config)
+    steps.tell("utility", ", ".join(utility) or "none is asked for")
+    if steps.ends_with("utility"):
+        return steps.account()
     anonymiser = describe(anonymizers, sets, suffix=suffix, seed=config.seed)
-    return report(run, data, sets, conditions, config, suffix=suffix, anonymiser=anonymiser, utility=utility)
+    return report(run, data, sets, assessed.value, config, suffix=suffix, anonymiser=anonymiser, utility=utility)
 
 
 def report(
@@ -164,11 +206,51 @@ def _check_output(output: Path) -> None:
             raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
 
 
+def check_simulation(data: str, steps: Steps) -> None:
+    """Raise ConfigError if SIMULATED speech is all that is asked for, and the data are others."""
+    if data != SIMULATED and steps.ends_with("simulation"):
+        text = f"there is nothing to simulate: --data is {data}"
+        raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
+
+
 def _simulated(run: Run, config: Config) -> Path:
-    sizes = config.simulation
+    folder = run.path(SIMULATED)
+    shutil.rmtree(_old(folder), ignore_errors=True)
+    if run.frozen:
+        if not is_simulated(folder):
+            raise DataError("the SIMULATED speech is missing", file=folder, remedy="run with --until simulation first")
+        return simulate_voiceprivacy(folder, config.simulation, jobs=run.jobs).folder  # it is as it was asked for
     click.echo("SIMULATED speech is made: synthetic voices from eSpeak NG, not recordings of people.")
     with run.timed("simulation"):
-        return simulate_voiceprivacy(run.path(SIMULATED), sizes, jobs=run.jobs).folder
+        if run.force and is_simulated(folder):
+            folder.rename(_old(folder))  # at no moment there is half of it in its place
+            shutil.rmtree(_old(folder), ignore_errors=True)
+        return simulate_voiceprivacy(folder, config.simulation, jobs=run.jobs).folder
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.old")
+
+
+def _checked(
+    run: Run,
+    data: Path,
+    suffix: str,
+    config: Config,
+    steps: Steps,
+    anonymizers: Anonymizers | None,
+    *,
+    allow_pipes: bool,
+) -> Sets:
+    """Read the sets; where checks are asked for, hear all recordings too."""
+    hear, can_make = steps.includes("checks"), anonymizers is not None
+    with run.timed("checks"):
+        sets = read_sets(
+            data, run.output, suffix, config, can_make=can_make, allow_pipes=allow_pipes, jobs=run.jobs, hear=hear
+        )
+        if hear:
+            _check_speech(sets, attacker_configs(config), config, run.jobs)
+    return sets
 
 
 def _check_speech(sets: Sets, attackers: Sequence[AttackerConfig], config: Config, jobs: int | None) -> None:

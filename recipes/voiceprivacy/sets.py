@@ -147,7 +147,15 @@ def _training_set(stem: str, name: str, here: set[str], config: Config, data: Pa
 
 
 def read_sets(
-    data: Path, output: Path, suffix: str, config: Config, *, can_make: bool, allow_pipes: bool, jobs: int | None
+    data: Path,
+    output: Path,
+    suffix: str,
+    config: Config,
+    *,
+    can_make: bool,
+    allow_pipes: bool,
+    jobs: int | None,
+    hear: bool = True,
 ) -> Sets:
     """Read all data directories and the twins that are there, and check them.
 
@@ -161,6 +169,8 @@ def read_sets(
         Whether missing twins can be made.
     allow_pipes : bool
         Run shell commands of ``wav.scp``.
+    hear : bool
+        Compare the recordings of twins with their originals; else lists alone are read.
 
     Raises
     ------
@@ -194,7 +204,7 @@ def read_sets(
             for error in _check_dataset(dataset, original):
                 problems.note(error)
     for name in names:
-        if name in original and name in twins:
+        if hear and name in original and name in twins:
             try:
                 check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
             except DataError as error:

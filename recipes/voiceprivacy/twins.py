@@ -10,7 +10,7 @@ from typing import Any
 from sets import Sets, note_each
 from settings import TwinConfig
 
-from spkver.anonymization import AnonymizerConfig, anonymize_datadir
+from spkver.anonymization import AnonymizerConfig, anonymize_datadir, finished_twin
 from spkver.anonymization.directories import RECORD
 from spkver.anonymization.recordings import check_source, make_anonymizer
 from spkver.config import to_dict
@@ -63,10 +63,12 @@ def check_sources(sets: Sets, problems: Problems) -> None:
 def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
     """Anonymise the data directories without a twin, and training sets several times; returns the sets with all twins.
 
+    In a frozen run those that were made before are taken.
+
     Raises
     ------
     DataError
-        If recordings cannot be anonymised, or what comes out is the original.
+        If recordings cannot be anonymised, what comes out is the original, or a frozen run lacks twins.
     """
     if anonymizers is None:
         return sets
@@ -75,7 +77,9 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
 
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
-        made = anonymize_datadir(sets.original[name], target, config, seed=seed, jobs=run.jobs)
+        if run.frozen:
+            return finished_twin(sets.original[name], target, config, seed=seed, jobs=run.jobs)
+        made = anonymize_datadir(sets.original[name], target, config, seed=seed, jobs=run.jobs, force=run.force)
         _check(sets.original[name], made, config, problems, run.jobs)
         return made
 

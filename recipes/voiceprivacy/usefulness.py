@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from emotions import check_emotions, measure_emotions
@@ -12,11 +14,12 @@ from settings import Config
 from evaluation.intervals import Interval
 from evaluation.utility.error_rates import count_errors, error_rate
 from evaluation.utility.lists import read_transcripts
-from evaluation.utility.pitch import mean_correlation
+from evaluation.utility.pitch import TrackComparison, mean_correlation
 from evaluation.utility.pitch_tracks import compare_recordings
 from evaluation.utility.resampling import Resampling
 from spkver.datadir import DataDir
 from spkver.errors import DataError, Problems
+from spkver.recordings import map_recordings
 from spkver.run import Run
 from spkver.transcription import check_recogniser, transcribe
 
@@ -25,6 +28,7 @@ Json = dict[str, Any]
 NORMALISER = "basic"
 KINDS = ("original", "anonymised")
 _UNITS = {"wer": "words", "cer": "characters"}
+_LIBRARIES = ("numpy", "scipy", "librosa", "soundfile")  # that tracks depend on
 _TRACKER: Literal["pyin"] = "pyin"
 
 
@@ -104,9 +108,7 @@ def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resam
 def _recognised(run: Run, directory: DataDir, hypotheses: str | None) -> Mapping[str, str]:
     if hypotheses:
         return read_transcripts(directory.path / hypotheses)
-    folder = run.path(f"asr/{directory.name}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return transcribe(Run(folder, jobs=run.jobs, force=run.force), directory)
+    return transcribe(run.below(f"asr/{directory.name}"), directory)
 
 
 def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Json:
@@ -115,10 +117,25 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
         _together([directories[name].recordings for name in names]) for directories in (sets.original, sets.twins)
     )
     speakers = _together([sets.original[name].speakers for name in names])
-    compared = compare_recordings(original, anonymised, tracker=_TRACKER, jobs=run.jobs)
+    pairs = {one: (path, anonymised[one]) for one, path in original.items()}
+    kept = map_recordings(
+        run.below(f"pitch/{dataset.name}"), "tracks", _compare_tracks, pairs, settings=_TRACKER, libraries=_LIBRARIES
+    )
+    compared = {
+        one: TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
+        for one, (correlation, lag, agreement) in kept.items()
+    }
     found = mean_correlation(compared, speakers, tracker=_TRACKER, resampling=resampling)
     counts = {"n_utterances": found.n_utterances, "n_undefined": found.n_undefined}
     return {**_ends(found.interval), **counts, "tracker": _TRACKER, "convention": found.convention}
+
+
+def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
+    """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
+    original, anonymised = pair
+    (found,) = compare_recordings({"": original}, {"": anonymised}, tracker=_TRACKER, jobs=1).values()
+    correlation = None if math.isnan(found.correlation) else found.correlation
+    return correlation, found.lag, found.voicing_agreement
 
 
 def _ends(found: Interval) -> Json:

@@ -2,57 +2,50 @@
 
     TARGET/wav/UTTERANCE.wav, TARGET/wav.scp, utt2spk, ... and TARGET/anonymization.json
 
-The record holds the anonymiser with its parameters and, for each utterance, what it was made by and from. ``wav.scp``
-is written when all recordings are there, so a folder that was left half-way is not taken for a data directory. One run
-works on a folder at a time.
+The record holds the anonymiser with its parameters and, for each utterance, what it was made by and from, with the
+checksums of both files: a run that was killed goes on where it stopped, and a recording that is not as it was written
+is made again. ``wav.scp`` is written when all recordings are there, so a folder that was left half-way is not taken
+for a data directory. One run works on a folder at a time.
+
+Workers write the recordings themselves and hand back checksums: on a cluster source and target lie on a file system
+that all machines see under the same paths.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.files import atomic_path, make_folder, write_text
+from evaluation.files import atomic_path
 from evaluation.formats.source import read_text_bytes
 from evaluation.parallel import chunks, ordered_map
 from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.recordings import (
-    Stamp,
-    Task,
-    anonymize_recordings,
-    check_source,
-    is_unchanged,
-    made_by,
-    make_anonymizer,
-)
+from spkver.anonymization.record import NOT_COPIED, RECORD, Record
+from spkver.anonymization.recordings import Task, anonymize_recordings, check_source, made_by, make_anonymizer
 from spkver.anonymization.seeding import stream_name
 from spkver.config import to_dict
 from spkver.datadir import DataDir, write_datadir
-from spkver.datadir.directory import unfit_id
+from spkver.datadir.directory import check_ids, unfit_id
 from spkver.errors import DataError, Problems
+from spkver.locks import is_temporary, remove_temporaries, sole_use
 from spkver.version import __version__
 
 logger = logging.getLogger(__name__)
 
-RECORD = "anonymization.json"
 _BATCH = 8
-_SECONDS_BETWEEN_RECORDS = 5.0
-# Lists that are written from what was read, or that describe the audio of the original.
-_NOT_COPIED = frozenset(
-    ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
-     "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD)
-)  # fmt: skip
 
 
 def anonymize_datadir(
-    source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, jobs: int | None = None
+    source: DataDir,
+    target: str | Path,
+    config: AnonymizerConfig,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    force: bool = False,
 ) -> DataDir:
     """Anonymise all utterances of a data directory into a twin folder, a complete data directory.
 
@@ -71,6 +64,8 @@ def anonymize_datadir(
         Not used by the seeding "vpc2024".
     jobs : int, optional
         Worker processes; all cores by default.
+    force : bool
+        Make all recordings again.
 
     Returns
     -------
@@ -87,24 +82,67 @@ def anonymize_datadir(
     target = Path(target)
     _check_target(source, target)
     make_anonymizer(config)
-    tasks = [
-        Task(one, path, target / "wav" / f"{one}.wav", stream_name(
+    tasks = _tasks(source, target, config)
+    if not target.is_dir():
+        _check_sources(tasks, jobs)  # before there is a folder
+    with sole_use(target):
+        remove_temporaries(target)  # what a run that was killed was writing
+        with Record(target, _header(tasks, config, seed)) as record:
+            done = set() if force else record.current(tasks, jobs=jobs)
+            _make_recordings(source, [task for task in tasks if task.utterance not in done], config, seed, jobs, record)
+            record.keep(tasks, _copy_lists(source, target))
+        write_datadir(_twin(source, target))
+    return _twin(source, target)
+
+
+def finished_twin(
+    source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, jobs: int | None = None
+) -> DataDir:
+    """Take a twin folder that `anonymize_datadir` has made as it is.
+
+    Parameters
+    ----------
+    source, target, config, seed, jobs
+        As for `anonymize_datadir`.
+
+    Raises
+    ------
+    DataError
+        If it is not there, not finished, damaged, or was made from or by something else.
+    """
+    target = Path(target)
+    tasks = _tasks(source, target, config)
+    remedy = "anonymise it first"
+    if not (target / RECORD).is_file():
+        raise DataError("the anonymised folder is missing", file=target, remedy=remedy)
+    done = len(Record(target, _header(tasks, config, seed)).current(tasks, jobs=jobs))
+    if done < len(tasks) or not (target / "wav.scp").is_file():
+        text = f"{done} of {len(tasks)} utterances are anonymised by this anonymiser and as they were written"
+        raise DataError(text, file=target, remedy=remedy)
+    return _twin(source, target)
+
+
+def _tasks(source: DataDir, target: Path, config: AnonymizerConfig) -> list[Task]:
+    check_ids(source.recordings, source.path)
+    return [
+        Task(one, path, _output(target, one), stream_name(
             one, source.speakers[one], number, level=config.level, seeding=config.seeding))
         for number, (one, path) in enumerate(source.recordings.items())
     ]  # fmt: skip
-    if not target.is_dir():
-        _check_sources(tasks, jobs)  # before there is a folder
-    twin = DataDir(
-        target, {task.utterance: task.target for task in tasks}, source.speakers, source.genders, source.enrolls,
-        source.trials,
-    )  # fmt: skip
-    with _alone(target):
-        _remove_temporaries(target)
-        ledger = _Ledger(target, {"anonymizer": to_dict(config), "seed": seed, "version": __version__})
-        _make_recordings(source, tasks, config, seed, jobs, ledger)
-        ledger.keep_lists(_copy_lists(source, target))
-        write_datadir(twin)
-    return twin
+
+
+def _output(target: Path, utterance: str) -> Path:
+    return target / "wav" / f"{utterance}.wav"
+
+
+def _twin(source: DataDir, target: Path) -> DataDir:
+    recordings = {one: _output(target, one) for one in source.recordings}
+    return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
+
+
+def _header(tasks: list[Task], config: AnonymizerConfig, seed: int) -> dict[str, Any]:
+    made = {"anonymizer": to_dict(config), "seed": seed, "version": __version__}
+    return {**made, "made_by": made_by(config, seed), "utterances": len(tasks)}
 
 
 def _check_target(source: DataDir, target: Path) -> None:
@@ -114,54 +152,23 @@ def _check_target(source: DataDir, target: Path) -> None:
         raise DataError("is the source itself", file=target, remedy="give a suffix or another folder")
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
+    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
+    if theirs and not (target / RECORD).is_file():
         text = f"there is something that was not made here (no {RECORD}), and it is left alone"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Make the folder and keep other runs out of it; a process that dies lets go of it."""
-    make_folder(folder)
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError("another run is at work in it", file=folder, remedy="wait for its end") from None
-        except OSError as error:  # file systems without locks
-            logger.info("%s: not locked: %s", folder, error.strerror)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _remove_temporaries(target: Path) -> None:
-    """Remove what a run that was killed was writing."""
-    for folder in (target, target / "wav"):
-        for path in folder.glob(".*.tmp*"):
-            with suppress(OSError):
-                path.unlink()
-
-
 def _make_recordings(
-    source: DataDir, tasks: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, ledger: _Ledger
+    source: DataDir, due: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, record: Record
 ) -> None:
-    stamp = made_by(config, seed)
-    due = [task for task in tasks if not ledger.is_current(task, stamp)]
-    if due:
-        _check_sources(due, jobs)
-        (ledger.folder / "wav.scp").unlink(missing_ok=True)
-        logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), len(tasks), config.name)
-        _anonymize(due, config, seed, jobs, ledger, stamp)
-    else:
-        logger.info("%s: all %d utterances are up to date in %s", source.name, len(tasks), ledger.folder)
-    ledger.forget_others(tasks)
+    total = len(source.recordings)
+    if not due:
+        logger.info("%s: all %d utterances are up to date in %s", source.name, total, record.folder)
+        return
+    _check_sources(due, jobs)
+    (record.folder / "wav.scp").unlink(missing_ok=True)
+    logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), total, config.name)
+    _anonymize(due, config, seed, jobs, record)
 
 
 def _check_sources(tasks: list[Task], jobs: int | None) -> None:
@@ -177,83 +184,23 @@ def _check_batch(tasks: Sequence[Task]) -> list[DataError]:
     return [error for task in tasks if (error := check_source(task.utterance, task.source))]
 
 
-def _anonymize(
-    tasks: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, ledger: _Ledger, stamp: str
-) -> None:
-    ledger.start()
+def _anonymize(tasks: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, record: Record) -> None:
+    record.start()
     problems = Problems()
     work = partial(anonymize_recordings, config=config, seed=seed)
-    try:
-        for results in ordered_map(work, chunks(tasks, _BATCH), jobs=jobs, description="anonymising"):
-            for result in results:
-                if isinstance(result, DataError):
-                    problems.note(result)
-                else:
-                    ledger.add(result[0], stamp, result[1], result[2])
-            ledger.write_now_and_then()
-    finally:
-        ledger.write()
+    for results in ordered_map(work, chunks(tasks, _BATCH), jobs=jobs, description="anonymising"):
+        record.add([result for result in results if not isinstance(result, DataError)])
+        for result in results:
+            if isinstance(result, DataError):
+                problems.note(result)
     problems.raise_if_any()
-
-
-class _Ledger:
-    """The record of a twin folder."""
-
-    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
-        self.folder, self.header = folder, header
-        self.files: dict[str, dict[str, Any]] = {}
-        self.lists: list[str] = []
-        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
-            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            self.files = {name: entry for name, entry in record["files"].items() if isinstance(entry, dict)}
-            self.lists = [name for name in record["lists"] if unfit_id(name) is None]
-        self._written = time.monotonic()
-
-    def is_current(self, task: Task, stamp: str) -> bool:
-        entry = self.files.get(task.utterance, {})
-        if entry.get("made_by") != stamp or entry.get("stream") != task.stream:
-            return False
-        return is_unchanged(task.source, entry.get("source")) and is_unchanged(task.target, entry.get("output"))
-
-    def start(self) -> None:
-        """Write the record before anything else, so that the folder is known as one of ours."""
-        self.write()
-
-    def add(self, task: Task, stamp: str, source: Stamp, output: Stamp) -> None:
-        self.files[task.utterance] = {"made_by": stamp, "stream": task.stream, "source": source, "output": output}
-
-    def write_now_and_then(self) -> None:
-        if time.monotonic() - self._written > _SECONDS_BETWEEN_RECORDS:
-            self.write()
-
-    def write(self) -> None:
-        record = {**self.header, "files": self.files, "lists": self.lists}
-        write_text(self.folder / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
-        self._written = time.monotonic()
-
-    def forget_others(self, tasks: Iterable[Task]) -> None:
-        """Remove recordings that were made here for utterances that the source no longer has."""
-        gone = self.files.keys() - {task.utterance for task in tasks}
-        for utterance in gone:
-            if unfit_id(utterance) is None:
-                (self.folder / "wav" / f"{utterance}.wav").unlink(missing_ok=True)
-            del self.files[utterance]
-        if gone:
-            self.write()
-
-    def keep_lists(self, names: list[str]) -> None:
-        """Note which lists were copied, and remove those of an earlier run that the source no longer has."""
-        for name in set(self.lists) - {*names, *_NOT_COPIED}:
-            (self.folder / name).unlink(missing_ok=True)
-        self.lists = names
-        self.write()
 
 
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
     """Copy the other lists and give their names: texts only, so that no audio of the original gets into the twin."""
     copied = []
     for path in sorted(source.path.iterdir()):
-        derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
+        derived = path.name in NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
         if derived or not path.is_file():
             continue
         try:

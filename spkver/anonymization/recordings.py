@@ -77,6 +77,10 @@ def anonymize_recordings(
 ) -> list[tuple[Task, Stamp, Stamp] | DataError]:
     """Anonymise some recordings and write them as WAV of 16 bits.
 
+    The files are written here, by the worker, under the names that the tasks give; what goes back to the one who
+    collects are stamps alone. On a cluster sources and targets must therefore lie on a file system that all machines
+    see under the same paths.
+
     Returns
     -------
     list
@@ -99,7 +103,7 @@ def anonymize_recordings(
             continue
         try:
             write_audio(task.target, output, rate)
-            results[number] = task, stamp, file_stamp(task.target)
+            results[number] = task, stamp, output_stamp(task.target)
         except DataError as error:
             results[number] = error
     return [results[number] for number in range(len(tasks))]
@@ -148,6 +152,22 @@ def file_stamp(path: Path) -> Stamp:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
     return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": file_digest(path)}
+
+
+def output_stamp(path: Path) -> Stamp:
+    """Size and checksum of a file that was written here: the same for the same samples, whenever it was written."""
+    stamp = file_stamp(path)
+    return {"size": stamp["size"], "sha256": stamp["sha256"]}
+
+
+def is_as_written(path: Path, stamp: Mapping[str, Any] | None) -> bool:
+    """Whether a file that was written here still holds the same bytes; it is read."""
+    if not isinstance(stamp, dict):
+        return False
+    try:
+        return path.stat().st_size == stamp.get("size") and file_digest(path) == stamp.get("sha256")
+    except OSError:
+        return False
 
 
 def is_unchanged(path: Path, stamp: Mapping[str, Any] | None) -> bool:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.devices import Device
 from evaluation.trials import Scores, Trials
 from spkver.attackers.attacker import Attacker
 from spkver.attackers.backend import Segments, enrol, vectors_of
+from spkver.attackers.kept import Kept
 from spkver.attackers.matching import normalised_scores
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir, enrolment
@@ -33,6 +35,7 @@ def score(
     *,
     work: str | Path,
     jobs: int | None = None,
+    device: Device | None = None,
 ) -> dict[str, Scores]:
     """Score a list of trials with each attacker.
 
@@ -49,6 +52,8 @@ def score(
         Folder for features and statistics, which are taken up where they are there.
     jobs : int, optional
         Workers; the scores do not depend on it.
+    device : Device, optional
+        Where statistics and scores are computed; NumPy by default.
 
     Returns
     -------
@@ -61,9 +66,9 @@ def score(
         With all problems of the trials and the recordings, before anything long starts.
     """
     models, tested = check_trials(attackers, enrol_dir, trial_dir, trial_list, jobs=jobs)
-    place = Workplace(Path(work), jobs)
+    place = Workplace(Path(work), jobs, device)
     return {
-        name: _score(attacker, place, (enrol_dir, models), (trial_dir, tested), trial_list)
+        name: score_checked(attacker, place, (enrol_dir, models), (trial_dir, tested), trial_list)
         for name, attacker in attackers.items()
     }
 
@@ -182,20 +187,35 @@ def _some(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
 
 
-def _score(
+def score_checked(
     attacker: Attacker,
     work: Workplace,
     enrolment_side: tuple[DataDir, IdMap],
     test_side: tuple[DataDir, Mapping[str, Path]],
     trial_list: Trials,
+    *,
+    kept: Kept | None = None,
 ) -> Scores:
+    """Score a list of trials that `check_trials` has looked at with one attacker.
+
+    Parameters
+    ----------
+    attacker : Attacker
+    work : Workplace
+        Keeps features and statistics; what is used more than once stays in its memory.
+    enrolment_side, test_side : tuple
+        Data directory, and what `check_trials` has found in it.
+    trial_list : evaluation.trials.Trials
+    kept : Kept, optional
+        Keeps what is done through a crash.
+    """
     config, (enrol_dir, models), (trial_dir, recordings) = attacker.config, enrolment_side, test_side
     enrolled = work.recordings(enrol_dir.name, _enrolled(enrol_dir, models), config.features, seed=attacker.seed)
     tested = work.recordings(trial_dir.name, recordings, config.features, seed=attacker.seed)
     machines = enrol(config, attacker.ubm, attacker.backend, _rows(work, attacker, enrolled, models), jobs=work.jobs)
     return normalised_scores(
         config, attacker.ubm, attacker.backend.cohort, machines, _test(work, attacker, tested), trial_list,
-        jobs=work.jobs,
+        jobs=work.jobs, device=work.device, kept=kept,
     )  # fmt: skip
 
 
@@ -209,7 +229,7 @@ def _rows(work: Workplace, attacker: Attacker, prepared: Prepared, models: IdMap
 
 def _test(work: Workplace, attacker: Attacker, prepared: Prepared) -> Segments:
     if attacker.config.exact:
-        frames = prepared.frames()
+        frames = prepared.frames.value
         return Segments(frames.ids, frames=frames)
     found = work.statistics(prepared, attacker.ubm)
     vectors = vectors_of(attacker.config, attacker.ubm, attacker.backend.transform, found, jobs=work.jobs)

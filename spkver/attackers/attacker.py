@@ -24,7 +24,7 @@ from spkver.errors import ConfigError, DataError
 from spkver.features import Frames
 from spkver.gmm import GaussianMixture
 from spkver.run import versions
-from spkver.store import file_digest, fingerprint, read_arrays, write_arrays
+from spkver.store import check_forms, file_digest, fingerprint, read_arrays, write_arrays
 from spkver.svm import SvmModels
 
 _FORMAT = 1
@@ -115,8 +115,14 @@ def load_attacker(folder: str | Path) -> Attacker:
         text = "not as it was written: another configuration does not fit what was trained"
         raise DataError(text, file=file, remedy="train the attacker again")
     arrays = read_arrays(folder / _ARRAYS)
-    ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
-    return Attacker(config, description["seed"], ubm, _backend(config, arrays), description["trained_on"])
+    check_forms(folder / _ARRAYS, arrays, ubm_weights="f1", ubm_means="f2", ubm_variances="f2")
+    try:
+        ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
+        backend = _backend(config, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        text = f"holds no attacker of this kind: {type(error).__name__} {error}"
+        raise DataError(text, file=folder / _ARRAYS, remedy="train the attacker again") from error
+    return Attacker(config, description["seed"], ubm, backend, description["trained_on"])
 
 
 def _arrays(attacker: Attacker) -> dict[str, NDArray]:
@@ -130,10 +136,10 @@ def _arrays(attacker: Attacker) -> dict[str, NDArray]:
         arrays |= {"background": backend.background, "gram": backend.gram}
     if backend.cohort is not None:
         machines, tested = backend.cohort.models, backend.cohort.segments
-        arrays |= {"cohort_models": machines.models, "cohort_weights": machines.weights}
+        arrays |= {"cohort_models": machines.models, "cohort_weights": np.asarray(machines.weights)}
         arrays |= {"cohort_biases": machines.biases, "cohort_segments": tested.ids}
         if tested.frames is not None:
-            arrays |= {"cohort_offsets": tested.frames.offsets, "cohort_frames": tested.frames.values}
+            arrays |= {"cohort_offsets": tested.frames.offsets, "cohort_frames": np.asarray(tested.frames.values)}
         else:
             assert tested.vectors is not None
             arrays |= {"cohort_vectors": tested.vectors}

@@ -148,7 +148,7 @@ def vectors_of(
        recognition with joint factor analysis", ICASSP 2009.
     """
     if transform is not None:
-        return transform(adapt_supervectors(ubm, statistics, config.map).vectors, jobs=jobs)
+        return transform(np.asarray(adapt_supervectors(ubm, statistics, config.map, jobs=jobs).vectors), jobs=jobs)
     width = statistics.first.shape[1]
     bound = config.scoring == "bound"
     vectors = np.empty((len(statistics), width + bound * ubm.n_components), statistics.first.dtype)
@@ -173,8 +173,9 @@ def enrol(
         Sorted by id. For the exact log-likelihood ratio the weights are the adapted means.
     """
     if config.kind == "gmm-ubm":
-        adapted = adapt_multisession(ubm, statistics, replace(config.map, normalise=False))
-        weights = adapted.vectors if config.exact else _ratio_weights(config, ubm, adapted.vectors)
+        adapted = adapt_multisession(ubm, statistics, replace(config.map, normalise=False), jobs=jobs)
+        means = np.asarray(adapted.vectors)
+        weights = means if config.exact else _ratio_weights(config, ubm, means)
         return SvmModels(adapted.models, weights, np.zeros(len(adapted)))
     names, vectors = enrolment_vectors(config, ubm, backend.transform, statistics, jobs=jobs)
     if config.kind == "gmm-svm":
@@ -195,8 +196,8 @@ def enrolment_vectors(
     """Model ids and vectors (n, D) that models are made of: one for each model, or one for each session."""
     assert transform is not None
     adapt = adapt_multisession if config.enrolment == "pooled" else adapt_supervectors
-    adapted = adapt(ubm, statistics, config.map)
-    return adapted.models, transform(adapted.vectors, jobs=jobs)
+    adapted = adapt(ubm, statistics, config.map, jobs=jobs)
+    return adapted.models, transform(np.asarray(adapted.vectors), jobs=jobs)
 
 
 def _ratio_weights(config: AttackerConfig, ubm: GaussianMixture, means: NDArray) -> NDArray:

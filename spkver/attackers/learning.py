@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.devices import Device
+from evaluation.parallel import chunks
 from spkver.attackers.backend import (
     Backend,
     Cohort,
@@ -23,27 +26,33 @@ from spkver.attackers.backend import (
 )
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.discriminant import fit_lda
+from spkver.attackers.kept import Arrays, Kept
 from spkver.attackers.sessions import choose_utterances
 from spkver.errors import DataError
 from spkver.features import Frames
 from spkver.gmm import GaussianMixture
-from spkver.nap import fit_nap, gram_matrix
+from spkver.nap import fit_nap, gram_matrix, inner_products
+from spkver.stages import Handle
 from spkver.statistics import Statistics
 from spkver.supervectors import adapt_supervectors, sum_by_model
-from spkver.svm import SvmModels, train_one
+from spkver.svm import SvmConfig, SvmModels, train_one
 
 logger = logging.getLogger(__name__)
+
+_CHUNK = 16  # cohort machines in one task
 
 
 def train_backend(
     config: AttackerConfig,
     ubm: GaussianMixture,
     statistics: Statistics,
-    frames: Frames,
+    frames: Handle[Frames],
     *,
     n_utterances: int,
     seed: int,
     jobs: int | None = None,
+    kept: Kept | None = None,
+    device: Device | None = None,
 ) -> Backend:
     """Learn the transformation, the background and the cohort from the sessions of the training set.
 
@@ -53,15 +62,20 @@ def train_backend(
     ubm : GaussianMixture
     statistics : Statistics
         Of the sessions; models are speakers.
-    frames : Frames
-        Of the sessions.
+    frames : Handle of Frames
+        Of the sessions; asked for by the exact log-likelihood ratio alone.
     n_utterances : int
         Recordings that the sessions were cut from.
     seed : int
         Draws the speakers that are set apart for the cohort.
     jobs : int, optional
-        Worker threads; the result does not depend on it.
+        Workers; the result does not depend on it.
+    kept : Kept, optional
+        Keeps what is done through a crash.
+    device : evaluation.devices.Device, optional
+        Computes supervectors, the projection and the kernel of the background there; the workers do the rest.
     """
+    kept = kept or Kept()
     n_speakers = len(set(statistics.models))
     normed = config.norm.kind != "none" and n_speakers >= config.norm.speakers
     if config.norm.kind != "none" and not normed:
@@ -71,19 +85,37 @@ def train_backend(
     learning = _select(statistics, theirs)
     transform = background = gram = None
     if config.kind != "gmm-ubm":
-        vectors = adapt_supervectors(ubm, learning, config.map).vectors
+        vectors = np.asarray(adapt_supervectors(ubm, learning, config.map, jobs=jobs, device=device).vectors)
         per_speaker = n_utterances / n_speakers
-        transform = fit_transform(config, vectors, learning.models, per_speaker=per_speaker, jobs=jobs)
+        fit = partial(
+            fit_transform, config, vectors, learning.models, per_speaker=per_speaker, jobs=jobs, device=device
+        )
+        transform = _transform(config, kept.arrays("transform", lambda: _arrays_of(fit())))
         if config.kind == "gmm-svm":
             negatives = background_rows(config, learning, seed=seed)
             learning = _select(learning, negatives)
             background = transform(vectors[negatives], jobs=jobs)
-            gram = gram_matrix(background, jobs=jobs)
+            gram = kept.arrays("gram", lambda: {"gram": gram_matrix(background, jobs=jobs, device=device)})["gram"]
     backend = Backend(transform, background, gram)
     if not normed:
         return backend
-    cohort = _train_cohort(config, ubm, backend, _select(statistics, ours), learning.models, frames, jobs=jobs)
+    cohort = _train_cohort(
+        config, ubm, backend, _select(statistics, ours), learning.models, frames, jobs=jobs, kept=kept
+    )
     return replace(backend, cohort=cohort)
+
+
+def _arrays_of(transform: Transform) -> Arrays:
+    arrays: Arrays = {"centre": transform.centre, "directions": transform.directions}
+    if transform.mapping is not None:
+        arrays |= {"lda_centre": transform.mapping.centre, "lda_matrix": transform.mapping.matrix}
+    return arrays
+
+
+def _transform(config: AttackerConfig, arrays: Arrays) -> Transform:
+    mapping = LdaMapping(arrays["lda_centre"], arrays["lda_matrix"]) if "lda_centre" in arrays else None
+    unit = config.projection.unit_length or config.kind == "supervector-cosine"
+    return Transform(arrays["centre"], arrays["directions"], mapping, unit)
 
 
 def background_rows(config: AttackerConfig, statistics: Statistics, *, seed: int) -> NDArray[np.bool_]:
@@ -110,6 +142,7 @@ def fit_transform(
     *,
     per_speaker: float,
     jobs: int | None = None,
+    device: Device | None = None,
 ) -> Transform:
     """Estimate the centre and what divides speakers on supervectors (S, D) of sessions.
 
@@ -138,7 +171,7 @@ def fit_transform(
             config.name, len(vectors), limit, rank, wanted.rank,
         )  # fmt: skip
     if rank:
-        none = fit_nap(centred, rank=rank, scatter="within", speakers=speakers, jobs=jobs).directions
+        none = fit_nap(centred, rank=rank, scatter="within", speakers=speakers, jobs=jobs, device=device).directions
     return Transform(centre, none, None, unit)
 
 
@@ -155,9 +188,10 @@ def _train_cohort(
     backend: Backend,
     statistics: Statistics,
     background: NDArray,
-    frames: Frames,
+    frames: Handle[Frames],
     *,
     jobs: int | None,
+    kept: Kept,
 ) -> Cohort:
     """Cohort of the sessions in statistics; `background` says whose the rows of the background are."""
     tested = _cohort_segments(config, ubm, backend.transform, statistics, frames, jobs=jobs)
@@ -167,7 +201,7 @@ def _train_cohort(
         statistics = replace(statistics, models=statistics.segments)
     if config.kind == "gmm-svm":
         names, vectors = enrolment_vectors(config, ubm, backend.transform, statistics, jobs=jobs)
-        return Cohort(_train_apart(config, backend, names, vectors, owners, background, jobs=jobs), tested)
+        return Cohort(_train_apart(config, backend, names, vectors, owners, background, jobs=jobs, kept=kept), tested)
     return Cohort(enrol(config, ubm, backend, statistics, jobs=jobs), tested)
 
 
@@ -176,7 +210,7 @@ def _cohort_segments(
     ubm: GaussianMixture,
     transform: Transform | None,
     statistics: Statistics,
-    frames: Frames,
+    frames: Handle[Frames],
     *,
     jobs: int | None,
 ) -> Segments:
@@ -189,7 +223,7 @@ def _cohort_segments(
         return Segments(found.segments, vectors=vectors_of(config, ubm, transform, found, jobs=jobs))
     owners = statistics.models if by_speaker else statistics.segments
     names = np.array(sorted(set(owners)), object)
-    parts = [frames.stack(statistics.segments[owners == name]) for name in names]
+    parts = [np.asarray(frames.value.stack(statistics.segments[owners == name])) for name in names]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return Segments(names, frames=Frames(names, offsets, np.concatenate(parts)))
 
@@ -203,22 +237,50 @@ def _train_apart(
     background: NDArray,
     *,
     jobs: int | None,
+    kept: Kept,
 ) -> SvmModels:
     """Machines of cohort models: a speaker's own sessions are left out of the background it is trained against."""
     assert backend.background is not None
     assert backend.gram is not None
     models = np.array(sorted(set(names)), object)
-    cross = gram_matrix(vectors, backend.background, jobs=jobs)
-    coefficients = np.zeros((len(models), len(backend.background)))
-    own_part, biases = np.zeros((len(models), vectors.shape[1])), np.zeros(len(models))
-    for row, model in enumerate(models):
-        mine, others = np.flatnonzero(names == model), np.flatnonzero(background != owners[model])
-        if not len(others):
-            raise DataError("the training set has one speaker: a machine needs others to tell it from")
-        own = vectors[mine].astype(np.float64)
-        gram = backend.gram[np.ix_(others, others)]
-        alpha, biases[row] = train_one(gram, cross[np.ix_(mine, others)], gram_matrix(own, jobs=1), config.svm)
-        coefficients[row, others] = alpha[: len(others)]
-        own_part[row] = alpha[len(others) :] @ own
+    sides = [
+        (np.flatnonzero(names == model), np.flatnonzero(background != owners[model]).astype(np.int32))
+        for model in models
+    ]
+    if not all(len(others) for _, others in sides):
+        raise DataError("the training set has one speaker: a machine needs others to tell it from")
+    work = partial(
+        _train_some_apart, vectors=vectors, background=backend.background, gram=backend.gram, config=config.svm
+    )
+    found = kept.map(
+        "cohort", work, chunks(sides, _CHUNK), jobs=jobs, threads=True, description=f"{config.name}: cohort machines"
+    )
+    parts = list(found)
+    coefficients, own_part, biases = (
+        np.concatenate([part[name] for part in parts]) for name in ("coefficients", "own", "biases")
+    )
     weights = own_part + gram_matrix(coefficients, backend.background.T, jobs=jobs)
     return SvmModels(models, weights.astype(vectors.dtype), biases)
+
+
+def _train_some_apart(
+    sides: Sequence[tuple[NDArray, NDArray]],
+    vectors: NDArray,
+    background: NDArray,
+    gram: NDArray[np.float64],
+    config: SvmConfig,
+) -> Arrays:
+    """Train the machines of a chunk; each is given by the rows of its own vectors and of the background against it."""
+    coefficients = np.zeros((len(sides), len(background)))
+    own_part, biases = np.zeros((len(sides), vectors.shape[1])), np.zeros(len(sides))
+    # the kernels of the chunk against the background are one product
+    cross = inner_products(vectors[np.concatenate([mine for mine, _ in sides])], background)
+    start = 0
+    for row, (mine, others) in enumerate(sides):
+        own = vectors[mine].astype(np.float64)
+        between = cross[start : start + len(mine), others]
+        alpha, biases[row] = train_one(gram[np.ix_(others, others)], between, inner_products(own, own), config)
+        coefficients[row, others] = alpha[: len(others)]
+        own_part[row] = alpha[len(others) :] @ own
+        start += len(mine)
+    return {"coefficients": coefficients, "own": own_part, "biases": biases}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.devices import Device
 from evaluation.trials import Scores, Trials
 from spkver.attackers.backend import Cohort, Segments
 from spkver.attackers.config import AttackerConfig
+from spkver.attackers.kept import Kept
 from spkver.attackers.normalisation import cohort_moments, normalise
 from spkver.gmm import GaussianMixture
 from spkver.nap import gram_matrix
@@ -24,24 +27,35 @@ def raw_scores(
     trials: Trials,
     *,
     jobs: int | None = None,
+    device: Device | None = None,
+    kept: Kept | None = None,
 ) -> Scores:
-    """Scores of trials before normalisation."""
+    """Scores of trials before normalisation; those that are done outlive a crash where they are kept."""
+    kept = kept or Kept()
+    options: dict[str, Any] = {"folder": kept.folder, "fingerprint": kept.fingerprint, "jobs": jobs, "device": device}
     if tested.frames is not None:
-        return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, jobs=jobs)
+        return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, **options)
     assert tested.vectors is not None
-    return score_trials(machines, tested.ids, tested.vectors, trials, jobs=jobs)
+    return score_trials(machines, tested.ids, tested.vectors, trials, **options)
 
 
 def score_matrix(
-    ubm: GaussianMixture, machines: SvmModels, tested: Segments, *, jobs: int | None = None
+    ubm: GaussianMixture,
+    machines: SvmModels,
+    tested: Segments,
+    *,
+    jobs: int | None = None,
+    device: Device | None = None,
+    kept: Kept | None = None,
 ) -> NDArray[np.float64]:
     """Scores (M, S) of all models against all segments before normalisation."""
     if tested.vectors is not None:
-        return gram_matrix(machines.weights, tested.vectors, jobs=jobs) + machines.biases[:, None]
+        return gram_matrix(machines.weights, tested.vectors, jobs=jobs, device=device) + machines.biases[:, None]
     n_models, n_segments = len(machines), len(tested.ids)
     rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
     trials = Trials(machines.models, tested.ids, rows, columns)
-    return raw_scores(ubm, machines, tested, trials, jobs=jobs).values.reshape(n_models, n_segments)
+    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs, device=device, kept=kept)
+    return scores.values.reshape(n_models, n_segments)
 
 
 def normalised_scores(
@@ -53,21 +67,24 @@ def normalised_scores(
     trials: Trials,
     *,
     jobs: int | None = None,
+    device: Device | None = None,
+    kept: Kept | None = None,
 ) -> Scores:
     """Scores of trials, normalised as the attacker's configuration says."""
-    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs)
+    kept = kept or Kept()
+    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs, device=device, kept=kept)
     if cohort is None:
         return scores
     models = segments = None
     if config.norm.kind in ("z", "s"):
         rows = _rows_used(trials.model_ids, trials.models, machines.models)
         mine = SvmModels(machines.models[rows.own], machines.weights[rows.own], machines.biases[rows.own])
-        against = score_matrix(ubm, mine, cohort.segments, jobs=jobs)
+        against = score_matrix(ubm, mine, cohort.segments, jobs=jobs, device=device, kept=kept.below("z"))
         models = rows.spread(cohort_moments(against, mine.models, top=config.norm.top))
     if config.norm.kind in ("t", "s"):
         rows = _rows_used(trials.segment_ids, trials.segments, tested.ids)
         some = _some(tested, rows.own)
-        against = score_matrix(ubm, cohort.models, some, jobs=jobs).T
+        against = score_matrix(ubm, cohort.models, some, jobs=jobs, device=device, kept=kept.below("t")).T
         segments = rows.spread(cohort_moments(against, some.ids, top=config.norm.top))
     return normalise(scores, models=models, segments=segments)
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from evaluation.devices import Device
 from evaluation.files import make_folder
 from spkver import pipeline
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
 from spkver.attackers.config import AttackerConfig
+from spkver.attackers.kept import Kept
 from spkver.attackers.learning import train_backend
-from spkver.attackers.sessions import Session, choose_utterances, cut_sessions, session_frames
-from spkver.attackers.workplace import Prepared, Workplace
+from spkver.attackers.sessions import choose_utterances
+from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
 from spkver.errors import ConfigError, DataError, Problems
-from spkver.features import Frames, check_recordings
-from spkver.run import Run
-from spkver.statistics import Statistics, accumulate_statistics
+from spkver.features import check_recordings
+from spkver.run import Draft, Run
 from spkver.store import file_digest, fingerprint
 
 logger = logging.getLogger(__name__)
-
-Sessions = tuple[Statistics, Frames]
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
@@ -56,6 +54,7 @@ def train_attackers(
     jobs: int | None = None,
     features: str | Path | None = None,
     force: bool = False,
+    device: Device | None = None,
 ) -> dict[str, Attacker]:
     """Train attackers and save each in a folder of its name.
 
@@ -76,6 +75,8 @@ def train_attackers(
         Folder that features and background models are kept in; ``output/work`` by default.
     force : bool
         Train again where a finished attacker of the same inputs is there.
+    device : Device, optional
+        Where background models and statistics are computed; NumPy by default.
 
     Returns
     -------
@@ -92,11 +93,9 @@ def train_attackers(
     if len(set(names)) < len(names):
         raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
     check_training(datadir, configs, seed=seed, jobs=jobs)
-    work = Workplace(output / "work" if features is None else Path(features), jobs)
-    shared: dict[str, Sessions] = {}
+    work = Workplace(output / "work" if features is None else Path(features), jobs, device)
     return {
-        config.name: _train(datadir, config, output / config.name, work, shared, seed=seed, force=force)
-        for config in configs
+        config.name: _train(datadir, config, output / config.name, work, seed=seed, force=force) for config in configs
     }
 
 
@@ -109,12 +108,13 @@ def train_attacker(
     jobs: int | None = None,
     features: str | Path | None = None,
     force: bool = False,
+    device: Device | None = None,
 ) -> Attacker:
     """Train one attacker and save it as `folder`; the rest as in `train_attackers`."""
     folder, datadir = Path(folder), merge_versions(datadirs)
     check_training(datadir, [config], seed=seed, jobs=jobs)
-    work = Workplace(folder / "work" if features is None else Path(features), jobs)
-    return _train(datadir, config, folder, work, {}, seed=seed, force=force)
+    work = Workplace(folder / "work" if features is None else Path(features), jobs, device)
+    return _train(datadir, config, folder, work, seed=seed, force=force)
 
 
 def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
@@ -158,20 +158,13 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
 
 
 def _train(
-    datadir: DataDir,
-    config: AttackerConfig,
-    folder: Path,
-    work: Workplace,
-    shared: dict[str, Sessions],
-    *,
-    seed: int,
-    force: bool,
+    datadir: DataDir, config: AttackerConfig, folder: Path, work: Workplace, *, seed: int, force: bool
 ) -> Attacker:
     recordings = _recordings(datadir, config, seed)
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
     prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
 
-    def make(path: Path, attributes: Mapping[str, Any]) -> None:
+    def make(draft: Draft) -> None:
         ubm = work.ubm(prepared, config.ubm).mixture
         trained_on = {
             "name": datadir.name,
@@ -181,36 +174,40 @@ def _train(
         }
         backend = Backend()
         if config.kind != "gmm-ubm" or config.norm.kind != "none":
-            key = fingerprint(prepared.run.stamps["frames"], config.training, ubm)
-            if key not in shared:
-                sessions = _sessions(prepared, speakers, config)
-                frames = session_frames(prepared.frames(), sessions)
-                models = [one.speaker for one in sessions]
-                found = accumulate_statistics(ubm, frames, models, list(frames.ids), jobs=work.jobs)
-                shared[key] = found, frames
-            statistics, frames = shared[key]
+            frames = work.sessions(prepared, speakers, _session_frames(config))
+            statistics = work.session_statistics(prepared, ubm, frames)
             trained_on["sessions"] = len(statistics)
+            kept = Kept(draft.folder, fingerprint(draft.fingerprint, ubm))
             backend = train_backend(
-                config, ubm, statistics, frames, n_utterances=len(recordings), seed=seed, jobs=work.jobs
+                config,
+                ubm,
+                statistics,
+                frames,
+                n_utterances=len(recordings),
+                seed=seed,
+                jobs=work.jobs,
+                kept=kept,
+                device=work.device,
             )
         save_attacker(Attacker(config, seed, ubm, backend, trained_on), folder)
 
     make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
-    run = Run(folder, jobs=work.jobs, force=force)
-    run.stamps["frames"] = prepared.run.stamps["frames"]
+    run = Run(folder, jobs=work.jobs, force=force, device=work.device)
     return run.stage(
         f"attacker {config.name}",
         "attacker.yaml",
         make=make,
         read=lambda path: load_attacker(path.parent),
         inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        after=("frames",),
-    )
+        after=[prepared.frames],
+        libraries=("numpy", "scipy", "scikit-learn"),
+        also=("attacker.h5",),
+        on_device=True,
+    ).value
 
 
-def _sessions(prepared: Prepared, speakers: Mapping[str, str], config: AttackerConfig) -> list[Session]:
-    frames = prepared.frames()
-    lengths = {name: len(frames.of(name)) for name in prepared.names}
+def _session_frames(config: AttackerConfig) -> float | None:
+    """Length of the sessions in frames."""
     seconds = config.training.session_seconds
-    return cut_sessions(lengths, speakers, frames=None if seconds is None else seconds / config.features.shift)
+    return None if seconds is None else seconds / config.features.shift

@@ -1,8 +1,9 @@
 """Features and statistics of data directories, kept in a folder and shared between attackers.
 
-    WORK/<data directory>-<key>/features.h5     cepstra of its recordings
-    WORK/<data directory>-<key>/data/stat_*.h5  their statistics, one file for each universal background model
-    WORK/ubm-<key>/gmm/ubm.h5                   universal background models
+    WORK/<data directory>-<key>/features.h5              cepstra of its recordings
+    WORK/<data directory>-<key>/data/stat_*.h5           their statistics, one file for each universal background model
+    WORK/<data directory>-<key>/data/stat_sessions-*.h5  those of the sessions that a training set is cut into
+    WORK/ubm-<key>/gmm/ubm.h5                            universal background models
 
 A key is made from the files (path, size, time of change) and from the configuration: what is equal is worked out once.
 """
@@ -11,14 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from evaluation.devices import Device
 from evaluation.files import make_folder
 from spkver import pipeline
-from spkver.features import FeatureConfig
+from spkver.attackers.sessions import Session, cut_sessions, session_frames
+from spkver.features import FeatureConfig, Frames
 from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
 from spkver.run import Run
+from spkver.stages import Given, Handle
 from spkver.statistics import Statistics
 from spkver.store import fingerprint
 from spkver.ubm import TrainedUbm, UbmConfig
@@ -36,8 +41,8 @@ class Prepared:
         In the folder of these recordings.
     names : tuple of str
         The recordings, sorted.
-    frames : callable
-        Gives their frames; the work is done at the first call.
+    frames : LazyFrames
+        Their frames; the work is done when its value is asked for.
     """
 
     run: Run
@@ -46,12 +51,49 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class SessionFrames:
+    """Frames of the sessions of a training set; they are cut out of those of the recordings when they are asked for.
+
+    Attributes
+    ----------
+    whole : Handle of Frames
+        Of the recordings.
+    sessions : tuple of Session
+    """
+
+    whole: Handle[Frames]
+    sessions: tuple[Session, ...]
+    name: str = "frames"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the frames of the recordings, and of where they are cut."""
+        return fingerprint(self.whole.fingerprint, [(one.name, one.stop) for one in self.sessions])
+
+    @cached_property
+    def value(self) -> Frames:
+        """The frames."""
+        return session_frames(self.whole.value, self.sessions)
+
+
+@dataclass(frozen=True)
 class Workplace:
-    """A folder with what attackers share, and what of it is in memory."""
+    """A folder with what attackers share, and what of it is in memory.
+
+    Attributes
+    ----------
+    folder : Path
+    jobs : int or None
+        Workers; all cores by default.
+    device : Device or None
+        Where statistics and models are computed; None for NumPy.
+    """
 
     folder: Path
     jobs: int | None = None
+    device: Device | None = None
     _prepared: dict[str, Prepared] = field(default_factory=dict, repr=False)
+    _sessions: dict[str, SessionFrames] = field(default_factory=dict, repr=False)
     _statistics: dict[str, Statistics] = field(default_factory=dict, repr=False)
 
     def recordings(self, name: str, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> Prepared:
@@ -70,20 +112,34 @@ class Workplace:
 
     def ubm(self, prepared: Prepared, config: UbmConfig) -> TrainedUbm:
         """Universal background model of all recordings."""
-        run = self._run(f"ubm-{fingerprint(prepared.run.stamps['frames'], config)[:_KEY]}")
-        run.stamps["frames"] = prepared.run.stamps["frames"]
-        return pipeline.universal_model(run, prepared.frames, prepared.names, config)
+        run = self._run(f"ubm-{fingerprint(prepared.frames.fingerprint, config)[:_KEY]}")
+        return pipeline.universal_model(run, prepared.frames, prepared.names, config).value
 
     def statistics(self, prepared: Prepared, ubm: GaussianMixture) -> Statistics:
         """Statistics of each recording; models and segments are the recordings."""
-        run = prepared.run
-        run.stamps["ubm"] = fingerprint(ubm)
         idmap = IdMap(list(prepared.names), list(prepared.names))  # type: ignore[arg-type]
-        key = fingerprint(run.stamps["frames"], run.stamps["ubm"])[:_KEY]
+        return self._found(prepared.run, "", ubm, prepared.frames, idmap)
+
+    def sessions(self, prepared: Prepared, speakers: Mapping[str, str], length: float | None) -> SessionFrames:
+        """Frames of the sessions of about `length` frames that recordings are cut into, see `cut_sessions`."""
+        key = fingerprint(prepared.frames.fingerprint, sorted(speakers.items()), length)
+        if key not in self._sessions:
+            whole = prepared.frames.value
+            lengths = {name: len(whole.of(name)) for name in prepared.names}
+            self._sessions[key] = SessionFrames(prepared.frames, tuple(cut_sessions(lengths, speakers, frames=length)))
+        return self._sessions[key]
+
+    def session_statistics(self, prepared: Prepared, ubm: GaussianMixture, frames: SessionFrames) -> Statistics:
+        """Statistics of the sessions of a training set; models are the speakers."""
+        speakers, names = zip(*((one.speaker, one.name) for one in frames.sessions), strict=True)
+        return self._found(prepared.run, "sessions-", ubm, frames, IdMap(speakers, names))  # type: ignore[arg-type]
+
+    def _found(self, run: Run, kind: str, ubm: GaussianMixture, frames: Handle[Frames], idmap: IdMap) -> Statistics:
+        mixture = Given("ubm", fingerprint(ubm), TrainedUbm(ubm, ubm.variances[0]))
+        key = kind + fingerprint(frames.fingerprint, mixture.fingerprint)[:_KEY]
         if key not in self._statistics:
-            mixture = TrainedUbm(ubm, ubm.variances[0])
-            self._statistics[key] = pipeline.statistics(run, key, mixture, prepared.frames, idmap)
+            self._statistics[key] = pipeline.statistics(run, key, mixture, frames, idmap).value
         return self._statistics[key]
 
     def _run(self, name: str) -> Run:
-        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True)
+        return Run(make_folder(self.folder / name), jobs=self.jobs, quiet=True, device=self.device)

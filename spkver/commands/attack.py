@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from evaluation.console import ResumableCommand, echo_log
-from spkver.commands.options import JOBS
+from evaluation.devices import Device
+from evaluation.worker_options import worker_options
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
@@ -26,7 +27,7 @@ _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell command
 )
 @click.option("--force", is_flag=True, help="Train again where a finished attacker is there.")
 @_PIPES
-@JOBS
+@worker_options(device=True)
 def train(
     datadirs: tuple[Path, ...],
     attacker: str,
@@ -38,6 +39,7 @@ def train(
     force: bool,
     allow_pipes: bool,
     jobs: int | None,
+    device: Device | None,
 ) -> None:
     """Train an attacker on the data directory DATADIR.
 
@@ -57,7 +59,7 @@ def train(
         for number, one in enumerate(datadirs)
     ]
     with echo_log(logging.INFO, "spkver", "evaluation"):
-        trained = train_attacker(data, config, output, seed=seed, jobs=jobs, features=work, force=force)
+        trained = train_attacker(data, config, output, seed=seed, jobs=jobs, features=work, force=force, device=device)
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
 
@@ -74,7 +76,7 @@ def train(
 )
 @click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
 @_PIPES
-@JOBS
+@worker_options(device=True)
 def score(
     attacker: Path,
     enroll_dir: Path,
@@ -84,6 +86,7 @@ def score(
     work: Path | None,
     allow_pipes: bool,
     jobs: int | None,
+    device: Device | None,
 ) -> None:
     """Score trials with ATTACKER.
 
@@ -107,7 +110,9 @@ def score(
     if trials is None:
         raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
     with echo_log(logging.INFO, "spkver", "evaluation"):
-        found = score_trials({loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs)
+        found = score_trials(
+            {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
+        )
     write_scores(output, found[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
 

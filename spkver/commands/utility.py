@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from evaluation.console import ResumableCommand, echo_log
-from spkver.commands.options import JOBS
+from evaluation.worker_options import worker_options
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run shell commands of wav.scp; only for lists you trust.")
@@ -20,7 +20,7 @@ _OUTPUT = click.option("-o", "--output", required=True, type=_PATH, help="Folder
 @click.command(cls=ResumableCommand)
 @click.argument("datadir", type=_PATH)
 @_OUTPUT
-@JOBS
+@worker_options
 @_PIPES
 @_FORCE
 def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool, force: bool) -> None:
@@ -45,7 +45,7 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 @_OUTPUT
 @click.option("--train", type=_PATH, help="Data directory to learn from, such as the original; DATADIR by default.")
 @click.option("--no-speaker-normalisation", is_flag=True, help="Do not use who speaks in DATADIR.")
-@JOBS
+@worker_options
 @_PIPES
 @_FORCE
 def emotion(

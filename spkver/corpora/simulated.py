@@ -8,7 +8,8 @@
 The first third of the speakers of a sex, rounded up, is background (from m001 and f001 on, at most as many as RSR2015
 has), the others are evaluation (from m101 and f095 on). With 157 or more there are development speakers too, as in
 RSR2015: 157 men are its own split, 50 + 50 + 57, and 157 women 47 + 47 + 63. Where that is more than RSR2015 has, the
-evaluation ids go on past its last (m157, f143).
+evaluation ids go on past its last (m157, f143). A number of background speakers may be given instead: 107 men with 50
+of them background are RSR2015's own, without those of the development part.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def simulate_rsr2015(
     n_speakers: int,
     n_sentences: int,
     n_sessions: int,
+    n_background: int | None = None,
     seed: int = 0,
     gender: str = "m",
     audio_format: str = "wav",
@@ -122,6 +124,9 @@ def simulate_rsr2015(
         1 to 30.
     n_sessions : int
         2 to 9. Sessions 1, 4 and 7 enrol, the others test.
+    n_background : int, optional
+        Background speakers of each sex, at most as many as RSR2015 has (50 men, 47 women); the others are evaluation
+        speakers then. By default a third, and there are development speakers where there is room for them.
     seed : int
         From 0.
     gender : {'m', 'f', 'both'}
@@ -145,12 +150,13 @@ def simulate_rsr2015(
         "n_speakers": n_speakers,
         "n_sentences": n_sentences,
         "n_sessions": n_sessions,
+        "n_background": n_background,
         "seed": seed,
         "gender": gender,
         "audio_format": audio_format,
     }
     _check_parameters(parameters)
-    splits = {sex: split_speakers(sex, n_speakers) for sex in ("mf" if gender == "both" else gender)}
+    splits = {sex: split_speakers(sex, n_speakers, n_background) for sex in _sexes(gender)}
     files = list(_audio_files(splits, parameters))
     if trees.is_finished(output, {**trees.identity(_VERSION), **parameters}, files):
         logger.info("%s is there already", output)
@@ -161,18 +167,20 @@ def simulate_rsr2015(
     return _summary(output, record, created=True)
 
 
-def split_speakers(gender: str, n_speakers: int) -> Split:
-    """Ids of the background, development and evaluation speakers of one sex.
+def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> Split:
+    """Ids of the background, development and evaluation speakers of one sex; see the top of the module for the rule.
 
     Examples
     --------
     >>> split_speakers("f", 4)
     Split(background=('f001', 'f002'), development=(), evaluation=('f095', 'f096'))
+    >>> split_speakers("f", 4, n_background=1)
+    Split(background=('f001',), development=(), evaluation=('f095', 'f096', 'f097'))
     """
     most = _N_BACKGROUND[gender]
-    full = n_speakers >= FULL_SIZE
-    n_background = most if full else min(-(-n_speakers // 3), most)
-    n_development = most if full else 0
+    n_development = most if n_speakers >= FULL_SIZE and n_background is None else 0
+    if n_background is None:
+        n_background = min(-(-n_speakers // 3), most)
     first = _FIRST_EVALUATION[gender]
     n_evaluation = n_speakers - n_background - n_development
     return Split(
@@ -180,6 +188,10 @@ def split_speakers(gender: str, n_speakers: int) -> Split:
         development=_ids(gender, most + 1, n_development),
         evaluation=_ids(gender, first, n_evaluation),
     )
+
+
+def _sexes(gender: str) -> str:
+    return "mf" if gender == "both" else gender
 
 
 def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
@@ -198,6 +210,12 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
             raise DataError(f"{name} is {lowest} to {highest}, not {parameters[name]}", remedy=remedy)
     if parameters["gender"] not in (*_FOLDERS, "both"):
         raise DataError(f"gender is 'm', 'f' or 'both', not {parameters['gender']!r}")
+    most = min(parameters["n_speakers"] - 2, *(_N_BACKGROUND[sex] for sex in _sexes(parameters["gender"])))
+    if parameters["n_background"] is not None and not 1 <= parameters["n_background"] <= most:
+        raise DataError(
+            f"n_background is 1 to {most}, not {parameters['n_background']}",
+            remedy="two evaluation speakers at least, and no more background speakers than RSR2015 has",
+        )
     if parameters["audio_format"] not in trees.CONTAINERS:
         raise DataError(f"audio_format is one of {', '.join(trees.CONTAINERS)}, not {parameters['audio_format']!r}")
 
@@ -215,7 +233,7 @@ def _audio_file(sex: str, speaker: str, session: int, sentence: int, audio_forma
 
 
 def _write_tree(output: Path, splits: dict[str, Split], parameters: dict[str, Any], jobs: int | None) -> dict[str, Any]:
-    with trees.new_tree(output) as tree:
+    with trees.new_tree(output, {**trees.identity(_VERSION), **parameters}) as tree:
         seconds = _write_audio(tree, splits, parameters, jobs)
         counts = _write_keys(tree, splits, parameters)
         record = _record(splits, parameters, {"seconds": round(seconds, 3), **counts})
@@ -235,14 +253,17 @@ def _record_speaker(speaker: tuple[str, str], *, tree: Path, parameters: dict[st
     sex, name = speaker
     number, seed, audio_format = int(name[1:]), parameters["seed"], parameters["audio_format"]
     voice = make_voice(sex, number, seed)
-    (tree / "sph" / _FOLDERS[sex] / name).mkdir(parents=True)
+    (tree / "sph" / _FOLDERS[sex] / name).mkdir(parents=True, exist_ok=True)
     n_samples = 0
     for session_number in range(1, parameters["n_sessions"] + 1):
         session = make_session(sex, number, session_number, seed)
         for sentence, text in enumerate(SENTENCES[: parameters["n_sentences"]], 1):
-            samples = synthesise_utterance(voice, text, session, take=sentence)
             file = tree / _audio_file(sex, name, session_number, sentence, audio_format)
-            n_samples += trees.write_recording(file, samples, audio_format)
+            length = trees.n_recorded(file)
+            if length is None:
+                samples = synthesise_utterance(voice, text, session, take=sentence)
+                length = trees.write_recording(file, samples, audio_format)
+            n_samples += length
     return n_samples / SAMPLE_RATE
 
 
@@ -250,7 +271,7 @@ def _write_keys(tree: Path, splits: dict[str, Split], parameters: dict[str, Any]
     counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
     sizes = {name: parameters[name] for name in ("n_sentences", "n_sessions")}
     for folder in ("trn", "ndx"):
-        (tree / "key/part1" / folder).mkdir(parents=True)
+        (tree / "key/part1" / folder).mkdir(parents=True, exist_ok=True)
     for sex, split in splits.items():
         for part, speakers in (("dev", split.development), ("eval", split.evaluation)):
             if not speakers:
@@ -282,10 +303,11 @@ def _record(splits: dict[str, Split], parameters: dict[str, Any], counts: dict[s
 
 def _readme(record: dict[str, Any]) -> str:
     parameters = record["parameters"]
+    background = f" --background {parameters['n_background']}" if parameters["n_background"] is not None else ""
     command = (
-        f"spkver simulate rsr2015 OUTPUT --speakers {parameters['n_speakers']} --sentences {parameters['n_sentences']}"
-        f" --sessions {parameters['n_sessions']} --seed {parameters['seed']} --gender {parameters['gender']}"
-        f" --format {parameters['audio_format']}"
+        f"spkver simulate rsr2015 OUTPUT --speakers {parameters['n_speakers']}{background}"
+        f" --sentences {parameters['n_sentences']} --sessions {parameters['n_sessions']} --seed {parameters['seed']}"
+        f" --gender {parameters['gender']} --format {parameters['audio_format']}"
     )
     return f"""This is synthetic speech, not RSR2015. It has the folders, names and key files of RSR2015 part 1, so that
 programs for that corpus run on it. No real person speaks here, and error rates on it say nothing about

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation.files import write_text
+from evaluation.formats.documents import load_json
 from spkver.corpora.channels import SAMPLE_RATE
 from spkver.corpora.variability import VARIABILITY
 from spkver.errors import DataError
+from spkver.locks import sole_use
+from spkver.version import __version__
 
 RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
 
+_LIBRARIES = ("espeakng-loader", "numpy", "scipy")
 _BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
 
 
@@ -35,7 +40,7 @@ def identity(version: int) -> dict[str, Any]:
 
 def read_record(output: Path) -> dict[str, Any]:
     """Read the record of a finished tree."""
-    record: dict[str, Any] = json.loads((output / RECORD).read_text(encoding="utf-8"))
+    record: dict[str, Any] = load_json(output / RECORD)
     return record
 
 
@@ -65,7 +70,7 @@ def is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> b
     try:
         record = read_record(output)
         found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
     different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
     if different:
@@ -99,23 +104,60 @@ def check_space(output: Path, n_files: int) -> None:
 
 
 @contextmanager
-def new_tree(output: Path) -> Iterator[Path]:
-    """Yield a folder beside the place of a tree; it is renamed when the block ends and removed when it fails."""
-    temporary: Path | None = None
+def new_tree(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
+    """Yield a folder beside the place of a tree; it is renamed when the block ends and removed when it fails.
+
+    A process that is killed or interrupted leaves it as ``OUTPUT.draft``; the next one that makes the same tree goes on
+    in it, with the recordings that are there (`n_recorded`).
+
+    Parameters
+    ----------
+    output : Path
+    identity : dict
+        What decides the samples; a draft of other ones is emptied first.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written, or another process is making the tree.
+    """
+    draft = output.with_name(f"{output.name[:80]}.draft")
+    wanted = json.dumps({**identity, **_versions()}, sort_keys=True)
+    with sole_use(draft):
+        try:
+            tree = _taken_up(draft, wanted)
+            yield tree
+            tree.replace(output)
+        except OSError as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise DataError(
+                f"cannot be written: {error.strerror or error}", file=output, remedy="check the folder and its disk"
+            ) from error
+        except Exception:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _versions() -> dict[str, str]:
+    return {"spkver": __version__, **{name: _version(name) for name in _LIBRARIES}}
+
+
+def _version(name: str) -> str:
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{output.name[:80]}.", suffix=".tmp", dir=output.parent))
-        tree = temporary / "tree"  # a folder of its own, for the rights that mkdtemp does not give
-        tree.mkdir()
-        yield tree
-        tree.replace(output)
-    except OSError as error:
-        raise DataError(
-            f"cannot be written: {error.strerror or error}", file=output, remedy="check the folder and its disk"
-        ) from error
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _taken_up(draft: Path, wanted: str) -> Path:
+    """The tree in a draft, empty unless the draft is of the same tree."""
+    identity, tree = draft / "identity.json", draft / "tree"
+    if not identity.is_file() or identity.read_text(encoding="utf-8") != wanted:
+        shutil.rmtree(tree, ignore_errors=True)
+        write_text(identity, wanted)
+    tree.mkdir(exist_ok=True)
+    return tree
 
 
 def write_record(tree: Path, record: dict[str, Any], readme: str) -> None:
@@ -135,8 +177,21 @@ def write_recording(file: Path, samples: np.ndarray, audio_format: str) -> int:
     import soundfile
 
     pcm = np.round(samples * 32767).astype(np.int16)
+    # no fsync for each of many thousands of recordings: the name stands for a whole file when a process is killed
+    temporary = file.with_name(f".{file.name}.tmp")
     try:
-        soundfile.write(file, pcm, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        soundfile.write(temporary, pcm, SAMPLE_RATE, format=CONTAINERS[audio_format], subtype="PCM_16")
+        temporary.replace(file)
     except soundfile.LibsndfileError as error:
         raise DataError(f"cannot be written: {error}", file=file, remedy="check the folder's disk") from error
     return len(pcm)
+
+
+def n_recorded(file: Path) -> int | None:
+    """Number of samples of a recording that is there already; None where there is none that can be read."""
+    import soundfile
+
+    try:
+        return int(soundfile.info(file).frames)
+    except (soundfile.LibsndfileError, OSError):
+        return None

@@ -162,9 +162,9 @@ def simulate_voiceprivacy(output: str | Path, sizes: Sizes | None = None, *, job
         return _summary(output, trees.read_record(output), created=False)
     espeak.loader()
     trees.check_space(output, len(files))
-    with trees.new_tree(output) as tree:
+    with trees.new_tree(output, {**trees.identity(_VERSION), **parameters}) as tree:
         for directory in dict.fromkeys(part.directory for part in parts):
-            (tree / directory / "wav").mkdir(parents=True)
+            (tree / directory / "wav").mkdir(parents=True, exist_ok=True)
         work = partial(_record_speaker, tree=tree, sizes=sizes)
         with closing(ordered_map(work, parts, jobs=jobs, description="SIMULATED speakers")) as lengths:  # type: ignore[type-var]
             seconds = sum(lengths)
@@ -208,10 +208,13 @@ def _record_speaker(part: _Speaker, *, tree: Path, sizes: Sizes) -> float:
     voice = make_voice(part.sex, part.number, sizes.seed)
     n_samples = 0
     for number, utterance in zip(part.sessions, part.utterances(), strict=True):
-        session = make_session(part.sex, part.number, number, sizes.seed)
-        text = utterance_text(part.number, number, sizes.sentences)
-        samples = synthesise_utterance(voice, text, session)
-        n_samples += trees.write_recording(tree / _file(part, utterance), samples, "wav")
+        file = tree / _file(part, utterance)
+        length = trees.n_recorded(file)
+        if length is None:
+            session = make_session(part.sex, part.number, number, sizes.seed)
+            text = utterance_text(part.number, number, sizes.sentences)
+            length = trees.write_recording(file, synthesise_utterance(voice, text, session), "wav")
+        n_samples += length
     return n_samples / SAMPLE_RATE
 
 

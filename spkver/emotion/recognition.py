@@ -27,17 +27,18 @@ from numpy.typing import NDArray
 
 from evaluation.files import write_text
 from evaluation.formats.source import line_at, not_text, read_text_bytes
-from evaluation.parallel import ordered_map
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 from spkver.emotion.functionals import FunctionalsConfig, functionals
 from spkver.errors import ConfigError, DataError, Problems
+from spkver.journal import resumed_map
 from spkver.recordings import check_recordings, map_recordings
-from spkver.run import Run
+from spkver.run import Draft, Run
 
 logger = logging.getLogger(__name__)
 
 _FEW = 4
+_LIBRARIES = ("numpy", "scipy", "librosa", "soundfile", "soxr")  # that functionals depend on
 _MAX_NAMED = 3
 
 
@@ -159,7 +160,7 @@ def functionals_of(
 ) -> dict[str, list[float]]:
     """Compute the functionals of recordings, or take them up from the output folder, where they are NAME/*.json."""
     work = partial(_of_file, config=config.functionals)
-    return map_recordings(run, name, work, recordings, settings=config.functionals)
+    return map_recordings(run, name, work, recordings, settings=config.functionals, libraries=_LIBRARIES)
 
 
 def check_folds(
@@ -186,15 +187,39 @@ def classify_emotions(
     """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
     jobs = _fold_jobs(folds, test[0], train[0], emotions, config)
     _warn_of_few(test[0], train[0], config)
-    tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
-    learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
-    predicted: dict[str, str] = {}
-    with run.timed("recognition"):
-        for found in ordered_map(learn, jobs, jobs=run.jobs, description="folds"):
-            predicted |= found
-    predicted = dict(sorted(predicted.items()))
-    write_text(run.path("predictions"), "".join(f"{one} {emotion}\n" for one, emotion in predicted.items()))
-    return predicted
+
+    def make(draft: Draft) -> None:
+        tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
+        learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
+        found: dict[str, str] = {}
+        for predicted in resumed_map(
+            learn,
+            jobs,
+            journal=draft.folder / "folds.journal",
+            fingerprint=draft.fingerprint,
+            pack=lambda one: ({}, one),
+            unpack=lambda arrays, note: note,
+            jobs=run.jobs,
+            description="folds",
+        ):
+            found |= predicted
+        write_text(draft.path, "".join(f"{one} {emotion}\n" for one, emotion in sorted(found.items())))
+
+    return run.stage(
+        "recognition",
+        "predictions",
+        make=make,
+        read=partial(_read_pairs, form="utterance emotion"),
+        inputs=[
+            config,
+            jobs,
+            *(sorted(side[1].items()) for side in (train, test)),
+            train[0].speakers,
+            test[0].speakers,
+            emotions,
+        ],
+        libraries=("numpy", "scipy", "scikit-learn"),
+    ).value
 
 
 @dataclass(frozen=True)

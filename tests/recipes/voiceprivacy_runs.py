@@ -92,13 +92,18 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
-    """Run the recipe; settings have two underscores for the dot. The page takes its time: only when asked."""
+def recipe_options(data: Path | str, output: Path, *arguments: str, **settings: object) -> list[str]:
+    """Arguments of the recipe; settings have two underscores for the dot."""
     chosen = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
     sets = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
     jobs = [] if "--jobs" in arguments else ["--jobs", "1"]
     suffix = [] if "--suffix" in arguments else ["--suffix", SUFFIX]
-    options = ["--data", str(data), "--output", str(output), *suffix, *jobs, *sets, *arguments]
+    return ["--data", str(data), "--output", str(output), *suffix, *jobs, *sets, *arguments]
+
+
+def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
+    """Run the recipe in this process. The page takes its time: only when asked."""
+    options = recipe_options(data, output, *arguments, **settings)
     with nullcontext() if page else patch("evaluation.page.write_page"):
         result = CliRunner().invoke(voiceprivacy.main, options)
     if result.exception and not isinstance(result.exception, SystemExit):

@@ -201,8 +201,8 @@ def test_a_run_that_was_killed_is_taken_up(source, tmp_path):
     with pytest.raises(DataError, match=r"wav\.scp"):
         read_datadir(target)
     (target / "wav").mkdir(exist_ok=True)
-    (target / "wav" / ".a-1.x7.tmp.wav").write_bytes(b"half")
-    (target / ".anonymization.x7.tmp.json").write_bytes(b"half")
+    (target / "wav" / ".a-1.x7abcd_e.tmp.wav").write_bytes(b"half")
+    (target / ".anonymization.x7abcd_e.tmp.json").write_bytes(b"half")
     assert outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)) == expected
     assert {path.name for path in (target / "wav").iterdir()} == {f"{name}.wav" for name in NAMES}
     assert not list(target.glob(".*"))

@@ -16,14 +16,20 @@ from evaluation.trials import Scores, Trials
 from spkver.attackers import AttackerConfig, attacker_config
 from spkver.attackers.backend import Segments, enrol, vectors_of
 from spkver.attackers.discriminant import fit_lda
-from spkver.attackers.learning import cohort_rows, fit_transform, train_backend
+from spkver.attackers.learning import cohort_rows, fit_transform
+from spkver.attackers.learning import train_backend as train_on_sessions
 from spkver.attackers.matching import normalised_scores, raw_scores, score_matrix
 from spkver.features import Frames
 from spkver.gmm import GaussianMixture
+from spkver.stages import Given
 from spkver.statistics import Statistics, accumulate_statistics
 
 N_COMPONENTS, DIMENSION = 4, 3
 SPEAKERS = [f"s{number}" for number in range(6)]
+
+
+def train_backend(config, ubm, statistics, frames, **options):
+    return train_on_sessions(config, ubm, statistics, Given("frames", "", frames), **options)
 
 
 def mixture() -> GaussianMixture:

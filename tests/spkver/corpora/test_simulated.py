@@ -77,7 +77,7 @@ def test_tree_says_what_it_is(corpus: SimulatedCorpus) -> None:
     assert "synthetic speech, not RSR2015" in readme
     assert "spkver simulate rsr2015 OUTPUT --speakers 4 --sentences 2 --sessions 4 --seed 3 --gender both" in readme
     record = json.loads((corpus.folder / "simulation.json").read_text())
-    assert record["parameters"] == {**SMALL, "audio_format": "wav"}
+    assert record["parameters"] == {**SMALL, "n_background": None, "audio_format": "wav"}
     assert record["speakers"]["f"] == {
         "background": ["f001", "f002"],
         "development": [],
@@ -112,6 +112,7 @@ def test_key_files(corpus: SimulatedCorpus) -> None:
 def test_key_of_full_size_has_the_trials_of_the_protocol() -> None:
     """57 speakers, 30 sentences, 6 test sessions: 10,260 target trials and 56 times as many impostors'."""
     speakers = split_speakers("m", 157).evaluation
+    assert split_speakers("m", 107, 50).evaluation == speakers
     kinds: Counter[str] = Counter()
     seen = 0
     for lines in trial_lines(speakers, n_sentences=30, n_sessions=9):
@@ -170,6 +171,33 @@ def test_split(gender: str, n_speakers: int, sizes: tuple[int, int, int], last: 
     assert split.evaluation[0] == {"m": "m101", "f": "f095"}[gender]
     assert split.evaluation[-1] == last
     assert split.development[:1] == ({"m": "m051", "f": "f048"}[gender],)[: sizes[1]]
+
+
+@pytest.mark.parametrize("n_speakers", [5, 107, 160])
+def test_split_with_a_number_of_background_speakers(n_speakers: int) -> None:
+    split = split_speakers("m", n_speakers, 3)
+    assert split.background == ("m001", "m002", "m003")
+    assert not split.development
+    assert len(split.evaluation) == n_speakers - 3
+    assert split.evaluation[0] == "m101"
+
+
+def test_number_of_background_speakers_is_kept_in_the_record(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {**TINY, "n_speakers": 5, "n_background": 3}
+    made = simulate_rsr2015(tmp_path / "new", **sizes, jobs=1)
+    assert (made.n_background, made.n_evaluation, made.n_models) == (3, 2, 2)
+    assert "--speakers 5 --background 3 --sentences 1" in (made.folder / "README.txt").read_text()
+    assert not simulate_rsr2015(made.folder, **sizes).created
+    with pytest.raises(DataError, match="n_background 3, not None"):
+        simulate_rsr2015(made.folder, **{**sizes, "n_background": None})
+
+
+def test_trees_from_before_there_was_a_number_of_background_speakers_stand(tmp_path: Path) -> None:
+    made = simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    record = json.loads((made.folder / "simulation.json").read_text())
+    del record["parameters"]["n_background"]
+    (made.folder / "simulation.json").write_text(json.dumps(record))
+    assert not simulate_rsr2015(made.folder, **TINY).created
 
 
 # --- reproducible ---------------------------------------------------------------------------------
@@ -245,6 +273,9 @@ TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
         ({"n_sentences": 31}, "1 to 30, not 31"),
         ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
         ({"n_sessions": 10}, "2 to 9, not 10"),
+        ({"n_background": 0}, "n_background is 1 to 1, not 0"),
+        ({"n_speakers": 100, "n_background": 51}, "n_background is 1 to 50, not 51"),
+        ({"n_speakers": 100, "n_background": 48, "gender": "both"}, "n_background is 1 to 47, not 48"),
         ({"seed": -1}, "seed is 0 to"),
         ({"gender": "x"}, "gender is 'm', 'f' or 'both', not 'x'"),
         ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
@@ -288,7 +319,7 @@ def test_a_recording_that_is_gone_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), DataError("the engine failed"), OSError(28, "disk full")])
-def test_nothing_is_left_of_a_run_that_ends_early(
+def test_a_run_that_ends_early_leaves_no_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
 ) -> None:
     calls = []
@@ -304,7 +335,9 @@ def test_nothing_is_left_of_a_run_that_ends_early(
     with pytest.raises(expected):
         simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
     assert len(calls) == 4
-    assert not any(tmp_path.iterdir())
+    # an interrupt leaves what the same call goes on from, a failure nothing
+    there = [path.name for path in tmp_path.iterdir()]
+    assert there == (["new.draft"] if isinstance(failure, KeyboardInterrupt) else [])
 
 
 def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,10 @@ from spkver.cli import main
 from spkver.corpora import voiceprivacy_simulated
 from spkver.corpora.trees import is_simulated
 from spkver.corpora.voiceprivacy_simulated import SimulatedSet, Sizes, simulate_voiceprivacy, utterance_text
+from spkver.corpora.voices import synthesise_utterance
 from spkver.datadir import DataDir, enrolment, read_datadir
 from spkver.errors import ConfigError, DataError
+from spkver.locks import sole_use
 
 pytest.importorskip("espeakng_loader")
 
@@ -135,6 +137,58 @@ def test_an_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(DataError, match="the engine broke"):
         simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
     assert list(tmp_path.iterdir()) == []
+
+
+def interrupted(folder: Path, sizes: Sizes, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a set and be interrupted after so many recordings."""
+    made = iter(range(after))
+
+    def stop(*arguments: object, **options: object) -> object:
+        if next(made, None) is None:
+            raise KeyboardInterrupt
+        return synthesise_utterance(*arguments, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(voiceprivacy_simulated, "synthesise_utterance", stop)
+        with pytest.raises(KeyboardInterrupt):
+            simulate_voiceprivacy(folder, sizes, jobs=1)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Texts that are spoken from now on."""
+    texts: list[str] = []
+
+    def count(voice: object, text: str, session: object) -> object:
+        texts.append(text)
+        return synthesise_utterance(voice, text, session)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(voiceprivacy_simulated, "synthesise_utterance", count)
+    return texts
+
+
+def test_what_was_interrupted_is_taken_up(made: SimulatedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(tmp_path / "set", SMALL, 7, monkeypatch)
+    assert not (tmp_path / "set").exists()
+    half = next((tmp_path / "set.draft").rglob("*.wav"))
+    half.write_bytes(half.read_bytes()[:20])  # no header left: it is made again
+    texts = counted(monkeypatch)
+    again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
+    assert len(texts) == made.n_files - 6
+    assert contents(again.folder) == contents(made.folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_what_is_left_of_other_sizes_is_not_taken_up(
+    made: SimulatedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(tmp_path / "set", Sizes(**{**vars(SMALL), "seed": 6}), 7, monkeypatch)
+    again = simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
+    assert contents(again.folder) == contents(made.folder)
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with sole_use(tmp_path / "set.draft"), pytest.raises(DataError, match="another run is at work in it"):
+        simulate_voiceprivacy(tmp_path / "set", SMALL, jobs=1)
 
 
 def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
