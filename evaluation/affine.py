@@ -13,7 +13,6 @@ References
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.errors import DataError
+from evaluation.formats.documents import load_json
 from evaluation.report import write_json
 
 logger = logging.getLogger(__name__)
@@ -228,12 +228,7 @@ def load_affine(path: str | Path) -> Affine:
         With the file, if it cannot be read or holds something else.
     """
     path = Path(path)
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except ValueError as error:
-        raise DataError(f"expected JSON: {error}", file=path) from error
+    found = load_json(path)
     remedy = "write it with the command calibrate or fuse"
     if not isinstance(found, dict) or found.get("format") != _FORMAT or found.get("version") != _VERSION:
         raise DataError(f"expected '{_FORMAT}' of version {_VERSION}", file=path, remedy=remedy)

@@ -17,6 +17,8 @@ from typing import Any
 from evaluation.calibration import cllr_of, min_cllr_of
 from evaluation.equal_error import eer_of
 from evaluation.errors import ConfigError, DataError, Problems
+from evaluation.files import is_file
+from evaluation.formats.documents import load_yaml, read_yaml_text
 from evaluation.inputs import join, read_scores_and_key
 from evaluation.runs import Runs, pav, runs_of
 from evaluation.zebra import individual_of, population_of, tag
@@ -211,15 +213,8 @@ def read_rule(path: str | Path) -> Rule:
     ConfigError
         With the file, if it is no YAML, a name is unknown, or a regular expression is broken or lacks a group.
     """
-    import yaml
-
     path = Path(path)
-    try:
-        found: Any = yaml.safe_load(path.read_text("utf-8")) or {}
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"expected YAML: {error}", file=path) from error
+    found: Any = load_yaml(read_yaml_text(path), file=path)[0] or {}
     known = [one.name for one in fields(Rule)]
     if not isinstance(found, dict) or not set(found) <= set(known):
         got = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
@@ -259,7 +254,7 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: Rule) -> Ru
         places = [keys / template.format(**(names | said)) for template in rule.keys]
     except (KeyError, IndexError, ValueError) as error:
         raise ConfigError(f"keys: no such group as {error} in the names", remedy=remedy) from error
-    key = next((place for place in places if place.is_file()), None)
+    key = next((place for place in places if is_file(place)), None)
     if key is None:
         looked = ", ".join(place.relative_to(keys).as_posix() for place in places)
         raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --keys")

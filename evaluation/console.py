@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import signal
 import sys
@@ -64,16 +65,17 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
         click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
         ctx.exit(STATUS_ERROR)
     except KeyboardInterrupt as error:
-        # workers that wait for work would keep the process alive
-        if "joblib" in sys.modules:
-            from evaluation.parallel import stop_workers
-
-            with _deaf():
-                stop_workers()
         terminated = isinstance(error, _Terminated)
-        what = "terminated" if terminated else "interrupted"
-        going_on = "; finished steps are kept, the same command goes on from there"
-        click.echo(what + (going_on if isinstance(ctx.command, ResumableCommand) else ""), err=True)
+        with _deaf():
+            # workers that wait for work would keep the process alive
+            if "joblib" in sys.modules:
+                from evaluation.parallel import stop_workers
+
+                stop_workers()
+            what = "terminated" if terminated else "interrupted"
+            going_on = "; finished steps are kept, the same command goes on from there"
+            click.echo(what + (going_on if isinstance(ctx.command, ResumableCommand) else ""), err=True)
+            atexit.register(_end_deaf)
         ctx.exit(STATUS_TERMINATED if terminated else STATUS_INTERRUPT)
 
 
@@ -95,6 +97,12 @@ def _deaf() -> Iterator[None]:
     """Let no second Ctrl-C disturb the clearing up."""
     with _handled(signal.SIG_IGN, signal.SIGINT), _handled(signal.SIG_IGN, signal.SIGTERM):
         yield
+
+
+def _end_deaf() -> None:
+    """Let an impatient Ctrl-C not break the last steps of Python itself, which would show them and lose the status."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

@@ -16,11 +16,12 @@ in npy, in an npz of `numpy.savez`, and in a contiguous dataset.
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +29,16 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings
 from evaluation.errors import DataError
 from evaluation.files import atomic_file
+from evaluation.formats.archives import check_array, check_members, check_text, read_header, read_npz
 from evaluation.formats.broken import BROKEN_HDF5, BROKEN_NPZ
+from evaluation.formats.guard import check_hdf5, check_memory
+from evaluation.formats.hdf5_strings import is_text, read_text
 from evaluation.speakers import read_speakers
 
 MAP_ABOVE = 1 << 26
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PICKLE_SUFFIXES = (".pkl", ".pickle", ".pk")
-_MOST_COMPRESSION = 1100
 _MAX_NAMED = 3
 
 Columns = tuple[Sequence[str], Sequence[str] | None, Any]
@@ -140,8 +143,11 @@ def _read_folder(path: Path, map_above: int) -> Columns:
         if not file.is_file():
             continue
         try:
-            mapped = name == "vectors" and file.stat().st_size > map_above
-            columns[name] = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
+            size = file.stat().st_size
+            with file.open("rb") as handle:
+                check_array(handle, size)
+            mapped = name == "vectors" and size > map_above
+            columns[name] = check_text(np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False))
         except BROKEN_NPZ as error:
             raise _broken(file, "npy", error) from error
     return _columns(columns, path, "a folder with")
@@ -149,11 +155,10 @@ def _read_folder(path: Path, map_above: int) -> Columns:
 
 def _read_npz(path: Path, map_above: int) -> Columns:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            columns = {name: file[name] for name in ("ids", "speakers") if name in file.files}
-            if "vectors" in file.files:
-                mapped = _map_member(path, "vectors.npy", map_above)
-                columns["vectors"] = file["vectors"] if mapped is None else mapped
+        mapped = _map_member(path, "vectors.npy", map_above)
+        columns = read_npz(path, *(("ids", "speakers") if mapped is not None else ("ids", "speakers", "vectors")))
+        if mapped is not None:
+            columns["vectors"] = mapped
     except BROKEN_NPZ as error:
         raise _broken(path, "npz", error) from error
     return _columns(columns, path, "an npz with")
@@ -162,8 +167,8 @@ def _read_npz(path: Path, map_above: int) -> Columns:
 def _map_member(path: Path, name: str, map_above: int) -> NDArray[Any] | None:
     """Map an array within an npz, if it is not packed and large enough."""
     with zipfile.ZipFile(path) as archive:
-        info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size <= map_above:
+        info = next((one for one in check_members(archive) if one.filename == name), None)
+    if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size <= map_above:
         return None
     with path.open("rb") as handle:
         handle.seek(info.header_offset)
@@ -172,18 +177,11 @@ def _map_member(path: Path, name: str, map_above: int) -> NDArray[Any] | None:
             info.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
         )
         handle.seek(start)
-        shape, fortran, dtype = _npy_header(handle)
+        shape, fortran, dtype = read_header(handle)
         offset = handle.tell()
-    size = dtype.itemsize * int(np.prod(shape, dtype=object))
-    if dtype.hasobject or offset - start + size != info.file_size:
+    if offset - start + dtype.itemsize * math.prod(shape) != info.file_size:
         raise ValueError(f"{name} is cut short")
     return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-
-
-def _npy_header(handle: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(handle)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(handle)
 
 
 def _read_hdf5(path: Path, map_above: int) -> Columns:
@@ -192,12 +190,13 @@ def _read_hdf5(path: Path, map_above: int) -> Columns:
     columns: dict[str, Any] = {}
     try:
         with h5py.File(path, "r") as file:
+            check_hdf5(file)
             for name in ("ids", "speakers", "vectors"):
                 if name in file:
                     columns[name] = _read_dataset(file[name], path, map_above if name == "vectors" else None)
     except BROKEN_HDF5 as error:
         if isinstance(error, DataError):
-            raise
+            raise DataError(error.text, file=path, remedy=error.remedy) from error
         raise _broken(path, "HDF5", error) from error
     return _columns(columns, path, "an HDF5 file with the datasets")
 
@@ -205,13 +204,16 @@ def _read_hdf5(path: Path, map_above: int) -> Columns:
 def _read_dataset(dataset: Any, path: Path, map_above: int | None) -> NDArray[Any]:
     if not hasattr(dataset, "shape") or dataset.shape is None:
         raise ValueError(f"{dataset.name} is no array")
-    size = int(np.prod(dataset.shape, dtype=object)) * dataset.dtype.itemsize
-    if size > _MOST_COMPRESSION * max(path.stat().st_size, 1):
-        raise ValueError(f"{dataset.name} claims {size} bytes, more than the file can hold")
+    if is_text(dataset):
+        return read_text(dataset)
+    if dataset.dtype.kind not in "fiub":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, expected numbers or text")
+    size = math.prod(dataset.shape) * dataset.dtype.itemsize
     offset = dataset.id.get_offset()
     whole = dataset.chunks is None and offset is not None and dataset.id.get_storage_size() == size
     if map_above is not None and size > map_above and whole and dataset.dtype.kind == "f":
         return np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
+    check_memory(size, str(dataset.name))
     return dataset[()]
 
 
@@ -296,7 +298,7 @@ def _mapped(ids: Sequence[str], speakers: Path, path: Path) -> list[str]:
 
 
 def _broken(path: Path, kind: str, error: BaseException) -> DataError:
-    if "allow_pickle" in str(error):  # NumPy's advice, which is not to be taken
+    if "Python objects" in str(error):
         text = "holds Python objects, which are never read: they can carry programs"
         return DataError(text, file=path, remedy="write ids and speakers as text: numpy.array(ids, str)")
     reason = (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)).splitlines()

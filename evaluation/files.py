@@ -48,7 +48,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
         os.close(handle)
     except OSError as error:
-        raise _disk_error(path, error) from error
+        raise disk_error(path, error) from error
     temporary = Path(name)
     try:
         yield temporary
@@ -58,7 +58,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename is not None and Path(error.filename).resolve() not in (temporary.resolve(), path.resolve()):
             raise  # of another file, which the caller was reading
-        raise _disk_error(path, error) from error
+        raise disk_error(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -131,6 +131,14 @@ class _LateErrors(io.RawIOBase):
             self.error = self.error or error
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; also for what a list holds and no file can be named: too long, with a zero byte."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def make_folder(path: str | Path) -> Path:
     """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
     try:
@@ -167,7 +175,8 @@ def _umask() -> int:
     return mask
 
 
-def _disk_error(path: Path, error: OSError) -> DataError:
+def disk_error(path: Path, error: OSError) -> DataError:
+    """Say why a file cannot be written, a full disk for instance."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     remedy = "free space or choose another output folder" if full else "check the folder and its rights"
     # h5py puts pages into its texts, but keeps the number

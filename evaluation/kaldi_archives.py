@@ -10,6 +10,7 @@ scp, then by its name alone beside the scp.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -19,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import ConfigError, DataError, Problems
+from evaluation.files import is_file
 
 _ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
 _MATRIX_KINDS = (b"F", b"D", b"C")  # float, double, compressed
+_BYTES_PER_VALUE = {b"FV": 4, b"FM": 4, b"DV": 8, b"DM": 8, b"CM": 1, b"CM2": 2, b"CM3": 1}
 
 
 def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
@@ -118,7 +121,7 @@ def _why_not(entry: str) -> str:
 
 def _find(scp: Path, name: str) -> Path | None:
     candidates = [Path(name), scp.parent / name, scp.parent / Path(name).name]
-    return next((one for one in candidates if one.is_file()), None)
+    return next((one for one in candidates if is_file(one)), None)
 
 
 def _decode(handle: BinaryIO, decode: Any, path: Path, line: int | None, what: str) -> NDArray[np.floating]:
@@ -131,19 +134,19 @@ def _decode(handle: BinaryIO, decode: Any, path: Path, line: int | None, what: s
         raise DataError(
             f"expected a vector of Kaldi for {what}, got {got}", file=path, line=line, remedy="write it again"
         )
+    binary = head.startswith(_BINARY)
     handle.seek(start)
     try:
+        claimed = _claimed(handle, start) if binary else 0
         vector = np.asarray(decode(handle))
     except Exception as error:  # a broken archive can raise anything there
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"broken vector for {what}: {reason}", file=path, line=line, remedy="write it again") from None
-    if head.startswith(_BINARY) and vector.size != _claimed(handle, start):  # kaldiio gives what there is
+    if binary and vector.size != claimed:
         raise DataError(f"broken vector for {what}: it is cut short", file=path, line=line, remedy="write it again")
     if vector.ndim == 2 and len(vector) == 1:
         vector = vector[0]
-    if vector.dtype.kind == "i" and not head.startswith(
-        _BINARY
-    ):  # floats as text lose their point where they are whole
+    if vector.dtype.kind == "i" and not binary:  # floats as text lose their point where they are whole
         vector = vector.astype(np.float32)
     if vector.ndim != 1 or vector.dtype.kind != "f" or not vector.size:
         got = f"{vector.dtype} of shape {vector.shape}"
@@ -152,19 +155,28 @@ def _decode(handle: BinaryIO, decode: Any, path: Path, line: int | None, what: s
 
 
 def _claimed(handle: BinaryIO, start: int) -> int:
-    """Number of values that a binary vector or matrix says it has; the handle stays where it is."""
-    here = handle.tell()
+    """Number of values that a binary vector or matrix says it has, which the file can hold; leaves the handle there.
+
+    kaldiio would take memory for any size, and give what there is where the file ends before.
+    """
     handle.seek(start + len(_BINARY))
     raw = handle.read(32)
-    handle.seek(here)
-    kind, rest = raw.split(b" ", 1)
+    handle.seek(start)
+    kind, _, rest = raw.partition(b" ")
+    if kind not in _BYTES_PER_VALUE:
+        raise ValueError(f"it is of the kind {kind[:8]!r}")
     if kind.startswith(b"C"):  # compressed: least value and range, rows and columns
         sizes = rest[8:12], rest[12:16]
     elif kind.endswith(b"V"):  # each number after a byte with its length
         sizes = rest[1:5], b"\1"
     else:
         sizes = rest[1:5], rest[6:10]
-    return int.from_bytes(sizes[0], "little") * int.from_bytes(sizes[1], "little")
+    columns = int.from_bytes(sizes[1], "little")
+    values = int.from_bytes(sizes[0], "little") * columns
+    heads = 8 * columns if kind == b"CM" else 0
+    if heads + values * _BYTES_PER_VALUE[kind] > os.fstat(handle.fileno()).st_size - start:
+        raise ValueError("it is cut short")
+    return values
 
 
 def _next_id(handle: BinaryIO, path: Path) -> str:

@@ -55,7 +55,10 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
         raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
     if not lines or not lines[0].strip():
         raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
-    rows = _rows(lines)
+    try:
+        rows = _rows(lines)
+    except csv.Error as error:
+        raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
     header = rows[0]
     if column not in header[1:]:
         named = ", ".join(header[1:]) or "none"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import DataError, Problems
+from evaluation.formats.documents import load_json
 
 FORMAT = 1
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
@@ -211,14 +211,7 @@ def read_results(path: str | Path) -> dict[str, Any]:
         If it cannot be read or is not a JSON object.
     """
     path = Path(path)
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"expected JSON: {error}", file=path) from error
-    except json.JSONDecodeError as error:
-        raise DataError(f"expected JSON: {error.msg}", file=path, line=error.lineno) from error
+    found = load_json(path)
     if not isinstance(found, dict):
         raise DataError(f"expected a JSON object, got {type(found).__name__}", file=path)
     return found

@@ -36,6 +36,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _TITLE = re.compile(r"---- (?!Time)(.+?) ----$")
 _TIME = re.compile(r"---- Time: (.+?) ----$")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|nan|inf)$", re.IGNORECASE)
+_INDEX = re.compile(r"[0-9]{1,9}")
 _MOST_DECIMALS = 6
 
 Cell = str | float
@@ -222,7 +223,7 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         text = f"expected the columns {', '.join(COLUMNS.get(title, ()))} once each, got {', '.join(columns)}"
         raise DataError(text, file=path, line=line)
     subtitles: tuple[str, ...] = ()
-    if not body[0][1][0].isdigit():  # names below the names, of the last columns
+    if not _INDEX.fullmatch(body[0][1][0]):  # names below the names, of the last columns
         below = body.pop(0)[1]
         if len(below) > len(columns):
             raise DataError(f"expected at most {len(columns)} names, got {len(below)}", file=path, line=block[1][0])
@@ -230,7 +231,7 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
     numeric = _numeric_columns(columns, title, [cells[1:] for _, cells in body])
     rows, index = [], []
     for number, cells in body:
-        if len(cells) != len(columns) + 1 or not cells[0].isdigit():
+        if len(cells) != len(columns) + 1 or not _INDEX.fullmatch(cells[0]):
             text = f"expected a row number and {len(columns)} cells, got {' '.join(cells)[:60]!r}"
             raise DataError(text, file=path, line=number)
         index.append(int(cells[0]))

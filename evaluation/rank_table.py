@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import DataError
 from evaluation.files import atomic_file
+from evaluation.formats.archives import read_npz
 from evaluation.formats.broken import BROKEN_NPZ
 
 TieRule = Literal["shared", "strict", "lenient"]
@@ -140,8 +141,7 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
         If the file is missing, broken, or holds no such tables.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            columns = {name: file[name] for name in file.files}
+        columns = read_npz(Path(path))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except BROKEN_NPZ as error:
@@ -159,5 +159,6 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
             number: Ranks(**table, notes=tuple(columns.get(f"{number}/notes", nothing).tolist()))
             for number, table in tables.items()
         }
-    except DataError as error:
-        raise DataError(error.text, file=path, remedy="write it again") from error
+    except (DataError, TypeError, ValueError) as error:
+        text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
+        raise DataError(text, file=path, remedy="write it again") from error

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import DataError
+from evaluation.formats.pickles import check_pickle
 
 _DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|[US][1-9][0-9]{0,4})")
 _STORAGES = {"Half": "<f2", "Float": "<f4", "Double": "<f8", "BFloat16": "<u2", "Long": "<i8", "Int": "<i4"}
@@ -46,8 +47,7 @@ def read_pickle(path: str | Path) -> Any:
         If the file cannot be read, or is no whole pickle.
     """
     try:
-        with Path(path).open("rb") as handle:
-            return _plain(_Unpickler(handle).load(), {})
+        return _plain(_load(io.BytesIO(Path(path).read_bytes())), {})
     except _Refused as error:
         raise RefusedError(
             f"is a pickle that asks for {error.name}, which is no part of plain data: nothing of it was run",
@@ -152,6 +152,13 @@ class _Storage(_Fixed):
         object.__setattr__(self, "values", values)
 
 
+def _load(stream: io.BytesIO, kind: type[_Unpickler] | None = None) -> Any:
+    """Read the pickle where the stream is, after a look at the sizes that it names."""
+    start = stream.tell()
+    check_pickle(stream.getbuffer()[start:].tobytes())
+    return (kind or _Unpickler)(stream).load()
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
@@ -175,11 +182,11 @@ def _load_storage(raw: Any) -> _Storage:
     if not isinstance(raw, bytes):
         raise pickle.UnpicklingError("a tensor without bytes")
     stream = io.BytesIO(raw)
-    magic, protocol, system = (_Unpickler(stream).load() for _ in range(3))
+    magic, protocol, system = (_load(stream) for _ in range(3))
     if magic != _TORCH_MAGIC or protocol != _TORCH_PROTOCOL or system.get("little_endian") is not True:
         raise pickle.UnpicklingError("a tensor in an unknown form")
-    kind, key, size = _TorchUnpickler(stream).load()
-    if _Unpickler(stream).load() != [key]:
+    kind, key, size = _load(stream, _TorchUnpickler)
+    if _load(stream) != [key]:
         raise pickle.UnpicklingError("a tensor with several storages")
     dtype = np.dtype(_STORAGES[kind])
     found = int.from_bytes(stream.read(8), "little", signed=True)

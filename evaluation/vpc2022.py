@@ -27,7 +27,7 @@ _LINES = {
     "population": re.compile(rf"Population: {_NUMBER} bit$"),
     "individual": re.compile(rf"Individual: {_NUMBER} \((\w)\)$"),
 }
-_WER = re.compile(rf"%WER {_NUMBER} \[ (\d+) / (\d+), .*\] (\S+)$")
+_WER = re.compile(rf"%WER {_NUMBER} \[ (\d{{1,15}}) / (\d{{1,15}}), .*\] (\S+)$")
 _PITCH = re.compile(rf"(\S+)\s+Pitch_correlation: mean={_NUMBER} std={_NUMBER}$")
 _GAIN = re.compile(rf"(?:(\S+)\s+)?Gain of voice distinctiveness : {_NUMBER}$")
 _DEID = re.compile(rf"(?:(\S+)\s+)?De-Identification : {_NUMBER}$")

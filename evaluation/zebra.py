@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.errors import DataError
+from evaluation.formats.documents import load_yaml, read_yaml_text
 from evaluation.runs import Blocks, Runs, laplace_of, pav, runs_of
 
 # Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
@@ -194,15 +195,8 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
     DataError
         With the file, if it cannot be read or holds something else.
     """
-    import yaml
-
     path = Path(path)
-    try:
-        found: Any = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DataError(f"expected YAML: {error}", file=path) from error
+    found: Any = load_yaml(read_yaml_text(path), file=path)[0]
     remedy = "write such as '\"0\": 0', 'A: 1', 'B: .inf', one line each"
     numbers = isinstance(found, dict) and all(type(end) in (int, float) for end in found.values())
     if not found or not numbers:

@@ -8,7 +8,7 @@ Nothing is mixed, resampled or repaired unless the caller says so, and a file th
 is an error: a silently shorter recording would change results.
 
 SPHERE files that are compressed with shorten (the form in which RSR2015 is shipped) are decoded by PyAV, which the
-extra ``[sphere]`` installs.
+extra ``[sphere]`` installs, in a process of its own.
 """
 
 from __future__ import annotations

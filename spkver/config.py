@@ -18,6 +18,7 @@ from typing import Any, TypeVar, Union
 
 import yaml
 
+from evaluation.formats.documents import load_yaml, read_yaml_text
 from spkver.errors import ConfigError, Problems
 from spkver.features.config import PRESETS, FeatureConfig
 
@@ -85,19 +86,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Values of a file, and the line of each dotted key."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror or error}", file=path, remedy="check --config") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"not a text in UTF-8: {error}", file=path, remedy="name a YAML file") from error
-    try:
-        values = yaml.load(text, Loader=_StrictLoader)
-        node = yaml.compose(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise ConfigError(f"not YAML: {getattr(error, 'problem', None) or error}", file=path, line=line) from error
+    values, node = load_yaml(read_yaml_text(path), _StrictLoader, file=path)
     if values is None:
         return {}, {}
     if not isinstance(values, dict):
@@ -163,9 +152,9 @@ def _parse_setting(setting: str) -> dict[str, Any]:
     if not separator or not key.strip():
         raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
     try:
-        value = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"the value of {setting!r} is not YAML: {getattr(error, 'problem', error)}") from error
+        value = load_yaml(text, _StrictLoader)[0]
+    except ConfigError as error:
+        raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
     for part in reversed(key.strip().split(".")):
         value = {part: value}
     return value

@@ -1,18 +1,20 @@
 """NIST SPHERE files: the text header, its check against the length of the file, and decoding of shorten.
 
 libsndfile reads SPHERE with PCM, mu-law and A-law samples. What it lacks stands here: it takes a file that was cut off
-for a shorter recording, and it knows nothing of shorten, for which PyAV (extra ``[sphere]``) is used.
+for a shorter recording, and it knows nothing of shorten, for which PyAV (extra ``[sphere]``) is used in a process
+of its own (`spkver.shorten`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkver.errors import DataError
+from spkver.shorten import decode_shorten, is_installed
 
 MAGIC = b"NIST_1A\n"
 COPY_AGAIN = "copy the file again from its source"
@@ -65,7 +67,7 @@ def is_shorten(fields: dict[str, str]) -> bool:
 
 def shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     """(rate in Hz, channels, samples of each) of a file compressed with shorten; checks that it can be decoded."""
-    _import_av(path)
+    _check_decoder(path)
     coding = fields.get("sample_coding", "")
     if not coding.startswith("pcm,"):  # older releases of FFmpeg crash on others
         raise DataError(
@@ -90,19 +92,12 @@ def read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
     ----------
     T. Robinson, "SHORTEN: Simple lossless and near-lossless waveform compression", CUED/F-INFENG/TR.156, 1994.
     """
-    av = _import_av(path)
     _, channels, n_samples = shorten_shape(path, fields)
     try:
-        with av.open(str(path), metadata_errors="replace") as container:
-            blocks = [frame.to_ndarray() for frame in container.decode(audio=0)]
-    except (av.FFmpegError, IndexError, OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(
-            f"cannot be decoded ({fields['sample_coding']}): {reason}",
-            file=path,
-            remedy=COPY_AGAIN,
-        ) from error
-    frames = np.concatenate(blocks, axis=1).T if blocks else np.zeros((0, channels), np.int16)
+        frames = decode_shorten(path, n_samples)
+    except (ValueError, OSError) as error:
+        reason = f"cannot be decoded ({fields['sample_coding']}): {error}"
+        raise DataError(reason, file=path, remedy=COPY_AGAIN) from error
     if frames.shape[1] != channels or frames.dtype != np.int16:
         found = f"{frames.shape[1]} channels of {frames.dtype}"
         raise DataError(f"expected {channels} channels of int16, found {found}", file=path, remedy=COPY_AGAIN)
@@ -134,13 +129,10 @@ def _number(path: Path, fields: dict[str, str], name: str) -> int:
     return number
 
 
-def _import_av(path: Path) -> Any:
-    try:
-        import av
-    except ImportError as error:
+def _check_decoder(path: Path) -> None:
+    if not is_installed():
         raise DataError(
             "SPHERE file compressed with shorten: PyAV is needed to read it",
             file=path,
             remedy="pip install 'spkver[sphere]', or unpack the files with sph2pipe",
-        ) from error
-    return av
+        )

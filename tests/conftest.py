@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from array_devices import MAKERS
+from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
+
+from evaluation.devices import Device
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 settings.register_profile(
@@ -36,3 +41,18 @@ def shared() -> Path:
     if not (folder / "golden").is_dir():
         pytest.skip("reference material not at hand: set SPKVER_SHARED")
     return folder
+
+
+@pytest.fixture(params=MAKERS)
+def device(request: pytest.FixtureRequest) -> Device:
+    """Each device that tests can have here."""
+    return MAKERS[request.param]()
+
+
+@pytest.fixture(scope="session")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A scheduler and two workers; tests that kill some start their own."""
+    pytest.importorskip("distributed")
+    cluster = DaskCluster(tmp_path_factory.mktemp("dask"))
+    yield cluster
+    cluster.close()

@@ -11,6 +11,7 @@ BROKEN_HDF5 = (OSError, RuntimeError, KeyError, ValueError, TypeError, Attribute
 # NumPy reads the header of an array as Python's literals: what the tokenizer cannot end is no ValueError.
 BROKEN_NPZ = (
     OSError,
+    SystemError,
     RuntimeError,  # encrypted, or packed in an unknown way
     KeyError,
     ValueError,

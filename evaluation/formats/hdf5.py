@@ -17,7 +17,6 @@ A key with trial types has two datasets more, ``trial_types`` and ``type_names``
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -28,6 +27,8 @@ import numpy as np
 
 from evaluation.errors import DataError
 from evaluation.formats.broken import BROKEN_HDF5
+from evaluation.formats.guard import check_hdf5
+from evaluation.formats.hdf5_strings import is_text, read_text
 from evaluation.formats.source import read_bytes, write_bytes
 from evaluation.trials import Key, Scores, Trials
 
@@ -40,9 +41,6 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _SIDEKIT_ID_LENGTH = 100
 _CELLS_PER_BLOCK = 1 << 23
 _CELLS_PER_CHUNK = 1 << 17
-# gzip makes a thousand bytes of one at the most
-_MOST_COMPRESSION = 1100
-_LEAST_CHUNK = 16  # bytes that a chunk takes at the least, with its entry in the index
 _NO_CODES = np.empty(0, np.int32)
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
 
@@ -141,6 +139,7 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
 
     try:
         with h5py.File(BytesIO(read_bytes(path)) if _is_gzip(path) else path, "r") as file:
+            check_hdf5(file)
             yield file
     except DataError as error:
         if error.file is not None:
@@ -170,20 +169,16 @@ def _read_ids(file: h5py.File, path: str | Path) -> tuple[np.ndarray, np.ndarray
 def _read_strings(file: h5py.File, name: str, path: str | Path) -> np.ndarray:
     if name not in file:
         raise _missing(file, name, path)
-    raw = _bounded(file, name, path)[()]
-    if not isinstance(raw, np.ndarray) or raw.ndim != 1 or raw.dtype.kind not in "SO":
-        raise DataError(f"expected {name} to be a column of strings, got {file[name]}", file=path)
-    try:
-        names = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in raw.tolist()]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r}", file=path) from error
-    return np.array(names, dtype=object)
+    dataset = _array(file, name, path)
+    if not is_text(dataset) or dataset.ndim != 1:
+        raise DataError(f"expected {name} to be a column of strings, got {dataset}", file=path)
+    return read_text(dataset)
 
 
 def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], path: str | Path) -> h5py.Dataset:
     if name not in file:
         raise _missing(file, name, path)
-    matrix, expected = _bounded(file, name, path), tuple(map(len, tables))
+    matrix, expected = _array(file, name, path), tuple(map(len, tables))
     if matrix.shape != expected or matrix.dtype.kind not in "fiub":
         remedy = "the file is broken, or of another kind"
         got = f"{matrix.dtype} of shape {matrix.shape}"
@@ -193,17 +188,11 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], p
     return matrix
 
 
-def _bounded(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
-    """Give a dataset, unless it claims more than the file can hold: a damaged size would take all memory."""
-    dataset, size = file[name], file.id.get_filesize()
+def _array(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
+    """Give a dataset that is no group and not empty."""
+    dataset = file[name]
     if not hasattr(dataset, "shape") or dataset.shape is None:
         raise DataError(f"expected {name} to be an array, got {dataset}", file=path)
-    chunk = dataset.chunks or dataset.shape
-    n_chunks = math.prod(-(-length // step) for length, step in zip(dataset.shape, chunk, strict=True) if step)
-    n_bytes = dataset.dtype.itemsize * max(math.prod(dataset.shape), math.prod(chunk))
-    if n_bytes > _MOST_COMPRESSION * size or n_chunks * _LEAST_CHUNK > size:
-        remedy = "the file is damaged: copy or write it again"
-        raise DataError(f"{name} claims more than the file can hold: shape {dataset.shape}", file=path, remedy=remedy)
     return dataset
 
 

@@ -12,7 +12,6 @@ Without tables, ``models`` and ``segments`` are the ids themselves (text of shap
 from __future__ import annotations
 
 import io
-import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.errors import DataError
+from evaluation.formats.archives import read_npz
 from evaluation.formats.broken import BROKEN_NPZ
 from evaluation.formats.source import write_bytes
 from evaluation.pairs import factorise
@@ -93,26 +93,10 @@ def _texts(ids: np.ndarray) -> np.ndarray:
 
 def _load(path: Path, raw: bytes) -> dict[str, np.ndarray]:
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            return {name[:-4]: _parse(archive.read(name)) for name in names}
+        return read_npz(io.BytesIO(raw))
     except BROKEN_NPZ as error:
         remedy = "it may be truncated, or hold pickled objects: write it again, ids as text"
         raise DataError(f"cannot be read as npz: {error}", file=path, remedy=remedy) from error
-
-
-def _parse(raw: bytes) -> np.ndarray:
-    """Read one array; its size is checked against its header before memory is taken."""
-    stream = io.BytesIO(raw)
-    version = np.lib.format.read_magic(stream)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read_header(stream)
-    if dtype.hasobject:
-        raise ValueError("it holds objects")
-    body = raw[stream.tell() :]
-    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != len(body) or not dtype.itemsize:
-        raise ValueError(f"an array of shape {shape} does not fit its {len(body)} bytes")
-    return np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C")
 
 
 def _column(path: Path, arrays: dict[str, np.ndarray], name: str, kinds: str) -> np.ndarray:

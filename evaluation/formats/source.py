@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluation.errors import DataError
 from evaluation.files import atomic_path
+from evaluation.formats.archives import unpack_gzip
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -19,7 +20,7 @@ def read_bytes(path: str | Path) -> bytes:
     Raises
     ------
     DataError
-        If it cannot be read, or its gzip stream is broken.
+        If it cannot be read, its gzip stream is broken, or unpacks to more than any list does.
     """
     path = Path(path)
     try:
@@ -29,8 +30,8 @@ def read_bytes(path: str | Path) -> bytes:
     if not raw.startswith(_GZIP_MAGIC):
         return raw
     try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError, zlib.error) as error:
+        return unpack_gzip(raw)
+    except (ValueError, EOFError, zlib.error) as error:
         remedy = "it is truncated or damaged: copy or write it again"
         raise DataError(f"cannot be decompressed: {error}", file=path, remedy=remedy) from error
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from evaluation.errors import DataError, Problems
+from evaluation.files import is_file
 from evaluation.formats.source import line_at, not_text, read_text_bytes
 
 _MAX_NAMED = 3
@@ -77,7 +78,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
         places = [folder / name for folder in folders]
-        place = next((one for one in places if one.is_file()), None)
+        place = next((one for one in places if is_file(one)), None)
         if place is None:
             tried = ", ".join(dict.fromkeys(map(str, places)))
             problems.add(f"the audio of {utterance!r} is not there", remedy=f"tried {tried}")

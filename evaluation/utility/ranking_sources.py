@@ -12,7 +12,6 @@ References
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.errors import DataError
+from evaluation.formats.documents import load_json
 from evaluation.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
 from evaluation.utility.ranking import Measure, System
 from evaluation.vpc2022 import read_results, recompute_averages
@@ -238,11 +238,11 @@ def _from_results(path: Path, name: str, reading: Reading) -> System:
     """Read our own results: the least EER over attackers, of each set and sex."""
     results = _load(path)
     best: dict[tuple[str, str], Measure] = {}
-    for row in results.get("conditions") or []:
+    for row in filter(_is_mapping, results["conditions"]):
         if row.get("scenario") != "semi-informed" or not _is_of(str(row.get("dataset", "")), reading.split):
             continue
         measure = _eer(row)
-        place = (str(row["dataset"]), str(row.get("gender", "all")))
+        place = (str(row.get("dataset", "")), str(row.get("gender", "all")))
         if measure is not None and (place not in best or measure.value < best[place].value):
             best[place] = measure
     sexes = {place: one for place, one in best.items() if place[1] != "all"}
@@ -251,14 +251,14 @@ def _from_results(path: Path, name: str, reading: Reading) -> System:
         remedy = "run the recipe with a semi-informed attacker"
         raise DataError(f"no EER of a semi-informed attacker on sets {reading.split!r}", file=path, remedy=remedy)
     utilities = {}
-    utility = results.get("utility") or {}
+    utility = _mapping(results, "utility")
     for key in ("wer", "cer", "uar", "f0"):
         blocks = _blocks(utility.get(key), reading.split)
         measures = [found for one in blocks if (found := _measure(one)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")
     sets = tuple(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
-    label = name or str((results.get("anonymiser") or {}).get("name") or _name(path))
+    label = name or str(_mapping(results, "anonymiser").get("name") or _name(path))
     weights = _weights(results, [dataset for dataset, _ in chosen])
     eer = _together(list(chosen.values()), reading.average, weights)
     weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
@@ -279,29 +279,33 @@ def _is_of(dataset: str, split: str) -> bool:
 
 def _weights(results: Mapping[str, Any], datasets: Sequence[str]) -> list[float]:
     """Give the challenge's weight of each set, where the results are configured with one for all of them."""
-    challenge = (results.get("config") or {}).get("challenge") or {}
-    weights = challenge.get("weights") if isinstance(challenge, Mapping) else None
+    weights = _mapping(_mapping(_mapping(results, "config"), "challenge"), "weights")
     matches = [_SET.fullmatch(dataset) for dataset in datasets]
-    found = [(weights or {}).get(match["corpus"] + (match["subset"] or "")) for match in matches if match]
+    found = [weights.get(match["corpus"] + (match["subset"] or "")) for match in matches if match]
     known = [float(one) for one in found if isinstance(one, (int, float)) and one > 0]
     return known if len(known) == len(datasets) else []
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        results = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except ValueError as error:
-        raise DataError(f"no JSON: {error}", file=path, remedy="give a results.json of the recipe") from error
+    results = load_json(path)
     if not isinstance(results, dict) or not isinstance(results.get("conditions"), list):
         raise DataError("expected results with 'conditions'", file=path, remedy="give a results.json of the recipe")
     return results
 
 
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What stands under a name, where that is a mapping; else an empty one."""
+    value = holder.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
 def _eer(row: Mapping[str, Any]) -> Measure | None:
     """EER of a condition, with its interval: a number, or the reading ``rocch`` of several."""
-    eer, intervals = row.get("eer"), row.get("intervals") or {}
+    eer, intervals = row.get("eer"), _mapping(row, "intervals")
     value = eer.get("rocch") if isinstance(eer, Mapping) else eer
     ends = intervals.get("eer.rocch", intervals.get("eer"))
     return _number(value, ends)

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from evaluation.files import atomic_file
 from evaluation.formats.broken import BROKEN_HDF5
+from evaluation.formats.guard import check_hdf5, check_memory
+from evaluation.formats.hdf5_strings import read_text
 from spkver.errors import DataError
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# gzip packs 1032 to 1 at best; more than that was promised but never written, and could fill the memory
-_MAX_RATIO = 2000
-_HARMLESS_BYTES = 1 << 24
 _REMEDY = "it is broken or of another kind: copy or write it again"
 
 
@@ -42,12 +41,14 @@ def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
     Raises
     ------
     DataError
-        If the file is missing, no HDF5 file, cut off or broken.
+        If the file is missing, no HDF5 file, cut off, broken, or holds what no file of SIDEKIT does
+        (`evaluation.formats.guard`).
     """
     if not is_hdf5(path):
         raise DataError("is not an HDF5 file", file=path, remedy=_REMEDY)
     try:
         with h5py.File(path, "r") as file:
+            check_hdf5(file)
             yield file
     except DataError as error:
         if error.file is not None:
@@ -86,7 +87,7 @@ def read_array(
     Raises
     ------
     DataError
-        If it is missing or of another type or shape, or promises far more than the file holds.
+        If it is missing or of another type or shape.
     """
     dataset = _dataset(group, name)
     if dataset.dtype.kind not in kinds:
@@ -99,19 +100,14 @@ def read_array(
     if wrong:
         expected = "" if shape is None else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
         raise DataError(f"{name} should have the shape {expected}, not {found}")
+    check_memory(dataset.nbytes, name)
     array: NDArray[Any] = np.asarray(dataset[()])
     return array
 
 
 def read_strings(group: h5py.Group, name: str) -> NDArray[np.object_]:
     """Read a column of ids as str, (N,)."""
-    dataset = _dataset(group, name)
-    if dataset.dtype.kind not in "SO" or dataset.ndim != 1:
-        raise DataError(f"{name} should be a column of strings, not {dataset.dtype} of shape {dataset.shape}")
-    values = [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in dataset[()].tolist()]
-    strings = np.empty(len(values), dtype=object)
-    strings[:] = values
-    return strings
+    return read_text(_dataset(group, name))
 
 
 def write_column(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
@@ -146,9 +142,6 @@ def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     if not isinstance(dataset, h5py.Dataset):
         there = ", ".join(sorted(group)[:12]) or "nothing"
         raise DataError(f"expected {name!r}, found {there}")
-    stored = dataset.id.get_storage_size()
-    if dataset.size and dataset.nbytes > max(_HARMLESS_BYTES, _MAX_RATIO * stored):
-        raise DataError(f"{name} promises {dataset.nbytes} bytes, but only {stored} were written")
     return dataset
 
 

@@ -6,7 +6,6 @@ is an error, and no code of numpy sees the file's contents before they were chec
 
 from __future__ import annotations
 
-import gzip
 import io
 import pickle
 import zlib
@@ -16,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.formats.archives import unpack_gzip
+from evaluation.formats.pickles import check_pickle
 from spkver.errors import DataError
 
 _MAX_BYTES = 1 << 28
@@ -52,13 +53,11 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
             remedy="pass allow_pickle=True to read it with a reader that admits arrays of floats only",
         )
     try:
-        with gzip.open(path) as handle:
-            raw = handle.read(_MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        raw = unpack_gzip(Path(path).read_bytes(), _MAX_BYTES)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise DataError(f"cannot be read as gzip: {error}", file=path, remedy="copy or write it again") from error
-    if len(raw) > _MAX_BYTES:
-        raise DataError(f"unpacks to more than {_MAX_BYTES >> 20} MiB", file=path, remedy="this is no SVM of SIDEKIT")
     try:
+        check_pickle(raw)
         weights, offset = _FloatsUnpickler(io.BytesIO(raw)).load()
         array = weights.array() if isinstance(weights, _Array) else None
         if array is None or not isinstance(offset, (float, _Array)):

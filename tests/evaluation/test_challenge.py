@@ -179,7 +179,7 @@ def test_what_a_rule_leaves_out_is_voiceprivacys(tmp_path: Path) -> None:
         ("trial: 'x'", "lacks the group corpus, sex, split"),
         ("weights: {a: b}", "numbers"),
         ("keys: [1]", "a list of paths"),
-        ("a: [", "expected YAML"),
+        ("a: [", "not YAML"),
     ],
 )
 def test_a_malformed_rule_is_refused(tmp_path: Path, text: str, words: str) -> None:

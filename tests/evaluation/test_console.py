@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import signal
+import subprocess
+import sys
 
 import click
 import pytest
@@ -87,6 +89,21 @@ def test_what_breaks_on_the_way_out_is_part_of_the_interrupt(capsys):
     status, err = run(action, capsys)
     assert status == 143
     assert "half started" not in err
+
+
+IMPATIENT = """
+import atexit, os, signal, click
+from evaluation.console import Command
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGINT, signal.SIGTERM):
+    atexit.register(os.kill, os.getpid(), number)
+click.command(cls=Command)(lambda: signal.raise_signal(signal.SIGTERM)).main([])
+"""
+
+
+def test_more_signals_while_python_ends_change_nothing():
+    done = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "terminated\n")
 
 
 def test_an_ignored_ctrl_c_stays_ignored(capsys):

@@ -257,7 +257,7 @@ def bad_npz(path: Path, kind: str) -> None:
     ("kind", "words"),
     [
         ("no scores", "expected an array scores"),
-        ("objects", "holds objects"),
+        ("objects", "holds Python objects"),
         ("too short", "scores|values"),
         ("two dimensions", "of shape"),
         ("nan", "NaN"),

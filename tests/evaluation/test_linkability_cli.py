@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from evaluation import formats
+from evaluation import devices, formats
 from evaluation.cli import main
 from evaluation.cosine import cosine_scores
+from evaluation.devices import Device
 from evaluation.embedding_files import write_embeddings
 from evaluation.embeddings import Embeddings
 from evaluation.errors import DataError
@@ -113,6 +114,16 @@ def test_json_alone_and_sizes(files) -> None:
 def test_results_do_not_depend_on_workers(files) -> None:
     outputs = {run(*embeddings(files), "--jobs", jobs, "--json", "-").stdout for jobs in (1, 2, 3)}
     assert len(outputs) == 1
+
+
+def test_results_do_not_depend_on_the_device(files, device, monkeypatch) -> None:
+    monkeypatch.setattr(devices, "find_device", {None: None, "here": device}.get)
+    asked = []
+    monkeypatch.setattr(Device, "to_numpy", lambda self, array: asked.append(array) or np.asarray(array))
+    expected, found = (run(*embeddings(files), *extra, "--json", "-") for extra in ([], ["--device", "here"]))
+    assert expected.exit_code == 0
+    assert found.stdout == expected.stdout
+    assert asked
 
 
 def test_monte_carlo_beside_the_exact_value(files) -> None:

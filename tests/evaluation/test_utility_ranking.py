@@ -280,7 +280,7 @@ def test_our_own_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("results.json", "{", "no JSON"),
+        ("results.json", "{", "expected JSON"),
         ("results.json", "[]", "expected results with 'conditions'"),
         ("results.json", '{"conditions": []}', "no EER of a semi-informed attacker on sets 'test'"),
         ("result_for_rank_x", "---- ASR results ----\nx\n", "has no row|expected the columns|has no table"),

@@ -184,7 +184,7 @@ def test_a_scale_from_a_file(tmp_path: Path) -> None:
 def test_malformed_scales_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "scale.yaml"
     path.write_text(content)
-    with pytest.raises(DataError, match=r"scale\.yaml: expected"):
+    with pytest.raises(DataError, match=r"scale\.yaml(:1: not YAML)?: expected"):
         read_scale(path)
     with pytest.raises(DataError, match="cannot be read"):
         read_scale(tmp_path / "none.yaml")

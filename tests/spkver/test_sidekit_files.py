@@ -506,7 +506,7 @@ def test_a_shape_that_was_never_filled_is_not_read(tmp_path: Path) -> None:
     with h5py.File(path, "a") as file:
         del file["stat1"]
         file.create_dataset("stat1", shape=(5, 3 << 40), dtype="f4", chunks=(1, 1 << 20))
-    with pytest.raises(DataError, match="stat1 promises 65970697666560 bytes, but only 0 were written"):
+    with pytest.raises(DataError, match=r"stat1 claims more than the file can hold: .* 65970697666560 bytes"):
         read_stat_server(path)
 
 

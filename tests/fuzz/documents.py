@@ -1,0 +1,291 @@
+"""Documents: configurations and settings in YAML, our ledgers and results in JSON, trained attackers."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from evaluation.affine import Affine, load_affine, save_affine
+from evaluation.challenge import read_rule
+from evaluation.errors import SpkverError
+from evaluation.privacy_results import parse_results, read_results
+from evaluation.utility.ranking_sources import read_system
+from evaluation.zebra import read_scale
+from spkver.anonymization import record
+from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
+from spkver.attackers.backend import Backend, Transform
+from spkver.attackers.config import AttackerConfig
+from spkver.config import load_config, to_dict
+from spkver.corpora.trees import is_finished
+from spkver.datadir import pipes
+from spkver.gmm import GaussianMixture
+from spkver.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
+from spkver.recordings import _read as read_recorded
+from spkver.status import format_status, read_status, status_record
+from spkver.store import file_digest, fingerprint
+from tests.fuzz.containers import inside_hdf5, odd_values
+from tests.fuzz.mutation import damage
+from tests.fuzz.parsers import Parser, any_of, joined, written
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML = (damage, odd_values, odd_values)
+_WORDS = (
+    b"ubm:",
+    b"components: 64",
+    b"seed: 1",
+    b"features:",
+    b"- 1",
+    b"&a",
+    b"*a",
+    b"<<: *a",
+    b"!!str",
+    b"|",
+    b">",
+    b"?",
+)
+
+
+@cache
+def _config(recipe: str) -> type:
+    """The configuration of a recipe, which lies beside its modules."""
+    folder = str(_ROOT / "recipes" / recipe)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    if recipe == "rsr2015":
+        from prepare import Config
+    else:
+        from settings import Config
+    return Config
+
+
+def _config_files(recipe: str) -> Callable[[Path], list[bytes]]:
+    def seeds(_: Path) -> list[bytes]:
+        files = sorted((_ROOT / "recipes" / recipe / "config").glob("*.yaml"))
+        whole = yaml.safe_dump(to_dict(_config(recipe)()), sort_keys=False).encode()
+        return [*(file.read_bytes() for file in files), whole, b"a: &x {b: 1}\nc: *x\n"]
+
+    return seeds
+
+
+def _read_config(recipe: str) -> Callable[[Path], object]:
+    return lambda path: to_dict(load_config(_config(recipe), file=path))
+
+
+def _settings(_: Path) -> list[bytes]:
+    return [
+        b"ubm.components=64",
+        b"trials.nontarget=[IC, TW]",
+        b"seed=1e3",
+        b"features={preset: sidekit}",
+        b"svm.cost=null",
+    ]
+
+
+def _read_setting(path: Path) -> object:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")  # as arguments come
+    return any_of(*(partial(_with_setting, text, recipe) for recipe in ("rsr2015", "voiceprivacy")))(path)
+
+
+def _with_setting(text: str, recipe: str, _: Path) -> object:
+    return load_config(_config(recipe), settings=[text])
+
+
+def _rules(_: Path) -> list[bytes]:
+    return [b"weights: {libri: 0.5}\nkeys: ['{trial}/trials']\nenrol: 'x(?P<anon>a)?'\n", b"keys: x\n"]
+
+
+# --- attackers -------------------------------------------------------------------------------------------------------
+
+
+def _attackers(folder: Path) -> list[bytes]:
+    rng = np.random.default_rng(0)
+    ubm = GaussianMixture(np.array([0.5, 0.5]), rng.normal(size=(2, 3)), np.ones((2, 3)))
+    backend = Backend(Transform(np.zeros(6), rng.normal(size=(6, 1)), None, True), None, None, None)
+    save_attacker(Attacker(AttackerConfig(name="a"), 0, ubm, backend, {"name": "x"}), folder / "seed")
+    return [joined(folder / "seed", ["attacker.yaml", "attacker.h5"])]
+
+
+def _repaired(kind: Callable[..., bytes]) -> Callable[[random.Random, bytes, Sequence[bytes]], bytes]:
+    """Damage one of the two files of an attacker, and make the checksums good again."""
+
+    def change(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+        head, mark, arrays = data.partition(b"==> attacker.h5\n")
+        if kind is inside_hdf5:
+            arrays = inside_hdf5(chance, arrays, [arrays])
+        else:
+            head = kind(chance, head, [head])
+        return head + mark + arrays
+
+    return change
+
+
+def _read_attacker(path: Path) -> object:
+    """As it is; and again with the checksums that its contents have."""
+    try:
+        return load_attacker(path)
+    except SpkverError:
+        description = path / "attacker.yaml"
+        try:
+            said = yaml.load(description.read_bytes(), _LOADER)
+            said["sha256"] = file_digest(path / "attacker.h5")
+            said["fingerprint"] = fingerprint({name: value for name, value in said.items() if name != "fingerprint"})
+            description.write_text(json.dumps(said))
+        except Exception:  # no YAML, or nothing that has a fingerprint
+            raise SpkverError("nothing to repair") from None
+        return load_attacker(path)
+
+
+# --- ledgers and results ---------------------------------------------------------------------------------------------
+
+
+def _ledgers(folder: Path) -> list[bytes]:
+    root = folder / "run"
+    root.mkdir(exist_ok=True)
+    (root / "ubm.h5").write_bytes(b"x")
+    origin = Origin("ubm", "1", inputs="abc", libraries={"numpy": "1"}, after={"features": "def"})
+    entry = {**origin_record(origin), "sha256": {"ubm.h5": file_digest(root / "ubm.h5")}, "seconds": 1.5}
+    ledger = Ledger(root)
+    ledger.note("ubm.h5", entry, [{**origin_record(origin), "artefact": "ubm.h5"}])
+    ledger.note_sources("ubm", [["a.wav", 1, 2]])
+    return [joined(root, [LEDGER, SOURCES])]
+
+
+def _read_ledgers(path: Path) -> object:
+    found = read_status(path)
+    return format_status(found), json.dumps(status_record(found))
+
+
+def _anonymised(_: Path) -> list[bytes]:
+    entry = {"made_by": "abc", "stream": "u1", "source": [1, 2, "x"], "output": {"size": 1}}
+    said = {"made_by": "abc", "utterances": 2, "files": {"u1": entry, "u2": entry}, "lists": ["text"]}
+    return [f"==> {record.RECORD}\n".encode() + json.dumps(said, indent=1).encode()]
+
+
+def _read_anonymised(path: Path) -> object:
+    return record.progress(path), record._read(path)
+
+
+def _chunks(_: Path) -> list[bytes]:
+    return [
+        json.dumps(one).encode()
+        for one in ({"fingerprint": "a", "results": {"u1": [1.5], "u2": None}}, {"u1": "cat x |"})
+    ]
+
+
+def _read_chunk(path: Path) -> object:
+    found = [pipes._read_record(path)]
+    assert all(isinstance(one, dict) for one in found)
+    return any_of(read_recorded, load_affine)(path)
+
+
+def _tree(_: Path) -> list[bytes]:
+    return [b'==> simulation.json\n{"version": 1, "variability": {}}', b'==> simulated.json\n{"version": 1}']
+
+
+def _results(folder: Path) -> list[bytes]:
+    found = {"value": 0.1, "low": 0.05, "high": 0.2}
+    row = {
+        **{
+            "dataset": "libri_test",
+            "gender": "f",
+            "scenario": "semi-informed",
+            "attacker": "a",
+            "n_target": 5,
+            "n_nontarget": 9,
+        },
+        **{
+            "eer": {"rocch": 0.1, "default": 0.1},
+            "intervals": {"eer.rocch": found},
+            "cllr": 1.0,
+            "ranks": {"top1": found},
+        },
+        "linkability": {"d_sys": found, "bins": [1, 2]},
+        "zebra": {"population": 0.1, "individual": 1.2, "tag": "B"},
+    }
+    utility = {"wer": {"libri_test": {"anonymised": found}}, "uar": {"iemocap_test": found}, "f0": found}
+    config = {"challenge": {"weights": {"libri": 1}}}
+    whole = {"format": 1, "conditions": [row, {**row, "gender": "m"}], "config": config, "utility": utility}
+    return [
+        json.dumps(whole, indent=1).encode(),
+        written(save_affine, folder / "a.json", Affine((1.0,), 0.5, 0.5, ("a",))),
+    ]
+
+
+def _page(path: Path) -> object:
+    return parse_results(read_results(path), file=path)
+
+
+def _json_values(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """Put an odd value in some place of a document."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return damage(chance, data, others)
+    odd: tuple[Any, ...] = (
+        *(None, True, -1, 0, 1.5, 1e999, float("nan"), 10**40, "", "x", "../../x", "\ud800", "\0", "é" * 300),
+        *([], [[]], [None], ["a"], [1, 2, 3], [["a", 1, 2]], {}, {"a": {}}, {"low": 1}, {"rocch": "x"}),
+    )
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        holder, depth = document, chance.randrange(6)
+        while isinstance(holder, (dict, list)) and holder:
+            name = chance.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            if not depth or not isinstance(holder[name], (dict, list)) or not holder[name]:
+                if isinstance(holder, dict) and chance.random() < 0.2:
+                    holder.pop(name)
+                else:
+                    holder[name] = copy.deepcopy(chance.choice(odd))
+                break
+            holder, depth = holder[name], depth - 1
+    return json.dumps(document, indent=chance.choice((None, 1))).encode()
+
+
+def _in_sections(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """Put odd values into one of the files of an input."""
+    parts = data.split(b"==> ")
+    place = chance.randrange(len(parts))
+    name, newline, text = parts[place].partition(b"\n")
+    parts[place] = name + newline + _json_values(chance, text, others)
+    return b"==> ".join(parts)
+
+
+_JSON, _SECTIONS = (damage, _json_values, _json_values), (damage, _in_sections, _in_sections)
+PARSERS = [
+    Parser("config-rsr2015", "input.yaml", _config_files("rsr2015"), _read_config("rsr2015"), _YAML, _WORDS),
+    Parser(
+        "config-voiceprivacy", "input.yaml", _config_files("voiceprivacy"), _read_config("voiceprivacy"), _YAML, _WORDS
+    ),
+    Parser(
+        "settings",
+        "input.txt",
+        _settings,
+        _read_setting,
+        _YAML,
+        (b"ubm.components=", b"seed=", b"1", b"[1]", b"features.preset="),
+    ),
+    Parser("zebra-scale", "input.yaml", lambda _: [b'"0": 0\nA: 1\nB: .inf\n'], read_scale, _YAML),
+    Parser("challenge-rule", "input.yaml", _rules, read_rule, _YAML),
+    Parser(
+        "attacker", "input/", _attackers, _read_attacker, (damage, *map(_repaired, (damage, odd_values, inside_hdf5)))
+    ),
+    Parser("run-ledgers", "input/", _ledgers, _read_ledgers, _SECTIONS),
+    Parser("anonymisation-record", "input/", _anonymised, _read_anonymised, _SECTIONS),
+    Parser("chunks-json", "input.json", _chunks, _read_chunk, _JSON),
+    Parser("simulated-record", "input/", _tree, lambda path: is_finished(path, {"version": 1}, ["a.wav"]), _SECTIONS),
+    Parser(
+        "results-json",
+        "input.json",
+        _results,
+        any_of(_page, read_system, load_affine),
+        _JSON,
+    ),
+]
