@@ -7,6 +7,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,17 @@ def matmul_rate(threads: int, *, size: int = 4096, dtype: type = np.float32) -> 
         return 2 * size**3 / median_seconds(lambda: matrix @ matrix)
 
 
+def workers_rate(jobs: int, *, size: int = 4096) -> float:
+    """Operations per second of square float32 products in so many threads at once, each with one BLAS thread.
+
+    That is how this package uses a machine: threads of its own over chunks, one BLAS thread in each.
+    """
+    matrix: np.ndarray = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    rows = np.array_split(matrix, jobs)
+    with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
+        return 2 * size**3 / median_seconds(lambda: list(pool.map(lambda part: part @ matrix, rows)))
+
+
 def describe_machine() -> str:
     """Processor, cores, Python, NumPy: what a figure must be read with."""
     model = platform.processor() or platform.machine()
@@ -48,3 +60,13 @@ def describe_machine() -> str:
         f"{model}, {default_jobs()} cores; Python {platform.python_version()}, NumPy {np.__version__}; "
         f"load before the run {load:.1f}"
     )
+
+
+def replace_block(page: Path, name: str, text: str) -> None:
+    """Put measured figures into a page, between the lines ``<!-- name -->`` and ``<!-- end of name -->``."""
+    first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, found, rest = page.read_text(encoding="utf-8").partition(first)
+    _, found_last, after = rest.partition(last)
+    if not found or not found_last:
+        raise SystemExit(f"{page} has no lines {first.strip()} and {last.strip()} to put the figures between")
+    page.write_text(f"{before}{first}\n{text}\n\n{last}{after}", encoding="utf-8")
