@@ -31,7 +31,7 @@ from evaluation.errors import DataError
 from evaluation.files import atomic_file
 from evaluation.formats.archives import check_array, check_members, check_text, read_header, read_npz
 from evaluation.formats.broken import BROKEN_HDF5, BROKEN_NPZ
-from evaluation.formats.guard import check_hdf5, check_memory
+from evaluation.formats.guard import check_hdf5, check_memory, is_as_in_memory
 from evaluation.formats.hdf5_strings import is_text, read_text
 from evaluation.speakers import read_speakers
 
@@ -130,7 +130,7 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> Columns:
 
         ids, vectors = (read_scp if path.suffix == ".scp" else read_ark)(path)
         return ids, None, _stacked(ids, vectors, path)
-    if path.suffix in _PICKLE_SUFFIXES or (head[0] == 0x80 and 2 <= head[1] <= 5):
+    if path.suffix in _PICKLE_SUFFIXES or (len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5):
         return _read_pickle(path, allow_pickle)
     known = "npz, HDF5, a folder of npy, Kaldi's .scp and .ark, or a pickle with --allow-pickle"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
@@ -211,7 +211,7 @@ def _read_dataset(dataset: Any, path: Path, map_above: int | None) -> NDArray[An
     size = math.prod(dataset.shape) * dataset.dtype.itemsize
     offset = dataset.id.get_offset()
     whole = dataset.chunks is None and offset is not None and dataset.id.get_storage_size() == size
-    if map_above is not None and size > map_above and whole and dataset.dtype.kind == "f":
+    if map_above is not None and size > map_above and whole and dataset.dtype.kind == "f" and is_as_in_memory(dataset):
         return np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
     check_memory(size, str(dataset.name))
     return dataset[()]

@@ -42,6 +42,7 @@ _MARKER = b"SPKj"
 _HEAD = struct.Struct("<4sIQI")
 _MOST_JSON = 1 << 26  # bytes; a record that promises more is a broken one
 _READ = 1 << 22  # bytes that are checked at a time
+_MOST_AXES, _MOST_VALUES = 32, 1 << 48
 _NUMBERS = re.compile(r"[<>|=]?[biufc]\d{1,2}")
 
 
@@ -239,6 +240,8 @@ class Journal:
 def _bytes(name: str, dtype: str, shape: list[int]) -> int:
     if not (isinstance(name, str) and _NUMBERS.fullmatch(dtype) and all(type(n) is int and n >= 0 for n in shape)):
         raise ValueError("no array of numbers")
+    if len(shape) > _MOST_AXES or math.prod(max(n, 1) for n in shape) > _MOST_VALUES:
+        raise ValueError("no array that there can be")  # (0, 2**62), say
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evaluation.files import atomic_file
 from evaluation.formats.broken import BROKEN_HDF5
-from evaluation.formats.guard import check_hdf5, check_memory
+from evaluation.formats.guard import check_hdf5, check_memory, is_as_in_memory
 from evaluation.formats.hdf5_strings import is_text, read_text
 from evaluation.stored import Rows, StoredArray
 from spkver.errors import DataError
@@ -205,6 +205,8 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
         return None
     offset = dataset.id.get_offset()
     if offset is None or dataset.chunks is not None or offset + dataset.nbytes > Path(path).stat().st_size:
+        return None
+    if not is_as_in_memory(dataset):
         return None
     return StoredArray(Path(path), offset, dataset.shape, dataset.dtype)
 

@@ -4,6 +4,8 @@ have tests of their own (`test_hostile_archives`, `test_hostile_hdf5`)."""
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,8 @@ def changed(raw: bytes, **values: object) -> bytes:
 REFUSED = {
     "a path longer than any: wav.scp": ("kaldi-datadir", b"==> wav.scp\nu1 " + LONG + b"\n==> utt2spk\nu1 u\n"),
     "a path longer than any: scp": ("kaldi-scp", b"u1 " + LONG + b":5\n"),
+    "a path longer than any: utterances": ("kaldi-lists", b"u1 the words\nu1 " + LONG + b"\n"),
+    "a cell longer than any": ("metadata", b"id\tsex\na\t" + 2 * LONG + b"\n"),
     "a row number that is none": ("rank-file", RANKS.replace(b"\n0 ", "\n² ".encode(), 1)),
     "a row number of 5000 digits": ("rank-file", RANKS.replace(b"\n0 ", b"\n" + b"9" * 5000 + b" ", 1)),
     "a count of 5000 digits": ("results-2022", _RESULTS_2022.replace(b"39783", b"9" * 5000)),
@@ -117,3 +121,38 @@ def test_an_attacker_without_its_arrays(tmp_path: Path) -> None:
 def test_a_ledger_is_read_as_it_is_written(tmp_path: Path) -> None:
     found = PARSERS["run-ledgers"].read(PARSERS["run-ledgers"].place(tmp_path, _ledgers(tmp_path)[0]))
     assert "ubm" in str(found)
+
+
+def test_a_file_of_one_byte(tmp_path: Path) -> None:
+    from evaluation.embedding_files import read_embeddings
+
+    (tmp_path / "x").write_bytes(b"\x80")
+    with pytest.raises(SpkverError, match="is no known file of embeddings"):
+        read_embeddings(tmp_path / "x")
+
+
+def test_a_record_of_an_array_that_cannot_be(tmp_path: Path) -> None:
+    """Its checksum holds and it has no bytes: NumPy refuses the shape all the same."""
+    from spkver.journal import Journal
+    from tests.fuzz.matrices import _FINGERPRINT, _HEAD, _journals
+
+    good = _journals(tmp_path)[0]
+    text = json.dumps({"arrays": [["x", "<f8", [0, 1 << 62]]], "note": 1}).encode()
+    check = zlib.crc32(text, zlib.crc32(struct.pack("<IQ", len(text), 0)))
+    path = tmp_path / "x.journal"
+    path.write_bytes(good + _HEAD.pack(b"SPKj", len(text), 0, check) + text)
+    with Journal(path, _FINGERPRINT) as journal:
+        assert len(journal) == 2  # what comes after the first bad record is cut off
+    assert path.read_bytes() == good
+
+
+def test_ranks_of_a_structured_type(tmp_path: Path) -> None:
+    from evaluation.rank_table import read_ranks
+
+    parser = PARSERS["ranks"]
+    path = parser.place(tmp_path, parser.seeds(tmp_path)[0])
+    with np.load(path) as file:
+        columns = dict(file)
+    np.savez(path, **{**columns, "1/beaters": np.zeros(4, "f4,i2")})
+    with pytest.raises(SpkverError, match="is no file of ranks"):
+        read_ranks(path)

@@ -67,7 +67,7 @@ TRAPS: dict[str, tuple[str, str]] = {
         "    try: bytearray(1 << 40)\n    except MemoryError as error: raise DataError('x') from error",
         "memory",
     ),
-    "filled memory": ("x = bytearray(700 << 20)", "memory"),
+    "filled memory": ("x = b'x' * (700 << 20)", "memory"),
     "crash": ("import ctypes; ctypes.string_at(0)", "crash, status -11"),
 }
 

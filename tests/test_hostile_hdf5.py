@@ -19,9 +19,10 @@ from evaluation.errors import DataError
 from evaluation.formats import read_scores, write_scores
 from evaluation.formats.guard import check_hdf5
 from evaluation.formats.hdf5_strings import read_text
+from evaluation.stored import StoredArray
 from evaluation.trials import Scores
 from spkver.sidekit import read_stat_server, write_stat_server
-from spkver.store import read_arrays, write_arrays
+from spkver.store import read_arrays, stored_array, stored_dataset, write_arrays
 
 Trick = Callable[[h5py.File], object]
 
@@ -275,3 +276,29 @@ def test_strings_of_every_version_of_the_format(tmp_path: Path, version: str) ->
     with h5py.File(tmp_path / "x.h5", "w", libver=version) as file:
         file.create_dataset("ids", data=ids, dtype=h5py.string_dtype(), chunks=(700,), maxshape=(None,))
     assert read_arrays(tmp_path / "x.h5")["ids"].tolist() == ids
+
+
+def test_numbers_of_another_form_are_not_mapped(tmp_path: Path) -> None:
+    """The library converts them; as they lie in the file they are other numbers."""
+    values = np.random.default_rng(0).normal(size=(3, 4))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["ids"] = [b"a", b"b", b"c"]
+        kind = h5py.h5t.IEEE_F64LE.copy()
+        kind.set_fields(63, 52, 11, 0, 49)  # a mantissa of 49 bits
+        h5py.h5d.create(file.id, b"vectors", kind, h5py.h5s.create_simple((3, 4))).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, values
+        )
+    with h5py.File(tmp_path / "x.h5") as file:
+        expected = file["vectors"][()]
+        assert file["vectors"].dtype == np.float64
+        assert stored_dataset(file["vectors"], tmp_path / "x.h5") is None
+        assert stored_dataset(file.get("ids"), tmp_path / "x.h5") is None
+    for above in (0, 1 << 20):
+        assert np.array_equal(read_embeddings(tmp_path / "x.h5", map_above=above).vectors, expected)
+    assert np.array_equal(np.asarray(stored_array(tmp_path / "x.h5", "vectors")), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i8", "?", "u1"])
+def test_usual_numbers_stay_in_their_file(tmp_path: Path, dtype: str) -> None:
+    write_arrays(tmp_path / "x.h5", {"x": np.ones((3, 2), dtype)})
+    assert isinstance(stored_array(tmp_path / "x.h5", "x"), StoredArray)

@@ -135,6 +135,14 @@ def visit_pieces(dataset: Any, look: Callable[[Any], bool | None]) -> None:
         any(look(dataset.get_chunk_info(number)) for number in range(dataset.get_num_chunks()))
 
 
+def is_as_in_memory(dataset: h5py.Dataset) -> bool:
+    """Whether the bytes of a dataset are its values; HDF5 knows numbers with other bits, which it converts."""
+    import h5py
+
+    kind = h5py.h5t.py_create(dataset.dtype, logical=True)
+    return bool(dataset.id.get_type().equal(kind))
+
+
 def check_memory(n_bytes: int, name: str) -> None:
     """Refuse what unpacks to more than this machine has: with packed zeros, a small file can.
 
