@@ -70,3 +70,18 @@ def stored(array: np.ndarray, folder: Path, name: str = "stored") -> StoredArray
     path = folder / f"{name}.raw"
     path.write_bytes(b"x" * 24 + np.ascontiguousarray(array).tobytes())
     return StoredArray(path, 24, array.shape, array.dtype)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str, *, most: int | None = None) -> list[object]:
+    """Calls of a function from now on; the one after `most` is interrupted."""
+    calls: list[object] = []
+    original: Callable[..., object] = getattr(module, name)
+
+    def count(*arguments: object, **options: object) -> object:
+        if most is not None and len(calls) == most:
+            raise KeyboardInterrupt
+        calls.append(arguments)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(module, name, count)
+    return calls

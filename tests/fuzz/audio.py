@@ -14,6 +14,7 @@ import soundfile
 from spkver.audio import audio_header, read_audio
 from tests.fuzz.mutation import NUMBERS, damage
 from tests.fuzz.parsers import Parser
+from tests.shorten_bits import ShortenBits
 
 _RATE = 8000
 
@@ -79,31 +80,15 @@ def _sizes(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes
 # --- shorten ---------------------------------------------------------------------------------------------------------
 
 
-class _Bits:
-    """Rice codes, most significant bit first."""
-
-    def __init__(self) -> None:
-        self.bits: list[int] = []
-
-    def unsigned(self, value: int, n_low: int) -> None:
-        self.bits += [0] * (value >> n_low) + [1] + [value >> bit & 1 for bit in reversed(range(n_low))]
-
-    def signed(self, value: int, n_low: int) -> None:
-        self.unsigned(value << 1 if value >= 0 else ~value << 1 | 1, n_low + 1)
-
-    def long(self, value: int) -> None:
-        n_low = max(1, value.bit_length() - 1)
-        self.unsigned(n_low, 2)
-        self.unsigned(value, n_low)
-
-    def packed(self) -> bytes:
-        padded = self.bits + [0] * (-len(self.bits) % 32 + 32)
-        return np.packbits(np.array(padded, np.uint8)).tobytes()
+def _padded(stream: ShortenBits) -> bytes:
+    """Whole words, and one more: decoders read ahead."""
+    stream.bits += [0] * (-len(stream.bits) % 32 + 32)
+    return stream.packed()
 
 
 def _shorten(samples: np.ndarray, block: int = 100) -> bytes:
     """Encode with DIFF1, ZERO and BITSHIFT blocks of version 2 (Robinson 1994)."""
-    channels, stream = np.atleast_2d(samples.T).astype(int), _Bits()
+    channels, stream = np.atleast_2d(samples.T).astype(int), ShortenBits()
     for field in (5, len(channels), block, 0, 0, 0):
         stream.long(field)
     last = [0] * len(channels)
@@ -121,7 +106,7 @@ def _shorten(samples: np.ndarray, block: int = 100) -> bytes:
                 stream.signed(value, n_low)
             last[number] = int(piece[-1])
     stream.unsigned(4, 2)  # QUIT
-    return b"ajkg\x02" + stream.packed()
+    return b"ajkg\x02" + _padded(stream)
 
 
 def _shortened(_: Path) -> list[bytes]:
@@ -136,14 +121,14 @@ def _stream(chance: random.Random, data: bytes, others: Sequence[bytes]) -> byte
 
 def _invented(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """A stream from scratch: any version, any fields, any commands."""
-    stream = _Bits()
+    stream = ShortenBits()
     for _ in range(6):
         stream.long(chance.choice((0, 1, 2, 3, 5, 8, 16, 100, 1000, 70000, 1 << 20)))
     for _ in range(chance.randrange(60)):
         stream.unsigned(chance.randrange(10), 2)
         for _ in range(chance.randrange(30)):
             stream.signed(chance.randrange(-300, 300), chance.randrange(9))
-    return data[:1024] + b"ajkg" + bytes([chance.choice((0, 1, 2, 2, 2, 3, 9))]) + stream.packed()
+    return data[:1024] + b"ajkg" + bytes([chance.choice((0, 1, 2, 2, 2, 3, 9))]) + _padded(stream)
 
 
 def _read(path: Path) -> object:

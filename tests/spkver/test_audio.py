@@ -15,6 +15,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from shorten_bits import ShortenBits
 
 from spkver.audio import audio_header, read_audio, write_audio
 from spkver.errors import DataError
@@ -46,24 +47,6 @@ def sphere(samples: bytes, **fields: object) -> bytes:
     return ("NIST_1A\n   1024\n" + "\n".join(lines) + "\nend_head\n").encode().ljust(1024) + samples
 
 
-class ShortenBits:
-    """Bits of a shorten stream: Rice codes, most significant bit first."""
-
-    def __init__(self) -> None:
-        self.bits: list[int] = []
-
-    def unsigned(self, value: int, n_low: int) -> None:
-        self.bits += [0] * (value >> n_low) + [1] + [value >> bit & 1 for bit in reversed(range(n_low))]
-
-    def signed(self, value: int, n_low: int) -> None:
-        self.unsigned(value << 1 if value >= 0 else ~value << 1 | 1, n_low + 1)
-
-    def long(self, value: int) -> None:
-        n_low = max(1, value.bit_length() - 1)
-        self.unsigned(n_low, 2)
-        self.unsigned(value, n_low)
-
-
 def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
     """Encode with DIFF0, DIFF1 and ZERO blocks of version 2 (Robinson 1994)."""
     diff0, diff1, quit_, blocksize, zero = 0, 1, 4, 5, 8
@@ -92,7 +75,7 @@ def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
             for value in residuals.tolist():
                 stream.signed(value, n_low)
     stream.unsigned(quit_, 2)
-    return b"ajkg\x02" + np.packbits(np.array(stream.bits, dtype=np.uint8)).tobytes()
+    return b"ajkg\x02" + stream.packed()
 
 
 def shorten_sphere(samples: NDArray[np.int16], **fields: object) -> bytes:

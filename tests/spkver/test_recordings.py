@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from interruptions import counted
 
 from spkver.datadir import DataDir
 from spkver.emotion import recognition
 from spkver.recordings import map_recordings
 from spkver.run import Run, start_run
-
-
-def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str, *, most: int | None = None) -> list[object]:
-    """Calls of a function from now on; the one after `most` is interrupted."""
-    calls: list[object] = []
-    original: Callable[..., object] = getattr(module, name)
-
-    def count(*arguments: object, **options: object) -> object:
-        if most is not None and len(calls) == most:
-            raise KeyboardInterrupt
-        calls.append(arguments)
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(module, name, count)
-    return calls
 
 
 def size_of(path: Path) -> int:

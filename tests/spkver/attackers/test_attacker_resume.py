@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from interruptions import counted
 from test_attacker_runs import three, write_set
 
 from spkver.attackers import learning, train_attacker, training
@@ -17,21 +17,6 @@ from spkver.datadir import DataDir, read_datadir
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> DataDir:
     return read_datadir(write_set(tmp_path_factory.mktemp("sets") / "train", range(8), range(3)))
-
-
-def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str, *, most: int | None = None) -> list[object]:
-    """Calls of a function from now on; the one after `most` is interrupted."""
-    calls: list[object] = []
-    original: Callable[..., object] = getattr(module, name)
-
-    def count(*arguments: object, **options: object) -> object:
-        if most is not None and len(calls) == most:
-            raise KeyboardInterrupt
-        calls.append(arguments)
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(module, name, count)
-    return calls
 
 
 def train(data: DataDir, folder: Path) -> bytes:
