@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_FOR_THREADS = 30.0
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 EngineKind = Literal["auto", "threads", "loky", "dask"]
@@ -252,7 +253,7 @@ def _run_workers(
         function = partial(_in_place, function, _place())
     errors: list[Exception] = []
     tasks = until_error((delayed(function)(item) for item in items), errors)
-    finished = False
+    finished, before = False, set(threading.enumerate())
     with parallel_config(**settings, n_jobs=jobs), threadpool_limits(1):
         with undisturbed():
             results = Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs")(tasks)
@@ -268,10 +269,25 @@ def _run_workers(
             if not finished:
                 with quiet():
                     results.close()
-                    if not threads:
+                    if threads:
+                        _wait_for_threads(set(threading.enumerate()) - before)
+                    else:
                         stop_workers()
     if errors:
         raise errors[0]
+
+
+def _wait_for_threads(started: set[threading.Thread]) -> None:
+    """Let worker threads finish what they have begun, and begin no more.
+
+    Python that ends while a thread is inside a C++ library ends by SIGABRT (on Linux), whatever its status should be.
+    """
+    from multiprocessing.dummy import DummyProcess
+
+    end = time.monotonic() + _SECONDS_FOR_THREADS
+    for thread in started:
+        if isinstance(thread, DummyProcess):
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 def _place() -> str | None:

@@ -127,3 +127,36 @@ def test_log_lines_are_echoed_with_their_level(capsys):
     logger.info("after")
     assert capsys.readouterr().err == "step one\nWarning: careful\n"
     assert logging.getLogger("spkver").level == before
+
+
+BUSY_THREADS = """
+import time
+import click, numpy, scipy.fft
+from evaluation.console import Command
+from evaluation.parallel import ordered_map
+
+def work(number):  # inside a C++ library for most of a second
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        scipy.fft.rfft(numpy.ones(1 << 20))
+    return number
+
+@click.command(cls=Command)
+def main():
+    for _ in ordered_map(work, range(100), jobs=2, threads=True):
+        print("at work", flush=True)
+
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_for_threads_in_libraries(number):
+    """Python that ended under them would end by SIGABRT."""
+    with subprocess.Popen([sys.executable, "-c", BUSY_THREADS], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        run.send_signal(number)
+        _, err = run.communicate(timeout=60)
+    assert run.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], err
+    assert b"terminate called" not in err
