@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 import pytest
 from click.testing import CliRunner
@@ -162,11 +164,18 @@ def test_status_shows_what_is_done(originals, output):
 
 
 def test_force_makes_everything_again(originals, output):
-    before, inodes = outputs(output), {path: path.stat().st_ino for path in kept_files(output)}
-    outcome = run(originals, output, "--force")
-    assert outcome.status == 0, outcome.err
-    check_same(output, before)
-    assert not [path for path in inodes if path.exists() and path.stat().st_ino == inodes[path]]
+    before = outputs(output)
+    with ExitStack() as stack:
+        # Held open, so that the file system cannot give the number of a removed file to its successor.
+        held = {path: stack.enter_context(path.open("rb")) for path in kept_files(output)}
+        outcome = run(originals, output, "--force")
+        assert outcome.status == 0, outcome.err
+        check_same(output, before)
+        assert not [path for path, old in held.items() if path.exists() and same_file(path, old)]
+
+
+def same_file(path: Path, old: IO[bytes]) -> bool:
+    return os.path.samestat(path.stat(), os.fstat(old.fileno()))
 
 
 def kept_files(output: Path) -> list[Path]:
