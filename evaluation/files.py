@@ -42,13 +42,11 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if _is_special(path):
         raise DataError("is a device or a pipe, which is not written to", file=path, remedy="give the path of a file")
-    try:
+    with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # the suffix is kept, for writers that choose the format by it
         handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
         os.close(handle)
-    except OSError as error:
-        raise disk_error(path, error) from error
     temporary = Path(name)
     try:
         yield temporary
@@ -173,6 +171,15 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError inside of the block into the error of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def disk_error(path: Path, error: OSError) -> DataError:

@@ -19,14 +19,14 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import disk_error, make_folder
+from evaluation.files import disk_errors, make_folder
 from evaluation.parallel import ordered_map
 from spkver.errors import DataError
 
@@ -59,11 +59,16 @@ class Journal:
         Chunks that there will be, for those who ask how far it is.
     setup : int
         How many of the first records are no chunks.
+    read_only : bool
+        For onlookers: changes nothing, so somebody else may be writing. What is damaged or of another fingerprint is
+        not there.
 
     Raises
     ------
     DataError
         If the file cannot be read or written, or the disk is full.
+    FileNotFoundError
+        If there is no file, for onlookers.
 
     Examples
     --------
@@ -76,37 +81,50 @@ class Journal:
     (1, ({'x': array([0, 1, 2])}, {'name': 'first'}))
     """
 
-    def __init__(self, path: str | Path, fingerprint: str, *, total: int | None = None, setup: int = 0) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        fingerprint: str,
+        *,
+        total: int | None = None,
+        setup: int = 0,
+        read_only: bool = False,
+    ) -> None:
         self.path = Path(path)
         self._records: list[tuple[int, int, int]] = []  # offset, bytes of JSON, bytes of arrays
-        make_folder(self.path.parent)
-        with self._disk():
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        self._file = _opened(self.path, read_only)
         try:
-            self._open({"version": _VERSION, "fingerprint": fingerprint, "total": total, "setup": setup})
+            head = {"version": _VERSION, "fingerprint": fingerprint, "total": total, "setup": setup}
+            place, size = self._find(head)
+            self._end = place
+            if not read_only:
+                self._begin(head, size)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, head: dict[str, Json]) -> None:
-        """Find the good records of these contents; without a good head, begin anew."""
-        with self._disk():
+    def _find(self, head: dict[str, Json]) -> tuple[int, int]:
+        """Find the good records of these contents; give where the last one ends, and where the file does."""
+        with disk_errors(self.path):
             size, place = os.fstat(self._file).st_size, 0
             while (record := self._check(place, size)) is not None:
                 if not place and self._contents(record)[0] != head:
                     break
                 self._records.append(record)
                 place = sum(record) + _HEAD.size
-        if len(self._records) and place < size:
-            logger.warning("%s: %d bytes after record %d are damaged", self.path, size - place, len(self))
-        self._end = place if self._records else 0
-        with self._disk():
+        return place, size
+
+    def _begin(self, head: dict[str, Json], size: int) -> None:
+        """Make ready for the next record: cut off what is damaged; without a good head, begin anew."""
+        if self._records and self._end < size:
+            logger.warning("%s: %d bytes after record %d are damaged", self.path, size - self._end, len(self))
+        with disk_errors(self.path):
             os.ftruncate(self._file, self._end)
         if not self._records:
             self._write(head, [])
 
     def __len__(self) -> int:
-        return len(self._records) - 1
+        return max(0, len(self._records) - 1)
 
     def read(self, number: int) -> tuple[dict[str, NDArray], Json]:
         """Read the arrays and the note of a record.
@@ -116,7 +134,7 @@ class Journal:
         DataError
             If the file was changed since it was opened.
         """
-        with self._disk():
+        with disk_errors(self.path):
             record = self._records[1 + range(len(self))[number]]
             if self._check(record[0], self._end) != record:
                 text = f"record {number} was damaged while the run was on"
@@ -154,7 +172,7 @@ class Journal:
         if length < len(self):
             self._records = self._records[: length + 1]
             self._end = sum(self._records[-1]) + _HEAD.size
-            with self._disk():
+            with disk_errors(self.path):
                 os.ftruncate(self._file, self._end)
 
     def close(self) -> None:
@@ -177,7 +195,7 @@ class Journal:
             check = zlib.crc32(piece, check)
         place = self._end
         try:
-            with self._disk():
+            with disk_errors(self.path):
                 head = memoryview(_HEAD.pack(_MARKER, len(text), size, check) + text)
                 for data in (head, *pieces):
                     place += write_at(self._file, data, place)
@@ -229,12 +247,15 @@ class Journal:
             done += count
         return done
 
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise disk_error(self.path, error) from error
+
+def _opened(path: Path, read_only: bool) -> int:
+    """The descriptor of a file, which is made where it may be."""
+    close = getattr(os, "O_CLOEXEC", 0)
+    if read_only:
+        return os.open(path, os.O_RDONLY | close)
+    make_folder(path.parent)
+    with disk_errors(path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | close, 0o666)
 
 
 def _bytes(name: str, dtype: str, shape: list[int]) -> int:
@@ -258,14 +279,22 @@ def write_at(file: int, data: bytes | memoryview, place: int) -> int:
     return done
 
 
+def _as_note(result: Json) -> tuple[dict[str, NDArray], Json]:
+    return {}, result
+
+
+def _of_note(_: dict[str, NDArray], note: Json) -> Json:
+    return note
+
+
 def resumed_map(
     function: Callable[[Item], Result],
     items: Sequence[Item],
     *,
     journal: Path | None,
     fingerprint: str,
-    pack: Callable[[Result], tuple[Mapping[str, NDArray], Json] | None],
-    unpack: Callable[[dict[str, NDArray], Json], Result],
+    pack: Callable[[Result], tuple[Mapping[str, NDArray], Json] | None] = _as_note,
+    unpack: Callable[[dict[str, NDArray], Json], Result] = _of_note,
     **options: Any,
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, those that an earlier run has kept without working them out.
@@ -281,7 +310,8 @@ def resumed_map(
     fingerprint : str
         Of all that the results depend on.
     pack : callable
-        Result to arrays and note of a record; None for a result that is not kept, nor is what follows it.
+        Result to arrays and note of a record; None for a result that is not kept, nor is what follows it. By default
+        results are JSON values.
     unpack : callable
         Arrays and note to the result, the same to the last bit.
     **options

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import atomic_file, atomic_path, disk_error, make_folder
+from evaluation.files import atomic_file, atomic_path, disk_errors, make_folder
 from evaluation.stored import StoredArray
 from spkver.journal import SUFFIX, Journal, bytes_of, progress_of, resumed_map, write_at
 from spkver.store import fingerprint as digest_of
@@ -49,10 +49,8 @@ def working_folder(path: str | Path, folder: str | Path | None) -> Iterator[Path
         yield make_folder(folder)
         return
     parent = make_folder(Path(path).parent)
-    try:
+    with disk_errors(Path(path)):
         made = tempfile.TemporaryDirectory(prefix=f".{Path(path).stem[:40]}.", suffix=".tmp", dir=parent)
-    except OSError as error:
-        raise disk_error(Path(path), error) from error
     with made as name:
         yield Path(name)
 
@@ -152,7 +150,7 @@ class ArrayDraft:
             data = bytes_of(np.ascontiguousarray(values, dtype))
             checks[name] = zlib.crc32(data)
             if len(data):
-                with self._disk():
+                with disk_errors(self.path):
                     write_at(self._file, data, self._range(name, start, start)[0])
         self._journal.append(note={"start": start, "rows": n_new, "checks": checks})
         self.n_rows += n_new
@@ -174,7 +172,7 @@ class ArrayDraft:
         length = next(iter(self._datasets.values()))[0][0]
         if self.n_rows != length:
             raise ValueError(f"{self.n_rows} of {length} rows are written")
-        with self._disk():
+        with disk_errors(self.path):
             os.fsync(self._file)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -210,7 +208,7 @@ class ArrayDraft:
                 self._reserve()
             elif self._is_ours(self.path):
                 # finished, but whoever asked for it did not live to see it
-                with self._disk():
+                with disk_errors(self.path):
                     self.path.replace(self._draft)
                 self._reserve()
         if self._file < 0:
@@ -250,7 +248,7 @@ class ArrayDraft:
 
     def _reserve(self) -> None:
         """Open the draft and make sure of its space: later, there could be none left."""
-        with self._disk():
+        with disk_errors(self.path):
             self._file = os.open(self._draft, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file, 0, self._layout["size"])
@@ -292,13 +290,6 @@ class ArrayDraft:
         row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
         begin = self._layout["offsets"][name]
         return begin + start * row, begin + stop * row
-
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise disk_error(self.path, error) from error
 
 
 def _empty_dataset(file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype) -> int:

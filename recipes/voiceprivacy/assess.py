@@ -48,8 +48,6 @@ def declare_assessment(
             scored,
             journal=draft.folder / "conditions.journal",
             fingerprint=draft.fingerprint,
-            pack=lambda text: ({}, text),
-            unpack=lambda _, text: text,
             jobs=run.jobs,
             description="conditions",
         )

@@ -8,8 +8,6 @@ that a process that is killed loses the batches in flight alone; at the end the 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,7 +52,7 @@ class Record:
         self.folder, self.header = folder, header
         self.files, self.lists = _read(folder)
         with suppress(FileNotFoundError):  # there is one where a run was killed
-            self.files |= _copied(folder / JOURNAL)
+            self.files |= _noted(folder / JOURNAL)
         self._journal: Journal | None = None
 
     def __enter__(self) -> Record:
@@ -149,7 +147,7 @@ def progress(folder: str | Path) -> tuple[int, int] | None:
         return None
     files = _read(Path(folder))[0]
     with suppress(FileNotFoundError):
-        files |= _copied(Path(folder) / JOURNAL)
+        files |= _noted(Path(folder) / JOURNAL)
     done = 0
     for utterance, entry in files.items():
         output = entry.get("output")
@@ -168,20 +166,13 @@ def _read(folder: Path) -> tuple[dict[str, Entry], list[str]]:
     return {}, []
 
 
-def _noted(journal: Journal) -> dict[str, Entry]:
-    """Utterances that a journal holds, the later entry of one that is there twice."""
+def _noted(path: Path) -> dict[str, Entry]:
+    """Utterances of a journal, which somebody may be writing; the later entry of one that is there twice."""
     files: dict[str, Entry] = {}
-    for number in range(len(journal)):
-        files |= journal.read(number)[1]
+    with Journal(path, _FORM, read_only=True) as journal:
+        for number in range(len(journal)):
+            files |= journal.read(number)[1]
     return files
-
-
-def _copied(path: Path) -> dict[str, Entry]:
-    """Utterances of a journal that somebody may be writing: opening it would cut off what is half written."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(shutil.copyfile(path, Path(folder) / JOURNAL))
-        with Journal(copy, _FORM) as journal:
-            return _noted(journal)
 
 
 def _are_current(known: Sequence[tuple[Task, Entry]]) -> list[str]:

@@ -197,8 +197,6 @@ def classify_emotions(
             jobs,
             journal=draft.folder / "folds.journal",
             fingerprint=draft.fingerprint,
-            pack=lambda one: ({}, one),
-            unpack=lambda arrays, note: note,
             jobs=run.jobs,
             description="folds",
         ):

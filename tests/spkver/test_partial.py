@@ -77,6 +77,22 @@ def test_another_fingerprint_empties_it(tmp_path):
         assert len(journal) == 0
 
 
+def test_onlookers_change_nothing(tmp_path):
+    path = tmp_path / "a.journal"
+    with pytest.raises(FileNotFoundError):
+        Journal(path, "abc", read_only=True)
+    assert not path.exists()
+    written(path)
+    with Journal(path, "other", total=9, read_only=True) as journal:
+        assert len(journal) == 0
+        with pytest.raises(IndexError):
+            journal.read(0)
+    with Journal(path, "abc", total=9) as journal, Journal(path, "abc", total=9, read_only=True) as onlooker:
+        journal.append({"x": np.ones(1)})
+        check_records(onlooker, 4)
+        assert len(journal) == 5
+
+
 def test_truncate(tmp_path):
     sizes = written(tmp_path / "a.journal")
     with Journal(tmp_path / "a.journal", "abc", total=9) as journal:
@@ -100,7 +116,11 @@ FILES = settings(max_examples=300, deadline=None, suppress_health_check=[HealthC
 
 
 def go_on(path: Path, n: int) -> None:
-    """The first n records are there, and the rest can be written again."""
+    """The first n records are there, for onlookers too, and the rest can be written again."""
+    content = path.read_bytes()
+    with Journal(path, "abc", total=9, read_only=True) as journal:
+        check_records(journal, n)
+    assert path.read_bytes() == content
     with Journal(path, "abc", total=9) as journal:
         check_records(journal, n)
         for arrays, note in list(zip(ARRAYS, NOTES, strict=True))[n:]:
@@ -333,6 +353,19 @@ def test_map_goes_on_where_it_was_stopped(tmp_path, caplog, stop):
 def test_map_without_journal(tmp_path):
     assert [len(one) for one in squares(None, [])] == list(range(7))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_kept_as_it_is(tmp_path):
+    seen: list[int] = []
+
+    def described(number: int) -> dict[str, object]:
+        seen.append(number)
+        return {"name": f"ü{number}", "third": number / 3}
+
+    options = {"journal": tmp_path / "a.journal", "fingerprint": "abc", "jobs": 1, "threads": True}
+    first = list(resumed_map(described, range(5), **options))
+    assert list(resumed_map(described, range(5), **options)) == first == list(map(described, range(5)))
+    assert seen == [*range(5), *range(5)]
 
 
 def test_results_that_are_not_kept(tmp_path):
