@@ -34,7 +34,8 @@ demo: venv
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
+	  else echo "types not checked: those of NumPy 2.2, the newest for Python 3.10, are others"; fi
 
 test: lint
 	$(BIN)/python -m pytest
