@@ -10,7 +10,7 @@ EXTRAS := sphere,demo,kaldi,wer,asr,dask,dev
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
 	@echo "make test      lint, format check, type check and tests"
-	@echo "make test-all  the same with the slow tests (about an hour)"
+	@echo "make test-all  the same with the slow tests (48 minutes)"
 	@echo "make bench     all benchmarks"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
