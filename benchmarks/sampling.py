@@ -163,6 +163,8 @@ def _memory(pid: int, usage: Usage) -> tuple[float, float]:
     except (ProcessLookupError, KeyError):  # it has just ended
         return 0.0, 0.0
     except OSError:
+        if not Path(f"/proc/{pid}").exists():  # it ended before that
+            return 0.0, 0.0
         usage.proportional = False
         with suppress(OSError, IndexError):
             resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]

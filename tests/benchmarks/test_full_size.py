@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from datetime import datetime
@@ -12,7 +13,7 @@ import pytest
 from benchmarks import rsr2015_full
 from benchmarks.rsr2015_full import growth, link_part
 from benchmarks.rsr2015_work import Frames, Protocol, disk_needed, kind_of, stage_work
-from benchmarks.sampling import folder_bytes, run_sampled
+from benchmarks.sampling import Usage, _memory, folder_bytes, run_sampled
 from benchmarks.stage_times import BETWEEN, END, START, stage_spans
 from spkver.corpora.rsr2015 import read_rsr2015
 from spkver.corpora.simulated import split_speakers
@@ -179,6 +180,15 @@ def test_memory_processor_and_disk_of_all_processes_together(tmp_path: Path) -> 
 
 
 @linux
+def test_a_process_that_ended_between_two_looks_takes_no_memory() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", "pass"])
+    ended.wait()
+    usage = Usage()
+    assert _memory(ended.pid, usage) == (0.0, 0.0)
+    assert usage.proportional
+
+
+@linux
 def test_a_failing_command_gives_its_status_and_what_it_printed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('what went wrong'); raise SystemExit(3)"]
     usage = run_sampled(command, folder=tmp_path, output=tmp_path / "printed")
@@ -188,8 +198,6 @@ def test_a_failing_command_gives_its_status_and_what_it_printed(tmp_path: Path) 
 
 @linux
 def test_an_interrupted_benchmark_ends_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import subprocess
-
     process: list[subprocess.Popen[bytes]] = []
     wait = subprocess.Popen.wait
 
