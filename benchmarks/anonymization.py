@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import describe_machine
-from evaluation.parallel import chunks
-from spkver.anonymization import AnonymizerConfig
-from spkver.anonymization.mcadams import turn_poles
-from spkver.anonymization.recordings import make_anonymizer
+from spkbase.work import chunks
+from spkver.anonymization import AnonymizerConfig, make_anonymizer, turn_poles
 from spkver.audio import read_audio
 from spkver.datadir import read_datadir
 

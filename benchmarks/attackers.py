@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import describe_machine
-from evaluation.parallel import default_jobs
+from spkbase.work import default_jobs
 from spkver.attackers import PRESETS, Attacker, attacker_config, score, train_attackers
-from spkver.corpora.voiceprivacy_simulated import Sizes, simulate_voiceprivacy
+from spkver.corpora import Sizes, simulate_voiceprivacy
 from spkver.datadir import DataDir, read_datadir
 from spkver.features import check_recordings
 

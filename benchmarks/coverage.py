@@ -26,18 +26,25 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from benchmarks.measure import describe_machine
-from evaluation.calibration import cllr_of, min_cllr_of, softplus
-from evaluation.d_sys import d_sys_of, d_sys_pav_of
-from evaluation.detection import act_dcf_of, min_dcf_of
-from evaluation.equal_error import METHODS, eer_of
-from evaluation.intervals import Method, interval, method_of
-from evaluation.operating_points import tpr_at_fpr_of
-from evaluation.parallel import default_jobs, ordered_map
-from evaluation.report import format_table
-from evaluation.resampling import Sample, bootstrap, sample_of
-from evaluation.runs import Runs, pav
-from evaluation.speakers import TrialSpeakers
-from evaluation.zebra import population_of
+from evaluation.metrics import (
+    METHODS,
+    Runs,
+    act_dcf_of,
+    cllr_of,
+    d_sys_of,
+    d_sys_pav_of,
+    eer_of,
+    min_cllr_of,
+    min_dcf_of,
+    pav,
+    population_of,
+    softplus,
+    tpr_at_fpr_of,
+)
+from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty import Method, Sample, bootstrap, interval, method_of, sample_of
+from spkbase.files import format_table
+from spkbase.work import default_jobs, ordered_map
 
 SEGMENTS, MAX_NONTARGET = 8, 8000
 TARGET_SHARES, NONTARGET_SHARES = (0.5, 0.1, 0.4), (0.15, 0.15, 0.1, 0.1, 0.5)

@@ -15,14 +15,18 @@ import click
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.devices import Device, find_device
-from evaluation.parallel import default_jobs
-from evaluation.rank_counts import count_beaters
-from spkver.device.frames import Table
-from spkver.device.statistics import segment_sums
-from spkver.gmm import GaussianMixture, PosteriorKernel, e_step, natural_parameters
-from spkver.nap import gram_matrix
-from spkver.statistics import segment_statistics
+from evaluation.linkage import count_beaters
+from spkbase.work import Device, default_jobs, find_device
+from spkver.backend import gram_matrix
+from spkver.mixture import (
+    GaussianMixture,
+    PosteriorKernel,
+    Table,
+    e_step,
+    natural_parameters,
+    segment_statistics,
+    segment_sums,
+)
 
 Step = Callable[[], object]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import describe_machine, matmul_rate, median_seconds
-from evaluation.parallel import default_jobs
-from spkver.gmm import GaussianMixture, e_step
+from spkbase.work import default_jobs
+from spkver.mixture import GaussianMixture, e_step
 
 
 def main(n_frames: int = 400_000, n_components: int = 512, dimension: int = 60) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.parallel import EngineKind, ordered_map, stop_workers, use_engine
+from spkbase.work import EngineKind, ordered_map, stop_workers, use_engine
 
 WORKERS = 2
 RESULT, COMMON = 2_000_000, 10_000_000  # bytes

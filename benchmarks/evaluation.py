@@ -19,12 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.detection import min_dcf_of
-from evaluation.equal_error import eer_of
-from evaluation.evaluate import PRIORS, Metrics, evaluate
-from evaluation.resampling import bootstrap, sample_of
-from evaluation.runs import Runs, pav
-from evaluation.speakers import TrialSpeakers
+from evaluation.metrics import PRIORS, Metrics, Runs, eer_of, evaluate, min_dcf_of, pav
+from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty import bootstrap, sample_of
 
 
 def gaussian_scores(n_trials: int, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +95,10 @@ def resamples(statistic: Callable[[Runs], dict[str, float]], replicates: int = 1
 
 
 def import_seconds() -> float:
-    """Median seconds that `import evaluation.evaluate` adds to the start of Python."""
+    """Median seconds that `import evaluation.metrics.summary` adds to the start of Python."""
     bare, full = (
         median_seconds(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5)  # type: ignore[misc]
-        for code in ("pass", "import evaluation.evaluate")
+        for code in ("pass", "import evaluation.metrics.summary")
     )
     return full - bare
 
@@ -127,7 +124,7 @@ def main() -> None:
     print(f"metrics from two text files of 1,000,000 lines: {times}, peak {peak:.0f} MB")
     print(f"1,000 resamples of 50,000 trials: EER and minDCF {resamples(two_metrics):.1f} s", end=", ")
     print(f"every number {resamples(Metrics(PRIORS)):.1f} s (one worker)")
-    print(f"import evaluation.evaluate: {import_seconds():.2f} s")
+    print(f"import evaluation.metrics.summary: {import_seconds():.2f} s")
 
 
 def _peak(*, children: bool = False) -> float:

@@ -24,10 +24,9 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measure import describe_machine
-from evaluation.extrapolation import Extrapolation, extrapolate
-from evaluation.parallel import default_jobs, ordered_map
-from evaluation.rank_table import Ranks
-from evaluation.report import format_table
+from evaluation.linkage import Extrapolation, Ranks, extrapolate
+from spkbase.files import format_table
+from spkbase.work import default_jobs, ordered_map
 
 N_FIT, N_WORLD, DIMENSIONS = 1_000, 20_000, 64
 SIZES = (20_000, 100_000, 1_000_000, 10_000_000, 100_000_000)

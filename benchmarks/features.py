@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.parallel import default_jobs
+from spkbase.work import default_jobs
 from spkver.audio import read_audio
-from spkver.corpora.simulated import simulate_rsr2015
+from spkver.corpora import simulate_rsr2015
 from spkver.features import FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
 
 

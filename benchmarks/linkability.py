@@ -18,12 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import describe_machine, matmul_rate
-from evaluation.embedding_files import read_embeddings
-from evaluation.embeddings import Embeddings
-from evaluation.linkability_report import Settings, linkability_run, write_run
-from evaluation.parallel import default_jobs
-from evaluation.rank_counts import count_beaters
-from evaluation.ranks import ranks_from_embeddings
+from evaluation.embeddings import Embeddings, read_embeddings
+from evaluation.linkage import count_beaters, ranks_from_embeddings
+from evaluation.reports import Settings, linkability_run, write_run
+from spkbase.work import default_jobs
 
 DIMENSIONS = 192
 

@@ -19,11 +19,9 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measure import describe_machine
-from evaluation.linkability import linkability
-from evaluation.linkability_intervals import linkability_curve
-from evaluation.parallel import default_jobs, ordered_map
-from evaluation.rank_table import Ranks
-from evaluation.report import format_table
+from evaluation.linkage import Ranks, linkability, linkability_curve
+from spkbase.files import format_table
+from spkbase.work import default_jobs, ordered_map
 
 DIMENSIONS, REPLICATES, FRESH = 32, 200, 2000
 SHAPES = ((30, 30), (30, 300), (300, 300))

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evaluation.parallel import default_jobs
+from spkbase.work import default_jobs
 
 
 def median_seconds(function: Callable[[], object], *, repeats: int = 5, warm_up: int = 1) -> float:

@@ -38,9 +38,8 @@ from benchmarks.rsr2015_work import (
 )
 from benchmarks.sampling import Usage, folder_bytes, run_sampled
 from benchmarks.stage_times import stage_spans
-from evaluation.report import format_table
-from spkver.corpora.simulated import simulate_rsr2015, split_speakers
-from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkbase.files import format_table
+from spkver.corpora import enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET_SECONDS, TARGET_BYTES, MOST_SLOPE = 480, 4e9, 1.15

@@ -109,7 +109,7 @@ class Work:
 
 def read_frames(output: Path, nap_rank: int) -> Frames:
     """Count the frames of a finished run from its artefacts."""
-    from spkver.features.postprocess import rasta_labels
+    from spkver.features import rasta_labels
 
     with h5py.File(output / "features.h5") as file:
         names = [name.decode() for name in file["ids"][:]]

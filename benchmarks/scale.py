@@ -30,7 +30,7 @@ from benchmarks.scale_model import (
     needs_of,
     wall_seconds,
 )
-from evaluation.report import format_table
+from spkbase.files import format_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -180,7 +180,7 @@ def measure_cluster(limits: Limits, *, n_small: int = 1000, n_large: int = 50, s
 
     from distributed import LocalCluster
 
-    from evaluation.parallel import ordered_map, use_engine
+    from spkbase.work import ordered_map, use_engine
 
     seconds = []
     with (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spkver.gmm import chunk_frames
+from spkver.mixture import chunk_frames
 
 FLOAT32, FLOAT64 = 4, 8
 TRIALS_OF_A_RECORDING, ENROLMENT = 57, 3  # as in RSR2015

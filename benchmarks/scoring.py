@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import describe_machine, matmul_rate, median_seconds
-from evaluation.parallel import default_jobs
 from evaluation.trials import Trials
-from spkver.scoring import score_trials
-from spkver.svm import SvmModels
+from spkbase.work import default_jobs
+from spkver.backend import SvmModels, score_trials
 
 
 def main(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.detection import min_dcf_of
-from evaluation.equal_error import eer_of
-from evaluation.evaluate import Metrics
-from evaluation.resampling import Sample, bootstrap, sample_of
-from evaluation.runs import Runs, pav
-from evaluation.speakers import TrialSpeakers
+from evaluation.metrics import Metrics, Runs, eer_of, min_dcf_of, pav
+from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty import Sample, bootstrap, sample_of
 
 LIMITS = {"EER and minDCF": 5.0, "every metric": 30.0}
 

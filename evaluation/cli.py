@@ -16,7 +16,7 @@ from evaluation.commands.page import page
 from evaluation.commands.plot import plot
 from evaluation.commands.utility import f0, rank, uar, wer
 from evaluation.commands.zebra import zebra
-from evaluation.console import Group, echo_log
+from spkbase.console import Group, echo_log
 
 
 def _version() -> str:

@@ -7,6 +7,6 @@ The data go one way::
 Scores are handed to the package `evaluation`, which never imports this one.
 """
 
-from spkver.version import __version__
+from spkbase.version import __version__
 
 __all__ = ["__version__"]

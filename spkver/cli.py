@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from evaluation.console import Group
+from spkbase.console import Group
+from spkbase.version import __version__
 from spkver.commands.anonymize import anonymize
 from spkver.commands.attack import score, train
 from spkver.commands.features import features
 from spkver.commands.simulate import simulate
 from spkver.commands.status import status
 from spkver.commands.utility import emotion, transcribe
-from spkver.version import __version__
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

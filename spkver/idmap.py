@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 
 _NONE = -1
 

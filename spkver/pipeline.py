@@ -2,7 +2,7 @@
 
     audio -> features.h5 -> gmm/ubm.h5 -> data/stat_*.h5 -> data/sv_*.h5 -> data/nap.h5 -> svm/*.h5 -> scores/*.h5, .txt
 
-Each function declares its stage and hands it out; `spkver.run.Run.complete`, or asking for a `value`, does the work. A
+Each function declares its stage and hands it out; `spkbase.runs.Run.complete`, or asking for a `value`, does the work. A
 stage that is up to date is not done again, so frames are only post-processed when a step needs them.
 """
 
@@ -17,29 +17,43 @@ import numpy as np
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
-from spkver.errors import ConfigError
+from spkbase.errors import ConfigError
+from spkbase.files import open_file, read_arrays, write_arrays
+from spkbase.runs import Draft, Handle, Run, Stage
+from spkver.backend import (
+    NapConfig,
+    Projection,
+    SvmConfig,
+    SvmModels,
+    fit_nap,
+    open_svms,
+    score_gmm_ubm,
+    score_trials,
+    stream_svms,
+)
 from spkver.features import (
     FeatureConfig,
+    FeatureTable,
     Frames,
     extract_features,
+    import_sidekit,
     label_file,
     load_frames,
     read_feature_table,
+    sidekit_files,
 )
-from spkver.features.exchange import import_sidekit, sidekit_files
-from spkver.features.frames import FeatureTable
-from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
-from spkver.nap import NapConfig, Projection, fit_nap
-from spkver.run import Draft, Run
-from spkver.scoring import score_gmm_ubm, score_trials
+from spkver.mixture import (
+    GaussianMixture,
+    Statistics,
+    TrainedUbm,
+    UbmConfig,
+    open_statistics,
+    stream_statistics,
+    train_ubm,
+)
 from spkver.sidekit import read_mixture, write_mixture
-from spkver.stages import Handle, Stage
-from spkver.statistics import Statistics, open_statistics, stream_statistics
-from spkver.store import open_file, read_arrays, write_arrays
-from spkver.supervectors import MapConfig, Supervectors, open_supervectors, stream_supervectors
-from spkver.svm import SvmConfig, SvmModels, open_svms, stream_svms
-from spkver.ubm import TrainedUbm, UbmConfig, train_ubm
+from spkver.vectors import MapConfig, Supervectors, open_supervectors, stream_supervectors
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from array_devices import MAKERS
 from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
 
-from evaluation.devices import Device
+from spkbase.work.devices import Device
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 settings.register_profile(

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from evaluation import formats
-from evaluation.evaluate import evaluate
-from evaluation.trials import Key, Scores
+from evaluation.metrics.summary import evaluate
+from evaluation.trials.lists import Key, Scores
 
 SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 ATTACKERS = ("gmm-ubm", "gmm-svm", "supervector-cosine")

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from evaluation.stored import StoredArray
-from spkver.journal import Journal
+from spkbase.arrays.stored import StoredArray
+from spkbase.runs.journal import Journal
 
 
 class Stopped(BaseException):

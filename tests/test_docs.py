@@ -11,8 +11,8 @@ import yaml
 from prepare import Config
 from settings import Config as VoicePrivacyConfig
 
-from spkver.config import load_config, to_dict
-from spkver.version import __version__
+from spkbase.configuration import load_config, to_dict
+from spkbase.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/README.md")]

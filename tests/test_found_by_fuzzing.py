@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.errors import SpkverError
-from spkver.store import write_arrays
+from spkbase.errors import SpkverError
+from spkbase.files.hdf5 import write_arrays
 from tests.fuzz.documents import _anonymised, _ledgers, _results
 from tests.fuzz.lists import _RESULTS_2022, _rank_files
 from tests.fuzz.parsers import all_parsers
@@ -70,7 +70,7 @@ def test_it_is_read(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", [1.5, None, [], "x", {"scenario": "semi-informed", "eer": 0.1}])
 def test_rows_of_results_that_are_none(row: object, tmp_path: Path) -> None:
-    from evaluation.utility.ranking_sources import read_system
+    from evaluation.challenges.ranking_sources import read_system
 
     raw = json.loads(_results(tmp_path)[0])
     raw["conditions"].append(row)
@@ -93,9 +93,9 @@ def test_rows_of_results_that_are_none(row: object, tmp_path: Path) -> None:
     ],
 )
 def test_arrays_of_another_form(parser: str, name: str, value: np.ndarray, tmp_path: Path) -> None:
-    from spkver.features import read_feature_table
-    from spkver.store import read_arrays
-    from spkver.svm import read_svms
+    from spkbase.files.hdf5 import read_arrays
+    from spkver.backend.svm import read_svms
+    from spkver.features.frames import read_feature_table
 
     path = PARSERS[parser].place(tmp_path, PARSERS[parser].seeds(tmp_path)[0])
     read = read_svms if parser == "machines" else read_feature_table
@@ -106,7 +106,7 @@ def test_arrays_of_another_form(parser: str, name: str, value: np.ndarray, tmp_p
 
 
 def test_an_attacker_without_its_arrays(tmp_path: Path) -> None:
-    from spkver.store import read_arrays
+    from spkbase.files.hdf5 import read_arrays
 
     parser = PARSERS["attacker"]
     folder = parser.place(tmp_path, parser.seeds(tmp_path)[0])
@@ -124,7 +124,7 @@ def test_a_ledger_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_a_file_of_one_byte(tmp_path: Path) -> None:
-    from evaluation.embedding_files import read_embeddings
+    from evaluation.embeddings.files import read_embeddings
 
     (tmp_path / "x").write_bytes(b"\x80")
     with pytest.raises(SpkverError, match="is no known file of embeddings"):
@@ -133,7 +133,7 @@ def test_a_file_of_one_byte(tmp_path: Path) -> None:
 
 def test_a_record_of_an_array_that_cannot_be(tmp_path: Path) -> None:
     """Its checksum holds and it has no bytes: NumPy refuses the shape all the same."""
-    from spkver.journal import Journal
+    from spkbase.runs.journal import Journal
     from tests.fuzz.matrices import _FINGERPRINT, _HEAD, _journals
 
     good = _journals(tmp_path)[0]
@@ -147,7 +147,7 @@ def test_a_record_of_an_array_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_ranks_of_a_structured_type(tmp_path: Path) -> None:
-    from evaluation.rank_table import read_ranks
+    from evaluation.linkage.table import read_ranks
 
     parser = PARSERS["ranks"]
     path = parser.place(tmp_path, parser.seeds(tmp_path)[0])

@@ -63,7 +63,7 @@ TRAPS: dict[str, tuple[str, str]] = {
     "loop": ("while True: pass", "hang"),
     "memory": ("bytearray(1 << 40)", "memory"),
     "hidden memory": (
-        "from evaluation.errors import DataError\n"
+        "from spkbase.errors import DataError\n"
         "    try: bytearray(1 << 40)\n    except MemoryError as error: raise DataError('x') from error",
         "memory",
     ),

@@ -16,18 +16,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.challenge import read_rule
-from evaluation.embedding_files import read_embeddings
-from evaluation.errors import ConfigError, DataError
-from evaluation.formats import read_scores
-from evaluation.formats.archives import read_npz, unpack_gzip
-from evaluation.formats.documents import load_json, load_yaml
-from evaluation.formats.pickles import check_pickle
-from evaluation.kaldi_archives import read_ark
-from evaluation.unpickle import read_pickle
-from evaluation.zebra import read_scale
-from spkver.config import read_yaml
-from spkver.sidekit import read_svm
+from evaluation.challenges.team_scores import read_rule
+from evaluation.embeddings.files import read_embeddings
+from evaluation.embeddings.kaldi import read_ark
+from evaluation.formats.reading import read_scores
+from evaluation.metrics.zebra_profile import read_scale
+from spkbase.configuration import read_yaml
+from spkbase.errors import ConfigError, DataError
+from spkbase.files.archives import read_npz, unpack_gzip
+from spkbase.files.documents import load_json, load_yaml
+from spkbase.files.pickle_guard import check_pickle
+from spkbase.files.plain_pickle import read_pickle
+from spkver.sidekit.svms import read_svm
 
 
 def peak() -> int:
@@ -123,8 +123,8 @@ READ = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-from evaluation.errors import DataError
-from evaluation.unpickle import read_pickle
+from spkbase.errors import DataError
+from spkbase.files import read_pickle
 try:
     read_pickle(sys.argv[1])
 except DataError as error:

@@ -14,15 +14,15 @@ import h5py
 import numpy as np
 import pytest
 
-from evaluation.embedding_files import read_embeddings
-from evaluation.errors import DataError
-from evaluation.formats import read_scores, write_scores
-from evaluation.formats.guard import check_hdf5
-from evaluation.formats.hdf5_strings import read_text
-from evaluation.stored import StoredArray
-from evaluation.trials import Scores
-from spkver.sidekit import read_stat_server, write_stat_server
-from spkver.store import read_arrays, stored_array, stored_dataset, write_arrays
+from evaluation.embeddings.files import read_embeddings
+from evaluation.formats.reading import read_scores, write_scores
+from evaluation.trials.lists import Scores
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import DataError
+from spkbase.files.hdf5 import read_arrays, stored_array, stored_dataset, write_arrays
+from spkbase.files.hdf5_guard import check_hdf5
+from spkbase.files.hdf5_strings import read_text
+from spkver.sidekit.stat_server import read_stat_server, write_stat_server
 
 Trick = Callable[[h5py.File], object]
 
@@ -144,7 +144,7 @@ def test_one_long_string_for_many_rows_is_refused(tmp_path: Path) -> None:
 CRASHES = """
 import faulthandler, resource, sys
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-from spkver.errors import DataError
+from spkbase.errors import DataError
 from spkver.sidekit import read_idmap
 try:
     read_idmap(sys.argv[1])
@@ -187,7 +187,7 @@ def test_more_than_the_memory_is_refused_before_it_is_taken(tmp_path: Path, monk
         file["ids"] = np.full(1000, b"a", "S1")
         file.create_dataset("vectors", data=zeros, compression="gzip")
     np.savez_compressed(tmp_path / "vectors.npz", ids=np.full(1000, "a"), vectors=zeros)
-    monkeypatch.setattr("evaluation.formats.guard._memory", lambda: 5_000_000)
+    monkeypatch.setattr("spkbase.files.hdf5_guard._memory", lambda: 5_000_000)
     for name, read in {
         "stat.h5": read_stat_server,
         "vectors.h5": read_embeddings,

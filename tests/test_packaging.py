@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spkver.version import __version__
+from spkbase.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent

@@ -48,8 +48,7 @@ def challenge(
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     """
-    from evaluation.challenge import VOICEPRIVACY, assess, find_runs, read_rule
-    from evaluation.challenge_report import write_challenge
+    from evaluation.challenges import VOICEPRIVACY, assess, find_runs, read_rule, write_challenge
 
     naming = VOICEPRIVACY if rule is None else read_rule(rule)
     runs = find_runs(results, keys, rule=naming)

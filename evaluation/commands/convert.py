@@ -12,12 +12,9 @@ import numpy as np
 
 from evaluation import formats
 from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option
-from evaluation.errors import DataError
-from evaluation.formats import Choice
-from evaluation.formats.hdf5 import write_hdf5_scores
-from evaluation.formats.orders import write_in_order
-from evaluation.speakers import read_speakers
-from evaluation.trials import Key, Scores, align
+from evaluation.formats import Choice, write_hdf5_scores, write_in_order
+from evaluation.trials import Key, Scores, align, read_speakers
+from spkbase.errors import DataError
 
 _CONVERTERS: dict[str, tuple[Callable[[Path, Choice], Any], Callable[[Path, Any], None]]] = {
     "scores": (formats.read_scores, formats.write_scores),
@@ -105,7 +102,7 @@ def normalise(
     reader: Reader,
 ) -> None:
     """Normalise scores by a cohort of impostors."""
-    from evaluation.normalisation import s_norm, t_norm, z_norm
+    from evaluation.score_maps import s_norm, t_norm, z_norm
 
     needed = {"--model-cohort": (model_cohort, "zsas"), "--segment-cohort": (segment_cohort, "tsas")}
     for name, (path, methods) in needed.items():
@@ -159,7 +156,7 @@ def calibrate(
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
     cross-validate by speaker on the scores' own key (-k), which then says which trials are written.
     """
-    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
+    from evaluation.score_maps import apply_affine, load_affine, save_affine, train_affine
 
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
@@ -193,8 +190,8 @@ def _cross_validated(
     seed: int,
     ridge: float,
 ) -> Scores:
-    from evaluation.calibration import cross_validate_affine
-    from evaluation.speakers import find_speakers, read_speakers
+    from evaluation.score_maps import cross_validate_affine
+    from evaluation.trials import find_speakers, read_speakers
 
     models, segments = (None if path is None else read_speakers(path) for path in people)
     speakers = find_speakers(key, model_speakers=models, segment_speakers=segments)
@@ -241,7 +238,7 @@ def fuse(
     Without --train-scores, the systems' own scores of the trials of --train-key are trained on. Trials are joined by
     their ids; each system must score those of the first.
     """
-    from evaluation.calibration import apply_affine, load_affine, save_affine, train_affine
+    from evaluation.score_maps import apply_affine, load_affine, save_affine, train_affine
 
     if (train_key is None) == (calibration is None):
         raise click.UsageError("give --train-key, or --calibration")

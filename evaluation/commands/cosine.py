@@ -8,10 +8,8 @@ import click
 
 from evaluation import formats
 from evaluation.commands.options import FILE
-from evaluation.cosine import cosine_scores
-from evaluation.embedding_files import read_embeddings
-from evaluation.errors import DataError
-from evaluation.speaker_vectors import Averaging
+from evaluation.embeddings import Averaging, cosine_scores, read_embeddings
+from spkbase.errors import DataError
 
 
 @click.command()

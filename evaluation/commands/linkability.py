@@ -11,31 +11,39 @@ import click
 from numpy.typing import NDArray
 
 from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option
-from evaluation.disclosure_sets import RULES
-from evaluation.embedding_files import read_embeddings
-from evaluation.embeddings import Embeddings
-from evaluation.errors import DataError
-from evaluation.extrapolation import SPANNED
-from evaluation.impostor_scores import KEPT, largest_impostor_scores
-from evaluation.inputs import join, read_scores_and_key
-from evaluation.linkability import MEASURES
-from evaluation.linkability_extras import (
+from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors
+from evaluation.formats import join, read_scores_and_key
+from evaluation.linkage import (
+    KEPT,
+    MEASURES,
+    RULES,
+    SPANNED,
+    TIE_RULES,
+    Ranks,
+    largest_impostor_scores,
+    rank_scores,
+    rank_speakers,
+    singling_out,
+)
+from evaluation.reports import (
+    ALL,
     Beyond,
+    Run,
+    Settings,
     clear_run,
     extrapolate_run,
     extrapolated_rows,
+    linkability_run,
+    name_of,
     report_of,
     write_extrapolation,
     write_plots,
+    write_run,
     write_speaker_lists,
 )
-from evaluation.linkability_report import ALL, Run, Settings, linkability_run, name_of, write_run
-from evaluation.rank_table import TIE_RULES, Ranks
-from evaluation.ranks import rank_scores, rank_speakers
-from evaluation.report import format_table, to_json, write_json
-from evaluation.singling_out import singling_out
-from evaluation.speaker_vectors import Averaging, speaker_vectors
-from evaluation.worker_options import worker_options
+from spkbase.console import worker_options
+from spkbase.errors import DataError
+from spkbase.files import format_table, to_json, write_json
 
 logger = logging.getLogger(__name__)
 

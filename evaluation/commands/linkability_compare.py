@@ -10,25 +10,30 @@ from typing import Any
 import click
 
 from evaluation.commands.options import FILE
-from evaluation.console import Command
-from evaluation.disclosure_comparison import (
+from evaluation.linkage import (
     KINDS,
+    MEASURES,
+    RULES,
+    TIE_RULES,
     UTTERANCES,
+    Agreement,
     Comparison,
     Comparisons,
     Condition,
+    Ranks,
+    TieRule,
+    by_speaker,
     compare_conditions,
+    linkability_curve,
+    linkability_over_sizes,
+    log_spaced_sizes,
     published,
+    read_ranks,
 )
-from evaluation.disclosure_sets import RULES
-from evaluation.errors import DataError, Problems
-from evaluation.files import write_text
-from evaluation.linkability import MEASURES, by_speaker, linkability_over_sizes, log_spaced_sizes
-from evaluation.linkability_intervals import linkability_curve
-from evaluation.linkability_report import RANKS, name_of
-from evaluation.rank_table import TIE_RULES, Ranks, TieRule, read_ranks
-from evaluation.report import format_table, to_json, write_json
-from evaluation.set_agreement import Agreement
+from evaluation.reports import RANKS, name_of
+from spkbase.console import Command
+from spkbase.errors import DataError, Problems
+from spkbase.files import format_table, to_json, write_json, write_text
 
 _REPLICATES, _MOST_BANDS = 500, 6
 
@@ -102,7 +107,7 @@ def linkability_compare(
         write_json(output / "comparison.json", report)
         write_text(output / "speakers.csv", members_csv(found, conditions))
         if found.factors:
-            from evaluation.plots.agreement import plot_jaccard
+            from evaluation.plots import plot_jaccard
 
             plot_jaccard(found, path=[output / "jaccard.png", output / "jaccard.svg"])
         plot_runs(output, tables, ties=ties, seed=seed, level=level)
@@ -148,7 +153,7 @@ def plot_runs(folder: Path, tables: dict[Condition, Ranks], *, ties: TieRule, se
 
     The bands of more than a few runs would hide each other, and are left out.
     """
-    from evaluation.plots.linkability import plot_linkability
+    from evaluation.plots import plot_linkability
 
     groups: dict[str, dict[str, Ranks]] = {}
     for one, ranks in tables.items():

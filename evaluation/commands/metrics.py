@@ -18,18 +18,13 @@ from evaluation.commands.options import (
     scores_option,
 )
 from evaluation.commands.tables import format_evaluation, format_groups
-from evaluation.conventions import CONVENTIONS
-from evaluation.errors import DataError
-from evaluation.evaluate import PRIORS, Evaluation, Metrics, evaluate
-from evaluation.groups import Groups, evaluate_groups
-from evaluation.inputs import join, read_scores_and_key
-from evaluation.metadata import group_trials, read_metadata
-from evaluation.report import to_json, write_json
-from evaluation.speakers import TrialSpeakers, find_speakers, read_speakers
-from evaluation.trials import Key
-from evaluation.uncertainty import Sample, confidence_intervals, sample_from
-from evaluation.worker_options import worker_options
-from evaluation.zebra import SCALE, read_scale
+from evaluation.formats import join, read_scores_and_key
+from evaluation.metrics import CONVENTIONS, PRIORS, SCALE, Evaluation, Metrics, evaluate, read_scale
+from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, read_metadata, read_speakers
+from evaluation.uncertainty import Groups, Sample, confidence_intervals, evaluate_groups, sample_from
+from spkbase.console import worker_options
+from spkbase.errors import DataError
+from spkbase.files import to_json, write_json
 
 convention_option = click.option(
     "--convention",

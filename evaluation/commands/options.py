@@ -11,8 +11,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from evaluation.formats import Choice
-from evaluation.inputs import read_split
+from evaluation.formats import Choice, read_split
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -119,7 +118,7 @@ def match_keys(
 
 def parse_prior(text: str, option: str = "--prior") -> float:
     """Read a probability strictly between 0 and 1."""
-    from evaluation.detection import effective_prior
+    from evaluation.metrics import effective_prior
 
     try:
         return effective_prior(float(text))

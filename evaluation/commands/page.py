@@ -17,7 +17,7 @@ def page(results: Path, output: Path | None) -> None:
 
     The page holds everything it shows: it needs no network and no JavaScript, and can be printed.
     """
-    from evaluation.page import parse_results, read_results, write_page
+    from evaluation.reports import parse_results, read_results, write_page
 
     found = read_results(results)
     parse_results(found, file=results)

@@ -20,7 +20,7 @@ from evaluation.commands.options import (
     parse_prior,
     scores_options,
 )
-from evaluation.detection import SRE08, effective_prior
+from evaluation.metrics import SRE08, effective_prior
 from evaluation.plots import System
 
 _output_option = click.option(
@@ -147,8 +147,8 @@ def nber(systems: list[System], outputs: tuple[Path, ...], title: str | None, so
 @_sort_option
 def zebra(systems: list[System], outputs: tuple[Path, ...], title: str | None, scale: Path | None, sort: bool) -> None:
     """Plot ZEBRA profiles: what the best attacker leaves unknown, over the prior."""
+    from evaluation.metrics import SCALE, read_scale
     from evaluation.plots import plot_zebra
-    from evaluation.zebra import SCALE, read_scale
 
     tags = SCALE if scale is None else read_scale(scale)
     plot_zebra(systems, path=outputs, title=title, sort=sort, scale=tags)

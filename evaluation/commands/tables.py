@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.evaluate import Evaluation
-from evaluation.groups import Groups
-from evaluation.report import format_table
-from evaluation.zebra import format_value
+from evaluation.metrics import Evaluation, format_value
+from evaluation.uncertainty import Groups
+from spkbase.files import format_table
 
 _OF_GROUPS = {
     "eer.rocch": "EER",

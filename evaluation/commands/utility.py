@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands.options import FILE, level_option
-from evaluation.errors import DataError
-from evaluation.report import format_table, to_json, write_json
-from evaluation.utility.normalisers import NORMALISERS
-from evaluation.worker_options import worker_options
+from evaluation.utility import NORMALISERS
+from spkbase.console import worker_options
+from spkbase.errors import DataError
+from spkbase.files import format_table, to_json, write_json
 
 if TYPE_CHECKING:
-    from evaluation.intervals import Interval
-    from evaluation.utility.ranking import Condition, Rule, System
-    from evaluation.utility.ranking_sources import Reading
-    from evaluation.utility.resampling import Resampling
+    from evaluation.challenges import Condition, Reading, Rule, System
+    from evaluation.uncertainty import Interval
+    from evaluation.utility import Resampling
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
 
@@ -97,9 +96,8 @@ def wer(
     Counts are pooled over utterances; intervals are by a bootstrap of speakers. With several --hyp the differences from
     the first are given too, under shared draws.
     """
-    from evaluation.speakers import read_speakers
-    from evaluation.utility.error_rates import count_errors, error_rate, error_rate_differences
-    from evaluation.utility.lists import read_transcripts
+    from evaluation.trials import read_speakers
+    from evaluation.utility import count_errors, error_rate, error_rate_differences, read_transcripts
 
     resampling = _resampling(draws)
     names = _names(hypotheses, labels)
@@ -158,9 +156,8 @@ def uar(
     The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers. With several
     --predictions the differences from the first are given too, under shared draws.
     """
-    from evaluation.speakers import read_speakers
-    from evaluation.utility.lists import read_labels
-    from evaluation.utility.recalls import average_recall, confusions, recall_differences
+    from evaluation.trials import read_speakers
+    from evaluation.utility import average_recall, confusions, read_labels, recall_differences
 
     resampling = _resampling(draws)
     names = _names(predictions, labels)
@@ -210,10 +207,8 @@ def f0(
 
     ORIGINAL and ANONYMISED are data directories (or wav.scp files) of the same utterances.
     """
-    from evaluation.speakers import read_speakers
-    from evaluation.utility.lists import read_recordings, speakers_of
-    from evaluation.utility.pitch import mean_correlation
-    from evaluation.utility.pitch_tracks import compare_recordings
+    from evaluation.trials import read_speakers
+    from evaluation.utility import compare_recordings, mean_correlation, read_recordings, speakers_of
 
     resampling = _resampling(draws)
     map_path = utt2spk or (original if original.is_dir() else original.parent) / "utt2spk"
@@ -278,8 +273,7 @@ def rank(
     FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024, or summaries of
     2022; the EER is that of the semi-informed attacker, of ours the strongest one.
     """
-    from evaluation.utility.ranking import RULES, rank_systems, ranking_to_dict
-    from evaluation.utility.ranking_sources import SIZES, Reading, read_system
+    from evaluation.challenges import RULES, SIZES, Reading, rank_systems, ranking_to_dict, read_system
 
     changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
     changes |= {"targets": tuple(one / 100 for one in targets)} if targets else {}
@@ -303,7 +297,7 @@ def rank(
 
 
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
-    from evaluation.utility.resampling import Resampling
+    from evaluation.utility import Resampling
 
     return Resampling(**draws)
 

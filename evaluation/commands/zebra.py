@@ -9,10 +9,9 @@ import click
 
 from evaluation.commands.metrics import convention_option, json_option, scale_option
 from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option
-from evaluation.errors import DataError
-from evaluation.evaluate import evaluate
-from evaluation.report import to_json, write_json
-from evaluation.zebra import SCALE, format_profile, read_scale
+from evaluation.metrics import SCALE, evaluate, format_profile, read_scale
+from spkbase.errors import DataError
+from spkbase.files import to_json, write_json
 
 if TYPE_CHECKING:
     from evaluation.plots import System

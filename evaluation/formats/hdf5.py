@@ -25,12 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.errors import DataError
-from evaluation.formats.broken import BROKEN_HDF5
-from evaluation.formats.guard import check_hdf5
-from evaluation.formats.hdf5_strings import is_text, read_text
-from evaluation.formats.source import read_bytes, write_bytes
 from evaluation.trials import Key, Scores, Trials
+from spkbase.errors import DataError
+from spkbase.files import BROKEN_HDF5, check_hdf5, is_text, read_bytes, read_text, write_bytes
 
 if TYPE_CHECKING:
     import h5py

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluation.errors import DataError
+from spkbase.errors import DataError
 
 Layout = tuple[str, ...]
 Content = Literal["scores", "key"]

@@ -18,12 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.errors import DataError
-from evaluation.formats.archives import read_npz
-from evaluation.formats.broken import BROKEN_NPZ
-from evaluation.formats.source import write_bytes
-from evaluation.pairs import factorise
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import Key, Scores, Trials, factorise
+from spkbase.errors import DataError
+from spkbase.files import BROKEN_NPZ, read_npz, write_bytes
 
 MAGIC = b"PK\x03\x04"
 

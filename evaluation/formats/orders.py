@@ -8,10 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from evaluation.errors import DataError
 from evaluation.formats.layouts import Content, forced_layout
 from evaluation.formats.text import write_columns
 from evaluation.trials import Key, Scores, Trials, find_rows
+from spkbase.errors import DataError
 
 # Who writes 1 and 0 where the others write target and nontarget.
 _NUMBERS = ("speechbrain", "voxceleb")

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.errors import DataError
 from evaluation.formats.layouts import DETECT, LABELS, Choice, Content, is_number
-from evaluation.formats.source import line_at, not_text, read_text_bytes, shown, write_bytes
 from evaluation.formats.tokens import first_line
-from evaluation.pairs import factorise, find_repeat
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import Key, Scores, Trials, factorise, find_repeat
+from spkbase.errors import DataError
+from spkbase.files import line_at, not_text, read_text_bytes, shown, write_bytes
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
 _NAMES = {

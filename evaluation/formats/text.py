@@ -18,8 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.errors import DataError
-from evaluation.files import atomic_path
 from evaluation.formats.layouts import (
     DETECT,
     LABELS,
@@ -32,10 +30,10 @@ from evaluation.formats.layouts import (
     is_label,
     is_number,
 )
-from evaluation.formats.source import read_text_bytes, shown, write_bytes
 from evaluation.formats.tokens import Columns, cut_columns, first_line
-from evaluation.pairs import find_repeat
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import Key, Scores, Trials, find_repeat
+from spkbase.errors import DataError
+from spkbase.files import atomic_path, read_text_bytes, shown, write_bytes
 
 _LINES_PER_WRITE = 1 << 16
 _LINES_TO_DETECT = 1000

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.errors import DataError
-from evaluation.formats.source import line_at, not_text, shown
+from spkbase.errors import DataError
+from spkbase.files import line_at, not_text, shown
 
 _BLOCK_BYTES = 1 << 22
 _PADDING = b"\n" * 8  # a word of 8 bytes can be read from where any token starts

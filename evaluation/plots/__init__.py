@@ -7,34 +7,6 @@
 for TeX.
 """
 
-from evaluation.plots.agreement import plot_jaccard
-from evaluation.plots.chart import System
-from evaluation.plots.densities import plot_histogram, plot_reliability
-from evaluation.plots.det import WINDOWS, Window, plot_det, plot_roc
-from evaluation.plots.draw import EXTENSIONS
-from evaluation.plots.linkability import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
-from evaluation.plots.priors import plot_ape, plot_ece, plot_zebra
-from evaluation.plots.privacy_utility import TradeOff, plot_privacy_utility
-from evaluation.plots.training import plot_likelihood
+import lazy_loader
 
-__all__ = [
-    "EXTENSIONS",
-    "WINDOWS",
-    "System",
-    "TradeOff",
-    "Window",
-    "plot_ape",
-    "plot_cmc",
-    "plot_det",
-    "plot_ece",
-    "plot_extrapolation",
-    "plot_histogram",
-    "plot_jaccard",
-    "plot_likelihood",
-    "plot_linkability",
-    "plot_privacy_utility",
-    "plot_reliability",
-    "plot_roc",
-    "plot_speakers",
-    "plot_zebra",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

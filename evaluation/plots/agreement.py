@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.errors import DataError
 from evaluation.plots.chart import COLOURS, Axis, Chart, Line, Look, Paths
 from evaluation.plots.draw import save_chart
+from spkbase.errors import DataError
 
 if TYPE_CHECKING:
-    from evaluation.disclosure_comparison import Comparisons
+    from evaluation.linkage import Comparisons
 
 _WIDTH = 0.34
 _COLOURS = {"easy": COLOURS[1], "hard": COLOURS[0]}
@@ -30,7 +30,7 @@ def plot_jaccard(
     Parameters
     ----------
     comparisons : Comparisons
-        See `evaluation.disclosure_comparison.compare_conditions`.
+        See `evaluation.linkage.compare_conditions`.
     path : path or sequence of paths
         The files to write, as PNG, PDF, SVG or TeX by their extensions.
     with_published : bool
@@ -43,7 +43,7 @@ def plot_jaccard(
     DataError
         If no two conditions differ in one factor alone, or an extension is unknown.
     """
-    from evaluation.disclosure_comparison import KINDS, published
+    from evaluation.linkage import KINDS, published
 
     if not comparisons.factors:
         raise DataError("expected conditions that differ in one factor alone, got none to draw a bar of")

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.errors import DataError
-from evaluation.runs import Blocks, Runs, pav, runs_of
+from evaluation.metrics import Blocks, Runs, pav, runs_of
+from spkbase.errors import DataError
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.calibration import cllr_of, min_cllr_of
-from evaluation.errors import DataError
+from evaluation.metrics import cllr_of, min_cllr_of
 from evaluation.plots.chart import (
     DASHES,
     PALE,
@@ -24,6 +23,7 @@ from evaluation.plots.chart import (
     look_of,
 )
 from evaluation.plots.draw import save_chart
+from spkbase.errors import DataError
 
 
 def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, bins: int = 60) -> None:

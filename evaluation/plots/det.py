@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.curves import det_curve, roc_of
-from evaluation.detection import SRE08, Hull, effective_prior, hull_eer, hull_min_dcf, hull_of
-from evaluation.equal_error import eer_of
-from evaluation.errors import DataError
+from evaluation.metrics import SRE08, Hull, det_curve, eer_of, effective_prior, hull_eer, hull_min_dcf, hull_of, roc_of
 from evaluation.plots.chart import (
     GREY,
     MARKERS,
@@ -28,6 +25,7 @@ from evaluation.plots.chart import (
     look_of,
 )
 from evaluation.plots.draw import checked_paths, save_chart
+from spkbase.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from evaluation.errors import DataError
-from evaluation.files import atomic_path, write_text
 from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths
 from evaluation.plots.tex import to_tex
+from spkbase.errors import DataError
+from spkbase.files import atomic_path, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

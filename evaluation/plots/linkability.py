@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.errors import DataError
 from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
 from evaluation.plots.draw import save_chart
+from spkbase.errors import DataError
 
 if TYPE_CHECKING:
-    from evaluation.extrapolation import Extrapolation
-    from evaluation.linkability_intervals import Curve
+    from evaluation.linkage import Curve, Extrapolation
 
 Array = NDArray[np.float64]
 
@@ -156,7 +155,7 @@ def plot_cmc(
     Parameters
     ----------
     systems : mapping of str to array_like of float, shape (N,)
-        For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.rank_measures.cumulative_match`.
+        For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.linkage.cumulative_match`.
     path, title
         See `plot_linkability`.
     largest : int, optional

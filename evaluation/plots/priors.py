@@ -9,9 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from evaluation.calibration import cllr_of, ece_of, min_cllr_of, min_ece_of
-from evaluation.detection import hull_of
-from evaluation.errors import DataError
+from evaluation.metrics import SCALE, Blocks, Runs, cllr_of, ece_of, hull_of, min_cllr_of, min_ece_of, zebra_of
 from evaluation.plots.chart import (
     GREY,
     Axis,
@@ -27,8 +25,7 @@ from evaluation.plots.chart import (
     thin,
 )
 from evaluation.plots.draw import save_chart
-from evaluation.runs import Blocks, Runs
-from evaluation.zebra import SCALE, zebra_of
+from spkbase.errors import DataError
 
 _LOG_ODDS = np.linspace(-10, 10, 201)
 _LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"
@@ -59,7 +56,7 @@ def plot_zebra(
     sort : bool
         Put the systems in the order of their population figure, the most private first.
     scale : sequence of (str, float)
-        Tags of the individual figure; see `evaluation.zebra.read_scale`.
+        Tags of the individual figure; see `evaluation.metrics.read_scale`.
 
     Raises
     ------

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.errors import DataError
 from evaluation.plots.chart import MARKERS, PALE, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
 from evaluation.plots.draw import save_chart
+from spkbase.errors import DataError
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)

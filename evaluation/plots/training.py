@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.errors import DataError
 from evaluation.plots.chart import GREY, PALE, Paths, look_of
 from evaluation.plots.draw import checked_paths, figure_of, save_figure, style_of
+from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,11 +24,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.errors import DataError
-from evaluation.intervals import Interval
+from evaluation.uncertainty import Interval
 from evaluation.utility.lists import check_same, speakers_of
 from evaluation.utility.normalisers import NORMALISERS
 from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes, sum_by_speaker
+from spkbase.errors import DataError
 
 Unit = Literal["words", "characters", "characters without blanks"]
 UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from evaluation.errors import DataError, Problems
-from evaluation.files import is_file
-from evaluation.formats.source import line_at, not_text, read_text_bytes
+from spkbase.errors import DataError, Problems
+from spkbase.files import is_file, line_at, not_text, read_text_bytes
 
 _MAX_NAMED = 3
 

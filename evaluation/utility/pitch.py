@@ -33,10 +33,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.errors import DataError
-from evaluation.intervals import Interval
+from evaluation.uncertainty import Interval
 from evaluation.utility.lists import speakers_of
 from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes, sum_by_speaker
+from spkbase.errors import DataError
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")

@@ -25,10 +25,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.errors import DataError, Problems
-from evaluation.parallel import ordered_map
 from evaluation.utility.lists import check_same
 from evaluation.utility.pitch import FRAME_SHIFT, Convention, TrackComparison, compare_tracks
+from spkbase.errors import DataError, Problems
+from spkbase.work import ordered_map
 
 Tracker = Literal["pyin", "dio"]
 TRACKERS: tuple[Tracker, ...] = ("pyin", "dio")

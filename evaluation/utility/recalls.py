@@ -33,10 +33,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.errors import DataError
-from evaluation.intervals import Interval
+from evaluation.uncertainty import Interval
 from evaluation.utility.lists import check_same, named, speakers_of
 from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes
+from spkbase.errors import DataError
 
 Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")

@@ -4,7 +4,7 @@ Conventions
 -----------
 Utterances of a speaker are alike, so speakers are drawn: out of P speakers P with replacement, each with all of its
 utterances. A measure is computed anew from the weights of the speakers; systems that are compared share the draws.
-Intervals are made as `evaluation.intervals` says, with Student's t on the scale of the measure.
+Intervals are made as `evaluation.uncertainty.intervals` says, with Student's t on the scale of the measure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.errors import DataError
-from evaluation.intervals import Interval, Method, interval
+from evaluation.uncertainty import Interval, Method, interval
+from spkbase.errors import DataError
 
 # the scale on which the error of each measure is near to normal
 METHODS = {

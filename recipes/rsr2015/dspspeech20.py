@@ -17,8 +17,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import Command
-from spkver.errors import DataError, Problems
+from spkbase.console import Command
+from spkbase.errors import DataError, Problems
 
 WORDS = ("00", "02", "04", "06", "08", "10", "12", "13", "14", "19")
 TAKES = ("01", "04", "07", "10", "13", "16", "19")

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import recipe_command
-from prepare import Config, named_lists, prepare
-from report import report
-
+from spkbase.runs import Run
 from spkver import pipeline
-from spkver.run import Run
+from spkver.rsr2015 import Config, named_lists, prepare, recipe_command, report
 
 
 def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:

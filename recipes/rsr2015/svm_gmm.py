@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import recipe_command
-from prepare import NAP_LISTS, Config, named_lists, prepare
-from report import report
-
+from spkbase.runs import Run
 from spkver import pipeline
-from spkver.run import Run
+from spkver.rsr2015 import NAP_LISTS, Config, named_lists, prepare, recipe_command, report
 
 
 def svm_gmm(run: Run, corpus: Path, config: Config) -> str:

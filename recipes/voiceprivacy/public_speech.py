@@ -23,11 +23,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.console import Command
 from evaluation.trials import Key
+from spkbase.console import Command
+from spkbase.errors import ConfigError, DataError, Problems
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
-from spkver.errors import ConfigError, DataError, Problems
 
 RATE = 16000
 

@@ -18,30 +18,46 @@ from pathlib import Path
 from typing import Any
 
 import click
-from assess import declare_assessment
-from conditions import declare_scores, make_scores, write_lists
-from outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
-from sanity import check_all
-from sets import Sets, check_recordings_of, read_sets
-from settings import Config, attacker_configs, check_suffix
-from steps import STEPS, Steps
-from summary import summarise, verdict
-from twins import Anonymizers, check_sources, describe, find_anonymizers, make_twins
-from usefulness import check_utility, measure_utility
 
-from evaluation.console import ResumableCommand, echo_log
-from evaluation.devices import Device
-from evaluation.files import write_text
-from evaluation.privacy_tables import format_latex, format_markdown
-from evaluation.report import format_table, to_json
-from evaluation.worker_options import worker_options
+from evaluation.reports import format_latex, format_markdown
+from spkbase.configuration import load_config, read_yaml, to_dict
+from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import format_table, to_json, write_text
+from spkbase.runs import Run, start_run, versions
+from spkbase.version import __version__
+from spkbase.work import Device
 from spkver.attackers import AttackerConfig, check_training
-from spkver.config import load_config, read_yaml, to_dict
-from spkver.corpora.trees import is_simulated
-from spkver.corpora.voiceprivacy_simulated import simulate_voiceprivacy
-from spkver.errors import ConfigError, DataError, Problems
-from spkver.run import Run, start_run, versions
-from spkver.version import __version__
+from spkver.corpora import is_simulated, simulate_voiceprivacy
+from spkver.voiceprivacy import (
+    STEPS,
+    Anonymizers,
+    Config,
+    Sets,
+    Steps,
+    attacker_configs,
+    averages,
+    challenge_rows,
+    check_all,
+    check_recordings_of,
+    check_sources,
+    check_suffix,
+    check_utility,
+    declare_assessment,
+    declare_scores,
+    describe,
+    earlier_results,
+    find_anonymizers,
+    hashes,
+    make_scores,
+    make_twins,
+    measure_utility,
+    read_sets,
+    summarise,
+    verdict,
+    write_challenge_files,
+    write_lists,
+)
 
 CONFIG = Path(__file__).parent / "config"
 SIMULATED = "simulated"
@@ -149,7 +165,7 @@ def report(
     utility: dict[str, Any],
 ) -> str:
     """Write all results; returns the table that the recipe ends with."""
-    from evaluation.page import write_page  # matplotlib is loaded when it is used
+    from evaluation.reports import write_page  # matplotlib is loaded when it is used
 
     summary = summarise(conditions)
     reading = config.challenge.eer

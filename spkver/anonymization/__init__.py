@@ -1,6 +1,5 @@
 """Anonymisation of speech: baselines to compare with, and data directories anonymised by them or by one's own."""
 
-from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.directories import anonymize_datadir, finished_twin
+import lazy_loader
 
-__all__ = ["AnonymizerConfig", "anonymize_datadir", "finished_twin"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 
 _WINDOW, _SHIFT = 0.032, 0.008  # s
 _QUEFRENCY = 0.002  # s: what is below belongs to the vocal tract

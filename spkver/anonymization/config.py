@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from spkver.errors import ConfigError
+from spkbase.errors import ConfigError
 
 BUILT_IN = {
     "mcadams": "alpha",

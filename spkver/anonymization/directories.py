@@ -19,19 +19,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.files import atomic_path
-from evaluation.formats.source import read_text_bytes
-from evaluation.parallel import chunks, ordered_map
+from spkbase.configuration import to_dict
+from spkbase.errors import DataError, Problems
+from spkbase.files import atomic_path, read_text_bytes
+from spkbase.runs import is_temporary, remove_temporaries, sole_use
+from spkbase.version import __version__
+from spkbase.work import chunks, ordered_map
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.record import NOT_COPIED, RECORD, Record
 from spkver.anonymization.recordings import Task, anonymize_recordings, check_source, made_by, make_anonymizer
 from spkver.anonymization.seeding import stream_name
-from spkver.config import to_dict
-from spkver.datadir import DataDir, write_datadir
-from spkver.datadir.directory import check_ids, unfit_id
-from spkver.errors import DataError, Problems
-from spkver.locks import is_temporary, remove_temporaries, sole_use
-from spkver.version import __version__
+from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.errors import ConfigError, DataError
 from spkver.audio import read_audio, write_audio
-from spkver.errors import ConfigError, DataError
 
 Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
 

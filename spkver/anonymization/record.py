@@ -13,14 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evaluation.files import write_text
-from evaluation.formats.documents import load_json
-from evaluation.parallel import chunks, ordered_map
+from spkbase.errors import DataError
+from spkbase.files import fingerprint, load_json, write_text
+from spkbase.runs import Journal
+from spkbase.work import chunks, ordered_map
 from spkver.anonymization.recordings import Stamp, Task, is_as_written, is_unchanged
-from spkver.datadir.directory import unfit_id
-from spkver.errors import DataError
-from spkver.journal import Journal
-from spkver.store import fingerprint
+from spkver.datadir import unfit_id
 
 RECORD, JOURNAL = "anonymization.json", "anonymization.journal"
 # Lists that are written from what was read, or that describe the audio of the original.

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.errors import DataError
+from spkbase.files import file_digest, fingerprint
+from spkbase.version import __version__
 from spkver.anonymization import baselines
 from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.mcadams import mcadams, mcadams_batch
+from spkver.anonymization.mcadams_coefficient import mcadams, mcadams_batch
 from spkver.anonymization.own import Anonymizer, check_command, command_anonymizer, load_function
 from spkver.anonymization.seeding import stream
 from spkver.audio import audio_header, read_audio, write_audio
-from spkver.errors import DataError
-from spkver.store import file_digest, fingerprint
-from spkver.version import __version__
 
 _FULL_SCALE = 32767 / 32768
 _FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {

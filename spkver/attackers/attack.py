@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.devices import Device
 from evaluation.trials import Scores, Trials
+from spkbase.errors import DataError, Problems
+from spkbase.files import fingerprint
+from spkbase.work import Device
 from spkver.attackers.attacker import Attacker
 from spkver.attackers.backend import Segments, enrol, vectors_of
 from spkver.attackers.kept import Kept
 from spkver.attackers.matching import normalised_scores
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir, enrolment
-from spkver.errors import DataError, Problems
 from spkver.features import check_recordings
 from spkver.idmap import IdMap
-from spkver.statistics import Statistics
-from spkver.store import fingerprint
+from spkver.mixture import Statistics
 
 logger = logging.getLogger(__name__)
 

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import write_text
+from spkbase.configuration import load_config, read_yaml, to_dict
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
+from spkbase.runs import versions
 from spkver.attackers.backend import Backend, Cohort, LdaMapping, Segments, Transform
 from spkver.attackers.config import AttackerConfig
-from spkver.config import load_config, read_yaml, to_dict
-from spkver.errors import ConfigError, DataError
+from spkver.backend import SvmModels
 from spkver.features import Frames
-from spkver.gmm import GaussianMixture
-from spkver.run import versions
-from spkver.store import check_forms, file_digest, fingerprint, read_arrays, write_arrays
-from spkver.svm import SvmModels
+from spkver.mixture import GaussianMixture
 
 _FORMAT = 1
 _DESCRIPTION, _ARRAYS = "attacker.yaml", "attacker.h5"

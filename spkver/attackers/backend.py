@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunk_bounds
+from spkbase.work import chunk_bounds
 from spkver.attackers.config import AttackerConfig
+from spkver.backend import Projection, SvmModels, gram_matrix, train_svms
 from spkver.features import Frames
-from spkver.gmm import GaussianMixture
-from spkver.nap import Projection, gram_matrix
-from spkver.statistics import Statistics
-from spkver.supervectors import adapt_multisession, adapt_supervectors
-from spkver.svm import SvmModels, train_svms
+from spkver.mixture import GaussianMixture, Statistics
+from spkver.vectors import adapt_multisession, adapt_supervectors
 
 _ROWS = 256  # vectors that are in float64 at a time
 

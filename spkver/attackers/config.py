@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spkver.config import load_config
-from spkver.errors import ConfigError
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
+from spkver.backend import SvmConfig
 from spkver.features import FeatureConfig
-from spkver.supervectors import MapConfig
-from spkver.svm import SvmConfig
-from spkver.ubm import UbmConfig
+from spkver.mixture import UbmConfig
+from spkver.vectors import MapConfig
 
 KINDS = ("gmm-ubm", "gmm-svm", "supervector-cosine")
 _CHOICES = {
@@ -229,7 +229,7 @@ def attacker_config(
     preset : str
         gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.
     file, settings
-        See `spkver.config.load_config`.
+        See `spkbase.configuration.load_config`.
     values : mapping, optional
         Nested values, such as ``{"ubm": {"components": 64}}``.
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from evaluation.parallel import chunk_bounds
-from spkver.nap import gram_matrix
+from spkbase.work import chunk_bounds
+from spkver.backend import gram_matrix
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
 _SPANNED = 1e-9  # principal directions of less than this share of the largest variance are rounding

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from spkver.journal import Journal, resumed_map
+from spkbase.runs import Journal, resumed_map
 
 Item = TypeVar("Item")
 Arrays = dict[str, NDArray]
@@ -50,7 +50,7 @@ class Kept:
     def map(
         self, name: str, function: Callable[[Item], Arrays], items: Sequence[Item], **options: Any
     ) -> Iterator[Arrays]:
-        """Apply a function to items in order, as `spkver.journal.resumed_map`; it gives arrays by name."""
+        """Apply a function to items in order, as `spkbase.runs.resumed_map`; it gives arrays by name."""
         journal = None if self.folder is None else self.folder / f"{name}.journal"
         return resumed_map(
             function,

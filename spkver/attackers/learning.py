@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.devices import Device
-from evaluation.parallel import chunks
+from spkbase.errors import DataError
+from spkbase.runs import Handle
+from spkbase.work import Device, chunks
 from spkver.attackers.backend import (
     Backend,
     Cohort,
@@ -28,14 +29,10 @@ from spkver.attackers.config import AttackerConfig
 from spkver.attackers.discriminant import fit_lda
 from spkver.attackers.kept import Arrays, Kept
 from spkver.attackers.sessions import choose_utterances
-from spkver.errors import DataError
+from spkver.backend import SvmConfig, SvmModels, fit_nap, gram_matrix, inner_products, train_one
 from spkver.features import Frames
-from spkver.gmm import GaussianMixture
-from spkver.nap import fit_nap, gram_matrix, inner_products
-from spkver.stages import Handle
-from spkver.statistics import Statistics
-from spkver.supervectors import adapt_supervectors, sum_by_model
-from spkver.svm import SvmConfig, SvmModels, train_one
+from spkver.mixture import GaussianMixture, Statistics
+from spkver.vectors import adapt_supervectors, sum_by_model
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +69,7 @@ def train_backend(
         Workers; the result does not depend on it.
     kept : Kept, optional
         Keeps what is done through a crash.
-    device : evaluation.devices.Device, optional
+    device : spkbase.work.Device, optional
         Computes supervectors, the projection and the kernel of the background there; the workers do the rest.
     """
     kept = kept or Kept()

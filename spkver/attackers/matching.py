@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.devices import Device
 from evaluation.trials import Scores, Trials
+from spkbase.work import Device
 from spkver.attackers.backend import Cohort, Segments
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kept import Kept
 from spkver.attackers.normalisation import cohort_moments, normalise
-from spkver.gmm import GaussianMixture
-from spkver.nap import gram_matrix
-from spkver.scoring import score_gmm_ubm, score_trials
-from spkver.svm import SvmModels
+from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
+from spkver.mixture import GaussianMixture
 
 
 def raw_scores(

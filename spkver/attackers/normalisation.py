@@ -1,6 +1,6 @@
 """Normalisation of scores by a cohort, on matrices: z-, t-, s- and adaptive s-norm.
 
-`evaluation.normalisation` does the same with score files; here the cohort belongs to the attacker.
+`evaluation.score_maps.cohort_norm` does the same with score files; here the cohort belongs to the attacker.
 
 References
 ----------
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores
-from spkver.errors import DataError
+from spkbase.errors import DataError
 
 _FLAT = 1e-12  # deviations below this share of the mean are rounding
 

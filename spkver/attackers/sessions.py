@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from spkver.features import Frames
-from spkver.features.compute import recording_generator
+from spkver.features import Frames, recording_generator
 
 
 def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:

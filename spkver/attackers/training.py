@@ -6,8 +6,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.devices import Device
-from evaluation.files import make_folder
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import file_digest, fingerprint, make_folder
+from spkbase.runs import Draft, Run
+from spkbase.work import Device
 from spkver import pipeline
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
@@ -17,10 +19,7 @@ from spkver.attackers.learning import train_backend
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
-from spkver.errors import ConfigError, DataError, Problems
 from spkver.features import check_recordings
-from spkver.run import Draft, Run
-from spkver.store import file_digest, fingerprint
 
 logger = logging.getLogger(__name__)
 

@@ -15,18 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.devices import Device
-from evaluation.files import make_folder
+from spkbase.files import fingerprint, make_folder
+from spkbase.runs import Given, Handle, Run
+from spkbase.work import Device
 from spkver import pipeline
 from spkver.attackers.sessions import Session, cut_sessions, session_frames
 from spkver.features import FeatureConfig, Frames
-from spkver.gmm import GaussianMixture
 from spkver.idmap import IdMap
-from spkver.run import Run
-from spkver.stages import Given, Handle
-from spkver.statistics import Statistics
-from spkver.store import fingerprint
-from spkver.ubm import TrainedUbm, UbmConfig
+from spkver.mixture import GaussianMixture, Statistics, TrainedUbm, UbmConfig
 
 _KEY = 16  # digits of a key
 

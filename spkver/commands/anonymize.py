@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import ResumableCommand, echo_log
-from evaluation.worker_options import worker_options
-from spkver.errors import ConfigError
+from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.errors import ConfigError
 
 _RANGE = (float, float)
 
@@ -65,8 +64,7 @@ def anonymize(
     channel, at the rate of the source. What is already there and up to date is kept.
     """
     from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-    from spkver.datadir import read_datadir
-    from spkver.datadir.directory import unfit_id
+    from spkver.datadir import read_datadir, unfit_id
 
     config = AnonymizerConfig(name=name, **settings)  # type: ignore[arg-type]  # the options have the fields' names
     ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix

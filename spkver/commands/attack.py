@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import ResumableCommand, echo_log
-from evaluation.devices import Device
-from evaluation.worker_options import worker_options
+from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.work import Device
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
@@ -94,10 +93,10 @@ def score(
     that list, or a single utterance; a segment is an utterance of the tested directory.
     """
     from evaluation.formats import check_extension, read_trials, write_scores
+    from spkbase.errors import DataError
     from spkver.attackers import load_attacker
     from spkver.attackers import score as score_trials
     from spkver.datadir import read_datadir
-    from spkver.errors import DataError
 
     check_extension(output)
     loaded = load_attacker(attacker)

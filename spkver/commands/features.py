@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import Group
+from spkbase.console import Group
 
 
 @click.group(cls=Group)
@@ -23,7 +23,6 @@ def export_features(store: Path, folder: Path) -> None:
     The other way round, a recipe takes SIDEKIT's feature files, in any of their three forms, in place of features of
     its own: --set features.files=FOLDER.
     """
-    from spkver.features import read_feature_table
-    from spkver.features.exchange import export_sidekit
+    from spkver.features import export_sidekit, read_feature_table
 
     click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import Group, ResumableCommand, echo_log
-from evaluation.worker_options import worker_options
+from spkbase.console import Group, ResumableCommand, echo_log, worker_options
 
 
 @click.group(cls=Group)
@@ -44,7 +43,7 @@ def rsr2015(
     men without its development part are --speakers 107 --background 50 --sentences 30 --sessions 9. The voices are
     eSpeak NG's, so the extra [demo] must be installed.
     """
-    from spkver.corpora.simulated import simulate_rsr2015
+    from spkver.corpora import simulate_rsr2015
 
     with echo_log(logging.INFO, "spkver", "evaluation"):
         corpus = simulate_rsr2015(
@@ -79,7 +78,7 @@ def voiceprivacy(output: Path, jobs: int | None, **sizes: int) -> None:
     The data directories are simulated_train, simulated_test_enrolls, simulated_test_trials_f and
     simulated_test_trials_m. The voices are eSpeak NG's, so the extra [demo] must be installed.
     """
-    from spkver.corpora.voiceprivacy_simulated import Sizes, simulate_voiceprivacy
+    from spkver.corpora import Sizes, simulate_voiceprivacy
 
     with echo_log(logging.INFO, "spkver", "evaluation"):
         made = simulate_voiceprivacy(output, Sizes(**sizes), jobs=jobs)

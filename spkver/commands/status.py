@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.console import Command
+from spkbase.console import Command
 
 
 @click.command(cls=Command)
@@ -19,7 +19,7 @@ def status(output: Path, as_json: bool) -> None:
     Configuration and lists are those of the last run; libraries and the audio files are compared with what is there
     now. Nothing is changed, so it can be called while a run is at work.
     """
-    from spkver.status import format_status, read_status, status_record
+    from spkbase.runs import format_status, read_status, status_record
 
     found = read_status(output)
     click.echo(json.dumps(status_record(found), indent=1) if as_json else format_status(found))

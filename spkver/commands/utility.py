@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from evaluation.console import ResumableCommand, echo_log
-from evaluation.worker_options import worker_options
+from spkbase.console import ResumableCommand, echo_log, worker_options
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run shell commands of wav.scp; only for lists you trust.")
@@ -28,9 +27,9 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
 
     Word error rates are then given by: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text --utt2spk DATADIR/utt2spk
     """
-    from spkver.run import start_run
-    from spkver.transcription import TranscriptionConfig, check_recogniser
-    from spkver.transcription import transcribe as work
+    from spkbase.runs import start_run
+    from spkver.recognition import TranscriptionConfig, check_recogniser
+    from spkver.recognition import transcribe as work
 
     check_recogniser()
     data = _read(datadir, output, allow_pipes)
@@ -63,8 +62,8 @@ def emotion(
     one. The recall is then given by: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions --utt2spk
     DATADIR/utt2spk
     """
-    from spkver.emotion.recognition import EmotionConfig, read_emotions, read_folds, recognise_emotions
-    from spkver.run import start_run
+    from spkbase.runs import start_run
+    from spkver.recognition import EmotionConfig, read_emotions, read_folds, recognise_emotions
 
     test = _read(datadir, output, allow_pipes)
     learnt = test if train is None else _read(train, output, allow_pipes)

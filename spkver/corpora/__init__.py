@@ -1,1 +1,5 @@
 """Corpora that recipes read: lists, keys and audio files, validated before anything long starts."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

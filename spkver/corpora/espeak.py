@@ -20,7 +20,7 @@ from types import ModuleType
 
 import numpy as np
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 
 # Language files of eSpeak NG. Scottish English (en-GB-scotland) is left out: its trills carry state between calls.
 ACCENTS = ("en-US", "en", "en-US-nyc", "en-GB-x-rp", "en-GB-x-gbclan", "en-GB-x-gbcwmd", "en-029")

@@ -25,9 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.files import write_text
 from evaluation.formats import write_key, write_trials
 from evaluation.trials import Key
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import write_text
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials
 from spkver.corpora.rsr2015_recordings import (
     find_recordings,
@@ -36,7 +37,6 @@ from spkver.corpora.rsr2015_recordings import (
     ubm_list,
     used_recordings,
 )
-from spkver.errors import ConfigError, DataError, Problems
 from spkver.idmap import IdMap
 from spkver.sidekit import write_idmap
 

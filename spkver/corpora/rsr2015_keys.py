@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import Problems
+from spkbase.errors import Problems
 
 TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from spkbase.errors import Problems
 from spkver.corpora.rsr2015_keys import Enrolment, TrialList
-from spkver.errors import Problems
 
 _EXTENSIONS = (".sph", ".wav", ".flac")
 _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")

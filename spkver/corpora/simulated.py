@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.parallel import ordered_map
+from spkbase.errors import DataError
+from spkbase.work import ordered_map
 from spkver.corpora import espeak, trees
 from spkver.corpora.channels import SAMPLE_RATE, make_session
 from spkver.corpora.sentences import SENTENCES
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
 from spkver.corpora.voices import make_voice, synthesise_utterance
-from spkver.errors import DataError
 
 MAX_SESSIONS = 9
 MAX_SPEAKERS = 999  # of a sex; ids have three digits

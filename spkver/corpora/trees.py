@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.files import write_text
-from evaluation.formats.documents import load_json
+from spkbase.errors import DataError
+from spkbase.files import load_json, write_text
+from spkbase.runs import sole_use
+from spkbase.version import __version__
 from spkver.corpora.channels import SAMPLE_RATE
 from spkver.corpora.variability import VARIABILITY
-from spkver.errors import DataError
-from spkver.locks import sole_use
-from spkver.version import __version__
 
 RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}

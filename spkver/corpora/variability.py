@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 
 GENDERS = ("m", "f")
 _PURPOSES = ("voice", "session", "take")

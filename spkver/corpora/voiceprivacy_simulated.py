@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.parallel import ordered_map
+from spkbase.errors import ConfigError
+from spkbase.work import ordered_map
 from spkver.corpora import espeak, trees
 from spkver.corpora.channels import SAMPLE_RATE, make_session
 from spkver.corpora.sentences import SENTENCES
 from spkver.corpora.voices import make_voice, synthesise_utterance
-from spkver.errors import ConfigError
 
 DATASET = "simulated_test"
 TRAINING_SET = "simulated_train"

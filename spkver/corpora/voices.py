@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spkbase.errors import DataError
 from spkver.corpora import espeak
 from spkver.corpora.channels import SAMPLE_RATE, Session, transmit
 from spkver.corpora.variability import GENDERS, VARIABILITY, Variability, bounded_normal, generator
-from spkver.errors import DataError
 
 N_FORMANTS = 9  # of the engine: 0 is the glottal one, 1 to 8 those of the vocal tract
 

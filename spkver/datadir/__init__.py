@@ -1,7 +1,5 @@
 """Kaldi's data directories: read, checked, written, and compared with their anonymised twins."""
 
-from spkver.datadir.directory import DataDir, enrolment, write_datadir
-from spkver.datadir.reading import read_datadir
-from spkver.datadir.twins import check_twin
+import lazy_loader
 
-__all__ = ["DataDir", "check_twin", "enrolment", "read_datadir", "write_datadir"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

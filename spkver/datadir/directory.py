@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.files import write_text
-from evaluation.formats.text import write_text_key
+from evaluation.formats import write_text_key
 from evaluation.trials import Key
-from spkver.errors import DataError, Problems
+from spkbase.errors import DataError, Problems
+from spkbase.files import write_text
 from spkver.idmap import IdMap
 
 GENDERS = {"f": "f", "m": "m", "female": "f", "male": "m"}

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from evaluation.files import atomic_path, write_text
-from evaluation.formats.documents import load_json
-from evaluation.parallel import ordered_map
+from spkbase.errors import DataError, Problems
+from spkbase.files import atomic_path, load_json, write_text
+from spkbase.work import ordered_map
 from spkver.audio import audio_header
 from spkver.datadir.directory import check_ids
-from spkver.errors import DataError, Problems
 
 logger = logging.getLogger(__name__)
 

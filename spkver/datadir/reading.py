@@ -6,14 +6,12 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from evaluation.files import is_file
-from evaluation.formats.layouts import Choice
-from evaluation.formats.source import line_at, not_text, read_text_bytes
-from evaluation.formats.text import read_text_key
+from evaluation.formats import Choice, read_text_key
 from evaluation.trials import Key
+from spkbase.errors import DataError, Problems
+from spkbase.files import is_file, line_at, not_text, read_text_bytes
 from spkver.datadir.directory import GENDERS, DataDir, named, no_folder, unfit_id
 from spkver.datadir.pipes import run_pipes
-from spkver.errors import DataError, Problems
 
 logger = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunks, ordered_map
+from spkbase.errors import DataError, Problems
+from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir, named
-from spkver.errors import DataError, Problems
 
 _PART = 2048  # samples from the middle that are compared
 _FEW_VALUES = 8  # a part with no more than so many different samples is silence

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spkver.features.cepstra import mfcc
 from spkver.features.config import FeatureConfig
 from spkver.features.librosa_mfcc import librosa_mfcc
-from spkver.features.mfcc import mfcc
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, snr_vad
 
 _PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4

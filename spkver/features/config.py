@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from spkver.errors import ConfigError
-from spkver.features.mfcc import MfccSettings
+from spkbase.errors import ConfigError
+from spkver.features.cepstra import MfccSettings
 
 _CHOICES = {
     "engine": ("spkver", "librosa"),
@@ -161,7 +161,7 @@ class FeatureConfig:
         return {name: getattr(self, name) for name in _AFTERWARDS}
 
     def mfcc_settings(self) -> MfccSettings:
-        """The part that `spkver.features.mfcc` works with."""
+        """The part that `spkver.features.cepstra` works with."""
         return MfccSettings(
             rate=self.rate,
             window=self.window_samples,

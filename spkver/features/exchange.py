@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.files import is_file
-from spkver.errors import DataError, Problems
+from spkbase.errors import DataError, Problems
+from spkbase.files import is_file, new_file, write_strings
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable
 from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
-from spkver.store import new_file, write_strings
 
 
 def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:

@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunks, ordered_map
+from spkbase.errors import DataError, Problems
+from spkbase.files import fingerprint as digest_of
+from spkbase.files import new_file, write_strings
+from spkbase.runs import SUFFIX, Journal, resumed_map, working_folder
+from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
-from spkver.errors import DataError, Problems
 from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, read_feature_table
 from spkver.features.vad import read_labels
-from spkver.journal import SUFFIX, Journal
-from spkver.partial import resumed_map, working_folder
-from spkver.store import fingerprint as digest_of
-from spkver.store import new_file, write_strings
 
 _BATCH = 32  # recordings in one task
 _LOUDEST = 65536.0  # samples that were never divided by full scale still pass; their squares fit float32

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.stored import Rows, StoredArray, part
-from spkver.errors import DataError
-from spkver.row_files import TemporaryRows
-from spkver.store import check_forms, read_arrays, stored_array
+from spkbase.arrays import Rows, StoredArray, part
+from spkbase.errors import DataError
+from spkbase.files import TemporaryRows, check_forms, read_arrays, stored_array
 
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.features.mfcc import MfccSettings, frame_signal
+from spkver.features.cepstra import MfccSettings, frame_signal
 
 
 def librosa_mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
@@ -20,7 +20,7 @@ def librosa_mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDA
     -------
     cepstra : ndarray [shape=(T, n_cepstra)]
     log_energy : ndarray [shape=(T,)]
-        T follows the frames of `spkver.features.mfcc`: frames are not centred, the signal is not padded.
+        T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
     import librosa
 

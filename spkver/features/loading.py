@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.parallel import chunks, ordered_map, ships_items
-from evaluation.stored import Rows
+from spkbase.arrays import Rows
+from spkbase.files import TemporaryRows
+from spkbase.work import chunks, ordered_map, ships_items
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, Frames
 from spkver.features.postprocess import post_process, rasta_labels
-from spkver.row_files import TemporaryRows
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     config : FeatureConfig
     folder : path
         Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory. Where workers are
-        processes or other machines (`evaluation.parallel.ships_items`), frames are always kept there, in a file that
+        processes or other machines (`spkbase.work.ships_items`), frames are always kept there, in a file that
         the workers read by its name and that is removed when this process ends.
     jobs : int, optional
         Workers; the frames do not depend on it.

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
+from spkver.features.cepstra import frame_signal
 from spkver.features.enhancement import enhance
-from spkver.features.mfcc import frame_signal
 
 _LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
 _NOISE = 0.1  # standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4

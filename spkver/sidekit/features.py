@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
 
 _STREAMS = ("cep", "energy", "fb")

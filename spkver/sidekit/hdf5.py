@@ -15,11 +15,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import atomic_file
-from evaluation.formats.broken import BROKEN_HDF5
-from evaluation.formats.guard import check_hdf5, check_memory
-from evaluation.formats.hdf5_strings import read_text
-from spkver.errors import DataError
+from spkbase.errors import DataError
+from spkbase.files import BROKEN_HDF5, atomic_file, check_hdf5, check_memory, read_text
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _REMEDY = "it is broken or of another kind: copy or write it again"
@@ -42,7 +39,7 @@ def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
     ------
     DataError
         If the file is missing, no HDF5 file, cut off, broken, or holds what no file of SIDEKIT does
-        (`evaluation.formats.guard`).
+        (`spkbase.files.hdf5_guard`).
     """
     if not is_hdf5(path):
         raise DataError("is not an HDF5 file", file=path, remedy=_REMEDY)

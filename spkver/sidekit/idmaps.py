@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.files import write_text
-from spkver.errors import DataError, Problems
+from spkbase.errors import DataError, Problems
+from spkbase.files import write_text
 from spkver.idmap import IdMap
 from spkver.sidekit.hdf5 import create_hdf5, is_hdf5, open_hdf5, read_array, read_strings, write_column, write_strings
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
 
 _WEIGHT_TOLERANCE = 1e-3

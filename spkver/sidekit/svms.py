@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats.archives import unpack_gzip
-from evaluation.formats.pickles import check_pickle
-from spkver.errors import DataError
+from spkbase.errors import DataError
+from spkbase.files import check_pickle, unpack_gzip
 
 _MAX_BYTES = 1 << 28
 _FLOATS = {"f4": 4, "f8": 8}

@@ -12,12 +12,12 @@ HEAVY = ["librosa", "sklearn", "matplotlib", "scipy.stats", "h5py", "spkver"]
 def test_importing_loads_nothing_heavy() -> None:
     code = f"""
 import json, sys
-import evaluation, evaluation.trials, evaluation.formats, evaluation.detection, evaluation.report, evaluation.plots
+import evaluation, evaluation.trials.lists, evaluation.formats, evaluation.metrics.detection, spkbase.files.json_and_tables, evaluation.plots
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
-evaluation.detection.evaluate_detection([1.0], [0.0])
-import evaluation.evaluate
-evaluation.evaluate.evaluate([1.0, 2.0], [0.0, 1.5])
+evaluation.metrics.detection.evaluate_detection([1.0], [0.0])
+import evaluation.metrics.summary
+evaluation.metrics.summary.evaluate([1.0, 2.0], [0.0, 1.5])
 print(json.dumps([before, [name for name in {HEAVY} if name in sys.modules]]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

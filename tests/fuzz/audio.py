@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from spkver.audio import audio_header, read_audio
+from spkver.audio.reading import audio_header, read_audio
 from tests.fuzz.mutation import NUMBERS, damage
 from tests.fuzz.parsers import Parser
 from tests.shorten_bits import ShortenBits

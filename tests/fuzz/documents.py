@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 import yaml
 
-from evaluation.affine import Affine, load_affine, save_affine
-from evaluation.challenge import read_rule
-from evaluation.errors import SpkverError
-from evaluation.privacy_results import parse_results, read_results
-from evaluation.utility.ranking_sources import read_system
-from evaluation.zebra import read_scale
+from evaluation.challenges.ranking_sources import read_system
+from evaluation.challenges.team_scores import read_rule
+from evaluation.metrics.zebra_profile import read_scale
+from evaluation.reports.privacy_results import parse_results, read_results
+from evaluation.score_maps.affine import Affine, load_affine, save_affine
+from spkbase.configuration import load_config, to_dict
+from spkbase.errors import SpkverError
+from spkbase.files.hdf5 import file_digest, fingerprint
+from spkbase.runs.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
+from spkbase.runs.status import format_status, read_status, status_record
 from spkver.anonymization import record
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend, Transform
 from spkver.attackers.config import AttackerConfig
-from spkver.config import load_config, to_dict
 from spkver.corpora.trees import is_finished
 from spkver.datadir import pipes
-from spkver.gmm import GaussianMixture
-from spkver.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
-from spkver.recordings import _read as read_recorded
-from spkver.status import format_status, read_status, status_record
-from spkver.store import file_digest, fingerprint
+from spkver.mixture.gmm import GaussianMixture
+from spkver.recognition.recordings import _read as read_recorded
 from tests.fuzz.containers import inside_hdf5, odd_values
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser, any_of, joined, written

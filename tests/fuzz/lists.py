@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from evaluation import formats
-from evaluation.formats import Choice
-from evaluation.kaldi_archives import read_scp
-from evaluation.metadata import read_metadata
-from evaluation.rank_files import ASR, ASV, RankFile, format_rank_file, make_section, read_rank_file
-from evaluation.speakers import read_speakers
-from evaluation.trials import Key, Scores, Trials
+from evaluation.challenges.rank_files import ASR, ASV, RankFile, format_rank_file, make_section, read_rank_file
+from evaluation.challenges.results_2022 import read_results
+from evaluation.embeddings.kaldi import read_scp
+from evaluation.formats.layouts import Choice
+from evaluation.trials.lists import Key, Scores, Trials
+from evaluation.trials.metadata import read_metadata
+from evaluation.trials.speakers import read_speakers
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
-from evaluation.vpc2022 import read_results
+from spkbase.errors import Problems
 from spkver.corpora.rsr2015 import SpeakerRanges, read_rsr2015, write_lists
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, read_enrolment, read_trials
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
-from spkver.datadir import read_datadir
-from spkver.errors import Problems
+from spkver.datadir.reading import read_datadir
 from spkver.features.vad import read_labels as read_speech_labels
 from spkver.idmap import IdMap
-from spkver.sidekit import read_idmap, write_idmap
+from spkver.sidekit.idmaps import read_idmap, write_idmap
 from tests.fuzz.containers import inside_gzip, inside_hdf5, inside_npz
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser, any_of, written

@@ -17,27 +17,21 @@ from typing import Any
 import h5py
 import numpy as np
 
-from evaluation.embedding_files import read_embeddings, write_embeddings
-from evaluation.embeddings import Embeddings
-from evaluation.kaldi_archives import read_ark
-from evaluation.rank_table import Ranks, read_ranks, write_ranks
-from evaluation.unpickle import read_pickle
-from spkver.features import read_feature_table
-from spkver.journal import Journal
+from evaluation.embeddings.files import read_embeddings, write_embeddings
+from evaluation.embeddings.kaldi import read_ark
+from evaluation.embeddings.sets import Embeddings
+from evaluation.linkage.table import Ranks, read_ranks, write_ranks
+from spkbase.files.hdf5 import read_arrays, write_arrays
+from spkbase.files.plain_pickle import read_pickle
+from spkbase.runs.journal import Journal
+from spkver.backend.svm import SvmModels, read_svms, write_svms
+from spkver.features.frames import read_feature_table
+from spkver.mixture.statistics import open_statistics
 from spkver.pipeline import read_ubm
-from spkver.sidekit import (
-    SidekitFeatures,
-    read_feature_file,
-    read_mixture,
-    read_stat_server,
-    read_svm,
-    write_feature_file,
-    write_mixture,
-    write_stat_server,
-)
-from spkver.statistics import open_statistics
-from spkver.store import read_arrays, write_arrays
-from spkver.svm import SvmModels, read_svms, write_svms
+from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
+from spkver.sidekit.mixture import read_mixture, write_mixture
+from spkver.sidekit.stat_server import read_stat_server, write_stat_server
+from spkver.sidekit.svms import read_svm
 from tests.fuzz.containers import inside_gzip, inside_hdf5, inside_npz, values
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser, any_of, joined, written

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SpkverError
+from spkbase.errors import SpkverError
 from tests.fuzz.containers import Damage
 from tests.fuzz.mutation import damage
 

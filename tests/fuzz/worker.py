@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SpkverError
+from spkbase.errors import SpkverError
 from tests.fuzz.mutation import nonsense
 from tests.fuzz.parsers import Parser, all_parsers
 
@@ -179,7 +179,7 @@ class _Watch:
         elif event in _CHANGING:
             self._check_place(event, arguments[0])
         elif event in _FORBIDDEN or (
-            event == "subprocess.Popen" and "spkver.shorten_process" not in map(str, arguments[1])
+            event == "subprocess.Popen" and "spkver.audio.shorten_process" not in map(str, arguments[1])
         ):
             self._seen = f"{event} {arguments!r}"[:500]
 

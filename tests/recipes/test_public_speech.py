@@ -17,10 +17,10 @@ import public_speech
 import pytest
 import soundfile
 from click.testing import CliRunner, Result
-from sets import find_datasets
-from settings import Config
 
-from spkver.datadir import read_datadir
+from spkver.datadir.reading import read_datadir
+from spkver.voiceprivacy.sets import find_datasets
+from spkver.voiceprivacy.settings import Config
 
 RATE = 16000
 TRAIN = "Resemblyzer/audio_data/librispeech_train-clean-100"

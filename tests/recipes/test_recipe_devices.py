@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation import devices
-from evaluation.devices import Device
-from evaluation.formats import read_scores
-from evaluation.trials import align
+from evaluation.formats.reading import read_scores
+from evaluation.trials.lists import align
+from spkbase.work import devices
+from spkbase.work.devices import Device
 
 # After CMVN all variances are 1 and the first split is a tie, which rounding may break in another way there.
 SPLIT = {"ubm__first_split_dimension": 0}

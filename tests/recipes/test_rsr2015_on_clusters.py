@@ -22,15 +22,15 @@ from test_interrupts import RECIPES
 from test_rsr2015_kills import ROUNDS, SETTINGS, check_same
 from tiny_corpus import write_tiny_corpus
 
-from evaluation import cluster as engine
+from spkbase.work import cluster as engine
 
 pytest.importorskip("distributed")
 
 _CHUNKS = {
-    "spkver.gmm.CHUNK": 1024,
-    "spkver.svm._CHUNK": 4,
-    "spkver.scoring._PAIRED": 100_000,
-    "spkver.trial_pieces._TASK": 200_000,
+    "spkver.mixture.gmm.CHUNK": 1024,
+    "spkver.backend.svm._CHUNK": 4,
+    "spkver.backend.scoring._PAIRED": 100_000,
+    "spkver.backend.trial_pieces._TASK": 200_000,
 }
 MAPS = {"_extract_batch", "_post_process", "_accumulate_chunk", "_block", "_adapt", "_train_some", "_score_pieces"}
 # a recipe in a process of its own, with these chunks

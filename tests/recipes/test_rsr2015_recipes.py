@@ -13,8 +13,8 @@ import soundfile
 from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
 from tiny_corpus import write_tiny_corpus
 
-from evaluation.formats import read_key, read_scores
-from evaluation.trials import split_scores
+from evaluation.formats.reading import read_key, read_scores
+from evaluation.trials.lists import split_scores
 
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
@@ -250,9 +250,9 @@ def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
 def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     """The corpus itself needs eSpeak; its limits do not. What a recipe does without stays away."""
     import command
-    from prepare import Config
 
-    from spkver.config import load_config
+    from spkbase.configuration import load_config
+    from spkver.rsr2015.lists import Config
 
     config = tmp_path / "my.yaml"
     config.write_text("ubm: {components: 128}\n")

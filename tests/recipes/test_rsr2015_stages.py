@@ -142,7 +142,7 @@ def test_status_after_changed_audio(recipe: Recipe, own_corpus, tmp_path):
     ],
 )
 def test_another_library_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, monkeypatch, library, kept):
-    from spkver import ledger
+    from spkbase.runs import ledger
 
     real = ledger.library_version
     for module in ("run", "status"):

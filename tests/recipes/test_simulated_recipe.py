@@ -9,7 +9,8 @@ import pytest
 import report
 import svm_gmm
 from click.testing import CliRunner
-from prepare import Config
+
+from spkver.rsr2015.lists import Config
 
 pytest.importorskip("espeakng_loader")
 

@@ -12,7 +12,7 @@ import soundfile
 from recipe_runs import Outcome
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_directory, write_layout, write_twin
 
-from evaluation.rank_files import SER, read_rank_file
+from evaluation.challenges.rank_files import SER, read_rank_file
 
 ONE = {"attackers": "[supervector-cosine]", "evaluation__replicates": 0}
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import sanity
 import yaml
-from outputs import averages, challenge_rows, split_name
-from sets import find_datasets, read_sets
-from settings import Config, attacker_configs
-from summary import strongest, summarise, verdict
-from twins import find_anonymizers
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
-from spkver.config import load_config
-from spkver.errors import ConfigError
+from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
+from spkver.voiceprivacy.sets import find_datasets, read_sets
+from spkver.voiceprivacy.settings import Config, attacker_configs
+from spkver.voiceprivacy.summary import strongest, summarise, verdict
+from spkver.voiceprivacy.twins import find_anonymizers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config"
 

@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from dask_cluster import DaskCluster
 from voiceprivacy_runs import SUFFIX, write_layout
 
-from evaluation import cluster as engine
 from evaluation.cli import main as evaluation_main
-from evaluation.embedding_files import write_embeddings
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.sets import Embeddings
+from spkbase.work import cluster as engine
 from spkver.cli import main
 
 pytest.importorskip("distributed")
@@ -128,7 +128,7 @@ def metrics_command(folder: Path) -> list[object]:
 
 @pytest.mark.parametrize("make", [linkability_command, metrics_command])
 def test_counts_and_intervals_are_the_same_when_a_worker_is_killed(own, tmp_path, monkeypatch, make):
-    monkeypatch.setattr("evaluation.rank_counts._BLOCKS_SENT", 1)
+    monkeypatch.setattr("evaluation.linkage.counts._BLOCKS_SENT", 1)
     command = make(tmp_path)
     here = run(*command, *HERE, group=evaluation_main)
     cluster = own(2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from evaluation.files import write_text
-from spkver.run import Draft, Run
-from spkver.stages import Stage
+from spkbase.files.atomic import write_text
+from spkbase.runs.run import Run
+from spkbase.runs.stages import Draft, Stage
 
 
 class Chain:

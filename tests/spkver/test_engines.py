@@ -14,28 +14,28 @@ import numpy as np
 import pytest
 from dask_cluster import DaskCluster
 
-from evaluation.errors import DataError
-from evaluation.evaluate import Metrics
-from evaluation.impostor_scores import largest_impostor_scores
-from evaluation.parallel import stop_workers, use_engine
-from evaluation.rank_counts import count_beaters
-from evaluation.rank_table import Ranks
-from evaluation.resampling import bootstrap, sample_of
-from evaluation.speaker_vectors import SpeakerVectors
-from evaluation.speakers import TrialSpeakers
-from evaluation.stored import StoredArray
-from evaluation.trials import Trials
-from evaluation.uncertainty import confidence_intervals
-from spkver.audio import write_audio
-from spkver.datadir import read_datadir
+from evaluation.embeddings.speaker_means import SpeakerVectors
+from evaluation.linkage.counts import count_beaters
+from evaluation.linkage.impostors import largest_impostor_scores
+from evaluation.linkage.table import Ranks
+from evaluation.metrics.summary import Metrics
+from evaluation.trials.lists import Trials
+from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty.confidence import confidence_intervals
+from evaluation.uncertainty.resampling import bootstrap, sample_of
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import DataError
+from spkbase.work.maps import stop_workers, use_engine
+from spkver.audio.reading import write_audio
+from spkver.backend.nap import fit_nap
+from spkver.backend.scoring import score_gmm_ubm, score_trials
+from spkver.backend.svm import train_svms
+from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin
 from spkver.features.frames import Frames
-from spkver.nap import fit_nap
-from spkver.scoring import score_gmm_ubm, score_trials
-from spkver.statistics import accumulate_statistics
-from spkver.supervectors import adapt_supervectors
-from spkver.svm import train_svms
-from spkver.ubm import UbmConfig, train_ubm
+from spkver.mixture.statistics import accumulate_statistics
+from spkver.mixture.ubm import UbmConfig, train_ubm
+from spkver.vectors.supervectors import adapt_supervectors
 
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
 ENGINES = {

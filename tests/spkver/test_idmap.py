@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 from spkver.idmap import IdMap
-from spkver.sidekit import read_idmap, write_idmap
+from spkver.sidekit.idmaps import read_idmap, write_idmap
 
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=130)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=130)

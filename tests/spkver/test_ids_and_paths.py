@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.kaldi_archives import read_scp
+from evaluation.embeddings.kaldi import read_scp
 from evaluation.utility.lists import read_recordings
-from spkver.anonymization import AnonymizerConfig, anonymize_datadir
+from spkbase.errors import DataError
+from spkbase.runs.run import Run
+from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.directories import anonymize_datadir
 from spkver.anonymization.record import RECORD
-from spkver.audio import read_audio, write_audio
-from spkver.datadir import DataDir, read_datadir, write_datadir
+from spkver.audio.reading import read_audio, write_audio
+from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.pipes import run_pipes
-from spkver.errors import DataError
-from spkver.features import FeatureTable
+from spkver.datadir.reading import read_datadir
 from spkver.features.exchange import export_sidekit
-from spkver.run import Run
-from spkver.sidekit import SidekitFeatures, write_feature_file
+from spkver.features.frames import FeatureTable
+from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 BAD = [
     "../../x",

@@ -14,14 +14,17 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from spkver.anonymization import AnonymizerConfig, anonymize_datadir
-from spkver.anonymization.mcadams import mcadams
+from spkbase.errors import ConfigError, DataError
+from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.directories import anonymize_datadir
+from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
 from spkver.anonymization.seeding import stream, stream_name
-from spkver.audio import read_audio, write_audio
+from spkver.audio.reading import read_audio, write_audio
 from spkver.cli import main
-from spkver.datadir import DataDir, check_twin, read_datadir, write_datadir
-from spkver.errors import ConfigError, DataError
+from spkver.datadir.directory import DataDir, write_datadir
+from spkver.datadir.reading import read_datadir
+from spkver.datadir.twins import check_twin
 
 RATE = 16000
 NAMES = ("a-1", "a-2", "b-1")

@@ -12,11 +12,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spkver.anonymization import AnonymizerConfig, anonymize_datadir, finished_twin
+from spkbase.errors import DataError
+from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.directories import anonymize_datadir, finished_twin
 from spkver.anonymization.record import Record, progress
-from spkver.audio import write_audio
-from spkver.datadir import DataDir, read_datadir, write_datadir
-from spkver.errors import DataError
+from spkver.audio.reading import write_audio
+from spkver.datadir.directory import DataDir, write_datadir
+from spkver.datadir.reading import read_datadir
 
 RATE = 16000
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from spkbase.errors import DataError
 from spkver.anonymization import baselines
-from spkver.errors import DataError
 
 RATE = 16000
 

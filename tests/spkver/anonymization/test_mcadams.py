@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lpc_oracle import plain_burg
 from scipy.signal import lfilter
 
-from spkver.anonymization import mcadams as module
-from spkver.anonymization.mcadams import mcadams, mcadams_batch, turn_poles
-from spkver.errors import DataError
+from spkbase.errors import DataError
+from spkver.anonymization import mcadams_coefficient as module
+from spkver.anonymization.mcadams_coefficient import mcadams, mcadams_batch, turn_poles
 
 EPS = np.finfo(np.float32).eps
 

@@ -11,18 +11,18 @@ from scipy.special import logsumexp
 from scipy.stats import norm as gaussian
 from sklearn.svm import SVC
 
-from evaluation.normalisation import s_norm, t_norm, z_norm
-from evaluation.trials import Scores, Trials
-from spkver.attackers import AttackerConfig, attacker_config
+from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+from evaluation.trials.lists import Scores, Trials
+from spkbase.runs.stages import Given
 from spkver.attackers.backend import Segments, enrol, vectors_of
+from spkver.attackers.config import AttackerConfig, attacker_config
 from spkver.attackers.discriminant import fit_lda
 from spkver.attackers.learning import cohort_rows, fit_transform
 from spkver.attackers.learning import train_backend as train_on_sessions
 from spkver.attackers.matching import normalised_scores, raw_scores, score_matrix
-from spkver.features import Frames
-from spkver.gmm import GaussianMixture
-from spkver.stages import Given
-from spkver.statistics import Statistics, accumulate_statistics
+from spkver.features.frames import Frames
+from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.statistics import Statistics, accumulate_statistics
 
 N_COMPONENTS, DIMENSION = 4, 3
 SPEAKERS = [f"s{number}" for number in range(6)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spkver.attackers import KINDS, PRESETS, AttackerConfig, attacker_config
-from spkver.config import load_config, to_dict, write_yaml
-from spkver.errors import ConfigError
+from spkbase.configuration import load_config, to_dict, write_yaml
+from spkbase.errors import ConfigError
+from spkver.attackers.config import KINDS, PRESETS, AttackerConfig, attacker_config
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.normalisation import s_norm, t_norm, z_norm
-from evaluation.trials import Scores
+from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+from evaluation.trials.lists import Scores
+from spkbase.errors import DataError
 from spkver.attackers.normalisation import cohort_moments, normalise
-from spkver.errors import DataError
 
 
 def brute_force(score: float, cohort: list[float], top: int | None) -> float:

@@ -9,9 +9,11 @@ import pytest
 from interruptions import counted
 from test_attacker_runs import three, write_set
 
-from spkver.attackers import learning, train_attacker, training
+from spkver.attackers import learning, training
 from spkver.attackers.kept import Kept
-from spkver.datadir import DataDir, read_datadir
+from spkver.attackers.training import train_attacker
+from spkver.datadir.directory import DataDir
+from spkver.datadir.reading import read_datadir
 
 
 @pytest.fixture(scope="module")

@@ -14,25 +14,19 @@ import yaml
 from click.testing import CliRunner, Result
 from scipy.signal import lfilter
 
-from evaluation import devices
-from evaluation.detection import eer
-from evaluation.formats import read_scores, write_trials
-from evaluation.trials import Trials, split_scores
+from evaluation.formats.reading import read_scores, write_trials
+from evaluation.metrics.equal_error import eer
+from evaluation.trials.lists import Trials, split_scores
+from spkbase.errors import ConfigError, DataError
+from spkbase.work import devices
 from spkver import attackers as package
-from spkver.attackers import (
-    attacker_config,
-    check_trials,
-    load_attacker,
-    merge_versions,
-    save_attacker,
-    score,
-    train_attacker,
-    train_attackers,
-)
+from spkver.attackers.attack import check_trials, score
+from spkver.attackers.attacker import load_attacker, save_attacker
+from spkver.attackers.config import attacker_config
+from spkver.attackers.training import merge_versions, train_attacker, train_attackers
 from spkver.cli import main
-from spkver.datadir import read_datadir
-from spkver.errors import ConfigError, DataError
-from spkver.ubm import UbmConfig
+from spkver.datadir.reading import read_datadir
+from spkver.mixture.ubm import UbmConfig
 
 RATE = 8000
 FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}

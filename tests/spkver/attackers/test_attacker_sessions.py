@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spkver.attackers.sessions import choose_utterances, cut_sessions, session_frames
-from spkver.features import Frames
+from spkver.features.frames import Frames
 
 
 def speakers(counts: dict[str, int]) -> dict[str, str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.formats import read_key, read_trials
+from evaluation.formats.reading import read_key, read_trials
+from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015_keys
 from spkver.corpora.rsr2015 import SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
-from spkver.errors import ConfigError, DataError, Problems
 from spkver.idmap import IdMap
-from spkver.sidekit import read_idmap
+from spkver.sidekit.idmaps import read_idmap
 
 BACKGROUND, TARGETS, SENTENCES, SESSIONS = ("m001", "m050"), ("m101", "m102", "m157"), ("001", "030"), range(1, 10)
 ENROL, TEST = (1, 4, 7), (2, 3)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from spkbase.errors import DataError
 from spkver.corpora import simulated
 from spkver.corpora.simulated import SimulatedCorpus, simulate_rsr2015, split_speakers
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
-from spkver.errors import DataError
 
 pytest.importorskip("espeakng_loader")
 

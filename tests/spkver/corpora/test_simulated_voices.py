@@ -13,12 +13,12 @@ import pytest
 from scipy.fft import dct
 from scipy.signal import freqz, welch
 
+from spkbase.errors import DataError
 from spkver.corpora import channels, espeak
 from spkver.corpora.channels import SAMPLE_RATE, Session, filter_from_gains, make_session, transmit
 from spkver.corpora.sentences import SENTENCES
 from spkver.corpora.variability import VARIABILITY, Variability
 from spkver.corpora.voices import make_voice, synthesise_utterance, tilt, voice_file
-from spkver.errors import DataError
 
 pytest.importorskip("espeakng_loader")
 

@@ -10,14 +10,15 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from spkbase.errors import ConfigError, DataError
+from spkbase.runs.locks import sole_use
 from spkver.cli import main
 from spkver.corpora import voiceprivacy_simulated
 from spkver.corpora.trees import is_simulated
 from spkver.corpora.voiceprivacy_simulated import SimulatedSet, Sizes, simulate_voiceprivacy, utterance_text
 from spkver.corpora.voices import synthesise_utterance
-from spkver.datadir import DataDir, enrolment, read_datadir
-from spkver.errors import ConfigError, DataError
-from spkver.locks import sole_use
+from spkver.datadir.directory import DataDir, enrolment
+from spkver.datadir.reading import read_datadir
 
 pytest.importorskip("espeakng_loader")
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from spkbase.errors import DataError
 from spkver.cli import main
-from spkver.errors import DataError
-from spkver.features import FeatureConfig, load_frames, read_feature_table
+from spkver.features.config import FeatureConfig
 from spkver.features.exchange import export_sidekit, import_sidekit
-from spkver.sidekit import SidekitFeatures, write_feature_file
+from spkver.features.frames import read_feature_table
+from spkver.features.loading import load_frames
+from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 CONFIG = FeatureConfig()
 

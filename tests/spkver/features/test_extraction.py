@@ -16,13 +16,16 @@ import pytest
 import soundfile
 from interruptions import Stopped, check_every_stop, flip_bits, records
 
-from evaluation.parallel import use_engine
-from evaluation.stored import StoredArray
-from spkver.audio import read_audio
-from spkver.errors import DataError, Problems
-from spkver.features import PRESETS, FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import DataError, Problems
+from spkbase.files.temporary_rows import TemporaryRows
+from spkbase.work.maps import use_engine
+from spkver.audio.reading import read_audio
 from spkver.features.compute import features_of_signals, recording_generator
-from spkver.row_files import TemporaryRows
+from spkver.features.config import PRESETS, FeatureConfig
+from spkver.features.extraction import check_recordings, extract_features
+from spkver.features.frames import read_feature_table
+from spkver.features.loading import load_frames
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]
@@ -389,7 +392,7 @@ def test_frames_for_processes_are_in_a_file(table, tmp_path):
 
 def test_the_file_of_frames_is_gone_with_the_process(tmp_path):
     code = (
-        "import sys, numpy as np; from pathlib import Path; from spkver.row_files import TemporaryRows\n"
+        "import sys, numpy as np; from pathlib import Path; from spkbase.files.temporary_rows import TemporaryRows\n"
         "rows = TemporaryRows(Path(sys.argv[1]), (3, 2), 'f4', what='x', named=True); rows.append(np.ones((3, 2)))\n"
         "stored = rows.stored(); assert stored.path.is_file() and stored[2].tolist() == [1, 1]"
     )

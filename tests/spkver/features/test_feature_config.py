@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from spkver.errors import ConfigError
-from spkver.features import PRESETS, FeatureConfig
+from spkbase.errors import ConfigError
+from spkver.features.config import PRESETS, FeatureConfig
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spkver.errors import DataError
+from spkbase.errors import DataError
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, snr_vad
 
 WINDOW, SHIFT = 400, 160

@@ -1,0 +1,285 @@
+"""A whole VoicePrivacy challenge: every list of scores found, understood by its name, joined with its key, assessed.
+
+Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
+the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
+(a-a). What the names say is a rule of regular expressions (`Rule`), which a YAML file replaces (`read_rule`). The key
+is always that of the original trials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from evaluation.formats import join, read_scores_and_key
+from evaluation.metrics import Runs, cllr_of, eer_of, individual_of, min_cllr_of, pav, population_of, runs_of, tag
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import is_file, load_yaml, read_yaml_text
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How names are read.
+
+    Parameters
+    ----------
+    scores : str
+        Regular expression of a file of scores, as a path below the results with ``/``. Groups: team, system, enrol,
+        trial.
+    enrol : str
+        Regular expression of the name of an enrolment set. Group: anon, empty for original speech.
+    trial : str
+        Regular expression of the name of a trial set. Groups: corpus, split, sex, and if there are, subset and anon.
+    keys : tuple of str
+        Where the key lies below the folder of keys, the first that exists; groups of `trial`, and trial, in braces.
+    weights : mapping of str to float
+        Share of each corpus (with its subset) in the averages, for each sex.
+    """
+
+    scores: str
+    enrol: str
+    trial: str
+    keys: tuple[str, ...]
+    weights: Mapping[str, float]
+
+
+VOICEPRIVACY = Rule(
+    scores=r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?",
+    enrol=r".+_enrolls(?P<anon>_.+)?",
+    trial=r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?",
+    keys=(
+        "{corpus}_{split}_trials_{sex}{subset}/trials",
+        "{corpus}_{split}_trials_{sex}{subset}",
+        "{trial}/trials",
+        "{trial}",
+    ),
+    weights={"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05},
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One list of scores: whose it is, what it is of, and where it lies with its key."""
+
+    team: str
+    system: str
+    corpus: str
+    split: str
+    subset: str
+    sex: str
+    condition: str
+    scores: Path
+    key: Path
+
+    @property
+    def name(self) -> str:
+        """Team and system."""
+        return f"{self.team}/{self.system}"
+
+    @property
+    def dataset(self) -> str:
+        """Corpus, part and subset, as in ``vctk_dev_common``."""
+        return f"{self.corpus}_{self.split}{self.subset}"
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What the scores of a run tell.
+
+    Parameters
+    ----------
+    run : Run
+        Which scores.
+    runs : Runs
+        The scores, sorted.
+    values : dict of str to float
+        ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
+    tag : str
+        ZEBRA's category.
+    intervals : dict of str to (low, high)
+        Of the values, where resamples were asked for.
+    """
+
+    run: Run
+    runs: Runs
+    values: dict[str, float]
+    tag: str
+    intervals: dict[str, tuple[float, float]]
+
+
+def find_runs(results: str | Path, keys: str | Path, *, rule: Rule = VOICEPRIVACY) -> list[Run]:
+    """Find the lists of scores of all teams.
+
+    Parameters
+    ----------
+    results : path
+        Folder of ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``.
+    keys : path
+        Folder of the keys.
+    rule : Rule
+        How the names are read.
+
+    Returns
+    -------
+    list of Run
+        In the order of their paths.
+
+    Raises
+    ------
+    DataError
+        If nothing is found, a name says nothing, a key is missing, or two lists are of the same; all of them together.
+    """
+    results, keys = Path(results), Path(keys)
+    for folder in (results, keys):
+        if not folder.is_dir():
+            raise DataError("expected a folder", file=folder, remedy="check the path")
+    problems, found = Problems(), []
+    seen: dict[tuple[str, ...], Path] = {}
+    for path in sorted(one for one in results.rglob("*") if one.is_file()):
+        match = re.fullmatch(rule.scores, path.relative_to(results).as_posix())
+        if match is None:
+            continue
+        try:
+            run = _understand(path, match.groupdict(), keys, rule)
+        except DataError as error:
+            problems.note(error)
+            continue
+        what = (run.name, run.dataset, run.sex, run.condition)
+        if what in seen:
+            problems.add(f"of the same as {seen[what]}: {' '.join(what)}", file=path, remedy="leave one of them")
+        seen[what] = path
+        found.append(run)
+    problems.raise_if_any()
+    if not found:
+        remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it, or another --rule"
+        raise DataError("no list of scores was found", file=results, remedy=remedy)
+    return found
+
+
+def assess(runs: Sequence[Run], *, replicates: int = 0, seed: int = 0, jobs: int | None = 1) -> list[Assessment]:
+    """Assess each list of scores.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        See `find_runs`.
+    replicates : int
+        Number of resamples of speakers for intervals; none by default.
+    seed : int
+        Of the resamples.
+    jobs : int, optional
+        Number of workers for resamples; all cores if None.
+
+    Raises
+    ------
+    DataError
+        With file and line, if a file is malformed or scores and key do not fit; all of them together.
+    """
+    problems, assessed = Problems(), []
+    for run in runs:
+        try:
+            assessed.append(_assess(run, replicates, seed, jobs))
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
+    return assessed
+
+
+def figures(runs: Runs) -> dict[str, float]:
+    """Give the numbers of an assessment by name; the statistic that resamples draw anew."""
+    blocks = pav(runs)
+    return {
+        "eer.rocch": eer_of(runs, blocks=blocks),
+        "eer.kaldi": eer_of(runs, method="kaldi"),
+        "zebra.population": population_of(blocks),
+        "zebra.individual": individual_of(runs, blocks=blocks),
+        "cllr": cllr_of(runs),
+        "min_cllr": min_cllr_of(blocks),
+    }
+
+
+def read_rule(path: str | Path) -> Rule:
+    """Read a rule from YAML; what it leaves out is as in VoicePrivacy's.
+
+    Raises
+    ------
+    ConfigError
+        With the file, if it is no YAML, a name is unknown, or a regular expression is broken or lacks a group.
+    """
+    path = Path(path)
+    found: Any = load_yaml(read_yaml_text(path), file=path)[0] or {}
+    known = [one.name for one in fields(Rule)]
+    if not isinstance(found, dict) or not set(found) <= set(known):
+        got = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
+        raise ConfigError(f"expected a mapping with names among {', '.join(known)}, got {got}", file=path)
+    settings = {name: getattr(VOICEPRIVACY, name) for name in known} | found
+    needed = {"scores": {"team", "system", "enrol", "trial"}, "enrol": set(), "trial": {"corpus", "split", "sex"}}
+    for name, groups in needed.items():
+        try:
+            lacking = groups - set(re.compile(settings[name]).groupindex)
+        except (re.error, TypeError) as error:
+            raise ConfigError(f"{name}: expected a regular expression: {error}", file=path) from error
+        if lacking:
+            raise ConfigError(f"{name}: the regular expression lacks the group {', '.join(sorted(lacking))}", file=path)
+    keys, weights = settings["keys"], settings["weights"]
+    keys = (keys,) if isinstance(keys, str) else keys
+    if not isinstance(weights, Mapping) or not all(isinstance(one, (int, float)) for one in weights.values()):
+        raise ConfigError("weights: expected a mapping of corpora to numbers", file=path)
+    if not isinstance(keys, (list, tuple)) or not all(isinstance(one, str) for one in keys):
+        raise ConfigError("keys: expected a list of paths", file=path)
+    return Rule(settings["scores"], settings["enrol"], settings["trial"], tuple(keys), dict(weights))
+
+
+def _understand(path: Path, names: dict[str, str], keys: Path, rule: Rule) -> Run:
+    remedy = "rename it, or give another --rule"
+    enrol = re.fullmatch(rule.enrol, names["enrol"])
+    trial = re.fullmatch(rule.trial, names["trial"])
+    for match, what in ((enrol, "enrol"), (trial, "trial")):
+        if match is None:
+            text = f"expected the name of {what} set as {getattr(rule, what)}, got {names[what]!r}"
+            raise DataError(text, file=path, remedy=remedy)
+    assert enrol is not None
+    assert trial is not None
+    said = {"subset": "", "anon": ""} | {name: text or "" for name, text in trial.groupdict().items()}
+    anonymised = "a" if said["anon"] else "o"
+    enrolled = "a" if enrol.groupdict().get("anon") else "o"
+    try:
+        places = [keys / template.format(**(names | said)) for template in rule.keys]
+    except (KeyError, IndexError, ValueError) as error:
+        raise ConfigError(f"keys: no such group as {error} in the names", remedy=remedy) from error
+    key = next((place for place in places if is_file(place)), None)
+    if key is None:
+        looked = ", ".join(place.relative_to(keys).as_posix() for place in places)
+        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --keys")
+    return Run(
+        names["team"],
+        names["system"],
+        said["corpus"],
+        said["split"],
+        said["subset"],
+        said["sex"],
+        f"{enrolled}-{anonymised}",
+        path,
+        key,
+    )
+
+
+def _assess(run: Run, replicates: int, seed: int, jobs: int | None) -> Assessment:
+    scores, key = read_scores_and_key(run.scores, run.key)
+    target, nontarget = join(scores, key, files=(run.scores, run.key))
+    try:
+        runs = runs_of(target, nontarget)
+    except DataError as error:
+        raise DataError(error.text, file=run.key, remedy=error.remedy) from error
+    values = figures(runs)
+    intervals = {}
+    if replicates:
+        from evaluation.uncertainty import confidence_intervals, sample_from
+
+        sample, _ = sample_from(scores, key)
+        found = confidence_intervals(sample, figures, replicates=replicates, seed=seed, jobs=jobs)
+        intervals = {name: (one.low, one.high) for name, one in found.items()}
+    return Assessment(run, runs, values, tag(values["zebra.individual"]), intervals)

@@ -1,0 +1,116 @@
+"""Embeddings of utterances with their ids and speakers.
+
+Conventions
+-----------
+An embedding belongs to one utterance, whose id occurs once. Vectors stay as they came, float16 to float64, and may be
+mapped from a file; nothing is normalised here. The order of the file is kept, because "the first utterances of a
+speaker" means it. `evaluation.embeddings.files` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.trials import checked_ids
+from spkbase.errors import DataError
+from spkbase.work import chunk_bounds
+
+_ROWS = 1 << 13
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Embeddings:
+    """Vectors of utterances.
+
+    Parameters
+    ----------
+    ids : np.ndarray of str, shape (n,), dtype object
+        Distinct ids of the utterances.
+    speakers : np.ndarray of str, shape (n,), dtype object
+        Speaker of each.
+    vectors : np.ndarray of a floating type, shape (n, D)
+        Their embeddings; may be mapped from a file.
+    notes : tuple of str
+        What a reader of the results should know about their origin.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, an id is repeated or empty, or there is no vector.
+
+    Examples
+    --------
+    >>> Embeddings(["u1", "u2"], ["anna", "bert"], np.eye(2))
+    Embeddings(2 utterances of 2 speakers, 2 dimensions)
+    """
+
+    ids: NDArray[np.object_]
+    speakers: NDArray[np.object_]
+    vectors: NDArray[np.floating]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        vectors = np.asanyarray(self.vectors)
+        if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
+            got = f"{vectors.dtype} of shape {vectors.shape}"
+            raise DataError(f"expected vectors of floats, one row an utterance, got {got}", remedy="check the file")
+        ids = checked_ids(np.asarray(self.ids, object), "ids of utterances")
+        speakers = np.asarray(self.speakers, object)
+        for name, column in (("ids", ids), ("speakers", speakers)):
+            if column.shape != (len(vectors),):
+                raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
+            object.__setattr__(self, name, column)
+        if not all(isinstance(one, str) and one for one in speakers.tolist()):
+            raise DataError("expected speakers to be strings that are not empty")
+        object.__setattr__(self, "vectors", vectors)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self)} utterances of {len(set(self.speakers.tolist()))} speakers"
+        return f"Embeddings({counts}, {self.vectors.shape[1]} dimensions)"
+
+    def norms(self) -> NDArray[np.float64]:
+        """Length of each vector, shape (n,); reads all vectors once.
+
+        Raises
+        ------
+        DataError
+            If a vector is not finite, or has no length. The first few are named.
+        """
+        found = row_norms(self.vectors)
+        check_norms(found, self.ids)
+        return found
+
+
+def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Length of each row, in float64, a block of rows at a time."""
+    norms = np.empty(len(vectors))
+    for start, stop in chunk_bounds(len(vectors), _ROWS):
+        block = np.asarray(vectors[start:stop], np.float64)
+        norms[start:stop] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    return norms
+
+
+def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector") -> None:
+    """Raise an error that names what has no direction: NaN and infinite vectors, and those of zeros."""
+    for bad, text in (
+        (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
+        (norms == 0, "zero (or far too small): no direction"),
+    ):
+        if bad.any():
+            named = _named(names[bad].tolist())
+            count = int(bad.sum())
+            verb = "are" if count > 1 else "is"
+            message = f"{count} {what}{'s' * (count > 1)} {verb} {text}: {named}"
+            raise DataError(message, remedy="extract these embeddings anew, or leave them out")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(map(str, names[:_MAX_NAMED])) + (", ..." if len(names) > _MAX_NAMED else "")

@@ -1,0 +1,189 @@
+"""One vector a speaker: means of the embeddings of its utterances.
+
+Conventions
+-----------
+`plain` averages the vectors as they are, as the published tools do; `normalised` scales each to length 1 first, so that
+a long vector does not outvote the others. A trial speaker is the mean of L utterances: the *first* L in the order of
+the file, as Speaker-Linkability takes them, or with `random` L that are drawn by a seed, the speaker's name and the
+ids alone, whatever the order of the file; those of a smaller L are among those of a larger one. A speaker with fewer
+than L utterances is the mean of all it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings.sets import Embeddings, check_norms, row_norms
+from evaluation.trials import factorise
+from spkbase.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+_ROWS = 1 << 14
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """How means are made and utterances are chosen; see the module.
+
+    Parameters
+    ----------
+    mean : {"plain", "normalised"}
+        Whether vectors are scaled to length 1 before they are averaged.
+    choice : {"first", "random"}
+        Which utterances of a trial speaker are used.
+    seed : int
+        Of the random choice.
+    """
+
+    mean: Literal["plain", "normalised"] = "plain"
+    choice: Literal["first", "random"] = "first"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("mean", ("plain", "normalised")), ("choice", ("first", "random"))):
+            if getattr(self, name) not in allowed:
+                raise DataError(f"expected {name} among {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.seed < 0:
+            raise DataError(f"expected a seed from 0, got {self.seed}")
+
+
+@dataclass(frozen=True, eq=False)
+class SpeakerVectors:
+    """One vector a speaker.
+
+    Parameters
+    ----------
+    names : np.ndarray of str, shape (P,), dtype object
+        Distinct speakers.
+    vectors : np.ndarray, shape (P, D)
+        Their vectors, not normalised; float64 where they are means, else as they came, perhaps mapped.
+    norms : np.ndarray of float64, shape (P,)
+        Lengths of the vectors, none 0.
+    notes : tuple of str
+        What a reader of the results should know.
+    """
+
+    names: NDArray[np.object_]
+    vectors: NDArray[np.floating]
+    norms: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+
+def speaker_vectors(
+    embeddings: Embeddings,
+    *,
+    averaging: Averaging | None = None,
+    utterances: int | None = None,
+    strict: bool = False,
+    keep_order: bool = False,
+) -> SpeakerVectors:
+    """Average embeddings over the utterances of each speaker.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Each vector must be finite and not 0.
+    averaging : Averaging, optional
+        How.
+    utterances : int, optional
+        How many utterances to use; all by default.
+    strict : bool
+        Raise an error for speakers that have fewer, instead of a note.
+    keep_order : bool
+        Give the vectors as they are, in their order, where each speaker has one: a mapped file is then not copied.
+
+    Returns
+    -------
+    SpeakerVectors
+        Sorted by name, unless the order was kept.
+
+    Raises
+    ------
+    DataError
+        If a vector or a mean has no direction, the number is below 1, or with `strict`.
+    """
+    averaging = averaging or Averaging()
+    if utterances is not None and utterances < 1:
+        raise DataError(f"expected at least 1 utterance, got {utterances}")
+    norms = embeddings.norms()
+    names, codes = factorise(embeddings.speakers)
+    if len(names) == len(embeddings) and (utterances is None or utterances == 1):
+        if keep_order:
+            return SpeakerVectors(embeddings.speakers, embeddings.vectors, norms, embeddings.notes)
+        order = np.argsort(codes)
+        return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
+    rows, starts = _chosen(embeddings, names, codes, averaging, utterances)
+    counts = np.diff(np.append(starts, len(rows)))
+    notes = embeddings.notes
+    if utterances is not None and (counts < utterances).any():
+        short = names[counts < utterances].tolist()
+        named = ", ".join(short[:_MAX_NAMED]) + (", ..." if len(short) > _MAX_NAMED else "")
+        text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {named}"
+        if strict:
+            raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
+        logger.warning("%s; all of theirs are used", text)
+        notes = (*notes, f"{text}; all of theirs are used")
+    vectors = _means(embeddings.vectors, norms, rows, starts, normalised=averaging.mean == "normalised")
+    lengths = row_norms(vectors)
+    check_norms(lengths, names, what="speaker mean")
+    return SpeakerVectors(names, vectors, lengths, notes)
+
+
+def _chosen(
+    embeddings: Embeddings, names: NDArray, codes: NDArray, averaging: Averaging, utterances: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to average, speaker by speaker, and where each speaker starts among them."""
+    if averaging.choice == "random" and utterances is not None:
+        # by id first, so that the draw does not see the order of the file
+        by_id = np.array(sorted(range(len(embeddings)), key=embeddings.ids.__getitem__), np.int64)
+    else:
+        by_id = np.arange(len(embeddings))
+    order = by_id[np.argsort(codes[by_id], kind="stable")]
+    counts = np.bincount(codes, minlength=len(names))
+    starts = np.cumsum(counts) - counts
+    if utterances is None:
+        return order, starts
+    if averaging.choice == "random":
+        for name, start, count in zip(names.tolist(), starts.tolist(), counts.tolist(), strict=True):
+            drawn = _generator(averaging.seed, name).permutation(count)
+            order[start : start + count] = order[start : start + count][drawn]
+    number = np.arange(len(order)) - np.repeat(starts, counts)
+    kept = np.minimum(counts, utterances)
+    return order[number < utterances], np.cumsum(kept) - kept
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    words = np.frombuffer(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:16], "<u4")
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(words.tolist())))
+
+
+def _means(
+    vectors: NDArray,
+    norms: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    *,
+    normalised: bool,
+) -> NDArray[np.float64]:
+    """Means over the rows of each speaker, some thousand rows at a time."""
+    counts = np.diff(np.append(starts, len(rows)))
+    means = np.empty((len(starts), vectors.shape[1]))
+    first = 0
+    while first < len(starts):
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _ROWS, side="right")) - 1)
+        last = len(starts) if starts[first] + _ROWS >= len(rows) else last
+        some = rows[starts[first] : len(rows) if last == len(starts) else starts[last]]
+        block = np.asarray(vectors[some], np.float64)
+        if normalised:
+            block /= norms[some][:, None]
+        np.add.reduceat(block, starts[first:last] - starts[first], axis=0, out=means[first:last])
+        first = last
+    return means / counts[:, None]

@@ -1,0 +1,15 @@
+from .hdf5 import write_hdf5_scores as write_hdf5_scores
+from .joining import join as join
+from .joining import read_scores_and_key as read_scores_and_key
+from .joining import read_split as read_split
+from .layouts import Choice as Choice
+from .orders import write_in_order as write_in_order
+from .reading import check_extension as check_extension
+from .reading import read_key as read_key
+from .reading import read_scores as read_scores
+from .reading import read_trials as read_trials
+from .reading import write_key as write_key
+from .reading import write_scores as write_scores
+from .reading import write_trials as write_trials
+from .text import read_text_key as read_text_key
+from .text import write_text_key as write_text_key

@@ -1,0 +1,150 @@
+"""What ranks tell beside linkability: the cumulative match characteristic, and similarity rank disclosure in bits.
+
+Conventions
+-----------
+The cumulative match characteristic (CMC) gives for each r how often the owner is among the first r of the whole
+gallery; ties are spread as `evaluation.linkage.curve` spreads them.
+
+Similarity rank disclosure [1]_ asks how much a rank tells about who somebody is. An attacker who knows nothing gives
+each of N speakers the probability 1 / N. With p(r) the probability that the owner has the rank r, seeing a list of
+ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean disclosure is the
+sum of p(r) log2(N p(r)), that is log2 N less the entropy of the rank; the worst is the largest over r. For p the
+default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N bins; the
+histogram, which is far too high where trials are fewer than ranks, is given beside it.
+
+References
+----------
+.. [1] T. Bäckström et al., "Privacy disclosure of similarity rank in speech and language processing", 2025.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.linkage.table import Ranks, TieRule
+from spkbase.errors import DataError
+
+_BOUND = 18.0  # of the logs of the parameters
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """Similarity rank disclosure; see the module.
+
+    Parameters
+    ----------
+    mean_bits, worst_bits : float
+        Under the beta-binomial distribution.
+    histogram_mean_bits, histogram_worst_bits : float
+        Under the histogram of ranks.
+    alpha, beta : float
+        Parameters of the distribution of the number of beaters; 1 and 1 where ranks are uniform.
+    """
+
+    mean_bits: float
+    worst_bits: float
+    histogram_mean_bits: float
+    histogram_worst_bits: float
+    alpha: float
+    beta: float
+
+
+def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
+    """Share of rows by the place of the owner in the whole gallery, from the first, shape (M + 1,).
+
+    Raises
+    ------
+    DataError
+        If rows differ in their number of impostors.
+    """
+    impostors = _impostors(ranks)
+    kinds, counts = np.unique(np.stack(ranks.span(ties)), axis=1, return_counts=True)
+    shares = np.zeros(impostors + 1)
+    for low, high, count in zip(*kinds.tolist(), counts.tolist(), strict=True):
+        shares[low : high + 1] += count / (high - low + 1)
+    return shares / len(ranks)
+
+
+def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
+    """Share of rows whose owner is among the first r, for r = 1, ..., the whole gallery; errors as `rank_shares`.
+
+    >>> cumulative_match(Ranks.of([0, 1], 0, 2))
+    array([0.5, 1. , 1. ])
+    """
+    return np.minimum(np.cumsum(rank_shares(ranks, ties=ties)), 1.0)
+
+
+def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Disclosure:
+    """Compute similarity rank disclosure in the whole gallery.
+
+    Raises
+    ------
+    DataError
+        If rows differ in their number of impostors.
+    """
+    shares = rank_shares(ranks, ties=ties)
+    alpha, beta = fit_beta_binomial(shares)
+    mean, worst = _bits(np.exp(_log_beta_binomial(np.arange(len(shares)), len(shares) - 1, alpha, beta)))
+    return Disclosure(mean, worst, *_bits(shares), alpha, beta)
+
+
+def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
+    """Fit a beta-binomial distribution to shares of 0, 1, ..., M by largest likelihood.
+
+    Returns
+    -------
+    alpha, beta : float
+        Between exp(-18) and exp(18): where all are 0, or all M, there is no inner maximum.
+    """
+    from scipy.optimize import minimize
+
+    shares = np.asarray(shares, np.float64)
+    seen = np.flatnonzero(shares)
+    weights, n_draws = shares[seen] / shares.sum(), len(shares) - 1
+
+    def loss(logs: NDArray[np.float64]) -> float:
+        return -float(weights @ _log_beta_binomial(seen, n_draws, *np.exp(logs)))
+
+    bounds = [(-_BOUND, _BOUND)] * 2
+    starts = [(0.0, 0.0), _from_moments(seen, weights, n_draws)]
+    found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
+    best = min(found, key=lambda one: one.fun)
+    alpha, beta = np.exp(best.x).tolist()
+    return alpha, beta
+
+
+def _from_moments(values: NDArray[np.int64], weights: NDArray[np.float64], n_draws: int) -> tuple[float, float]:
+    """Logs of parameters with the mean and the variance of the values, where there are such."""
+    mean = float(weights @ values) / n_draws
+    variance = float(weights @ (values / n_draws - mean) ** 2)
+    mean = min(max(mean, 1e-6), 1 - 1e-6)
+    total = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-3)
+    logs = np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)
+    return float(logs[0]), float(logs[1])
+
+
+def _log_beta_binomial(values: NDArray[np.int64], n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
+    from scipy.special import betaln
+
+    choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
+    return choices + betaln(values + alpha, n_draws - values + beta) - betaln(alpha, beta)
+
+
+def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and largest disclosure of a distribution of ranks."""
+    seen = shares[shares > 0]
+    bits = np.log2(len(shares) * seen)
+    return max(float(seen @ bits), 0.0), float(bits.max())
+
+
+def _impostors(ranks: Ranks) -> int:
+    least, most = int(ranks.impostors.min()), int(ranks.impostors.max())
+    if least != most:
+        raise DataError(
+            f"expected rows with as many impostors each, got {least} to {most}",
+            remedy="ranks of the whole gallery are comparable only where galleries have one size",
+        )
+    return least

@@ -1,0 +1,161 @@
+"""Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.
+
+Conventions
+-----------
+Speakers are ordered by their linkability, averaged over gallery sizes. With one trial each, the order is that of their
+ranks, whatever the sizes and their weights are, since at every size a lower rank is linked more often.
+
+A quarter of n speakers has n / 4 places, but many speakers can be equal, above all those that are always first. The
+rule for ties says what then becomes of speakers that are equal at the edge of a quarter:
+
+* `nearest`, the default: equal speakers stay together, in or out, whichever brings the set nearer to a quarter; the
+  first group is always in, so a set is never empty.
+* `include`: every speaker at or beyond the quartile (the published tool); the set can be far larger than a quarter.
+* `exclude`: only speakers strictly beyond the quartile; the set can be empty.
+* `random`: as many as a quarter, by a draw among the equal ones with a seed.
+
+Where all speakers are equal there is neither an easy nor a hard one, and both sets are empty under every rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.errors import DataError
+from spkbase.files import write_text
+
+TieSets = Literal["nearest", "include", "exclude", "random"]
+RULES: tuple[TieSets, ...] = get_args(TieSets)
+_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
+
+
+@dataclass(frozen=True)
+class DisclosureSets:
+    """Easy-to-link and hard-to-link speakers.
+
+    Parameters
+    ----------
+    easy, hard : frozenset of str
+        Their names.
+    q1, q3 : float
+        Quartiles of the linkability per speaker.
+    n_speakers : int
+        How many there are.
+    rule : str
+        What was done with ties.
+    notes : tuple of str
+        Where a set is far from a quarter, and why.
+    """
+
+    easy: frozenset[str]
+    hard: frozenset[str]
+    q1: float
+    q3: float
+    n_speakers: int
+    rule: TieSets
+    notes: tuple[str, ...] = ()
+
+
+def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0) -> DisclosureSets:
+    """Find the quarter of the speakers that is linked most often, and the quarter that is linked least often.
+
+    Parameters
+    ----------
+    linkability : mapping of str to float
+        Linkability by speaker, or anything that grows with it; at least 4 speakers.
+    rule : {"nearest", "include", "exclude", "random"}
+        What to do with equal speakers at the edge; see the module.
+    seed : int
+        Of the rule `random`.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 4 speakers, a value is not finite, or the rule is unknown.
+
+    Examples
+    --------
+    >>> found = disclosure_sets({"a": 1.0, "b": 0.7, "c": 0.2, "d": 0.1})
+    >>> sorted(found.easy), sorted(found.hard)
+    (['a'], ['d'])
+    """
+    if rule not in RULES:
+        raise DataError(f"expected a rule for ties among {', '.join(RULES)}, got {rule!r}")
+    names = sorted(linkability)
+    values = np.array([linkability[name] for name in names], np.float64)
+    if len(names) < 4:
+        raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
+    if not np.isfinite(values).all():
+        raise DataError(f"expected finite values, got {values[_first_bad(values)]} for {names[_first_bad(values)]!r}")
+    values = values.round(_DIGITS)
+    q1, q3 = (float(one) for one in np.quantile(values, [0.25, 0.75]))
+    if values.min() == values.max():
+        note = "all speakers are equal: none is easier to link than another"
+        return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
+    if rule in ("include", "exclude"):
+        strict = rule == "exclude"
+        chosen = [values > q3, values < q1] if strict else [values >= q3, values <= q1]
+    else:
+        order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
+        chosen = [_quarter(-values, order), _quarter(values, order)]
+    easy, hard = (frozenset(names[place] for place in np.flatnonzero(one)) for one in chosen)
+    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes(easy, hard, len(names)))
+
+
+def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:
+    """Write ``easy_speakers<suffix>.txt`` and ``hard_speakers<suffix>.txt``: a line on top, then a speaker a line.
+
+    Parameters
+    ----------
+    folder : path
+        Where to.
+    sets : DisclosureSets
+        What to write.
+    suffix : str
+        Such as ``_L1``.
+
+    Returns
+    -------
+    dict of str to Path
+        The files, under ``easy`` and ``hard``.
+    """
+    paths = {}
+    for kind, members, quartile in (("easy", sets.easy, f"Q3 {sets.q3:.6g}"), ("hard", sets.hard, f"Q1 {sets.q1:.6g}")):
+        head = f"# {kind} to link: {len(members)} of {sets.n_speakers} speakers, {quartile}, ties {sets.rule}"
+        paths[kind] = Path(folder) / f"{kind}_speakers{suffix}.txt"
+        write_text(paths[kind], "\n".join([head, *sorted(members)]) + "\n")
+    return paths
+
+
+def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """The quarter of lowest values; equal ones together, or in a given order."""
+    places = len(values) / 4
+    chosen = np.zeros(len(values), bool)
+    if order is not None:
+        chosen[np.lexsort((order, values))[: round(places)]] = True
+        return chosen
+    steps, counts = np.unique(values, return_counts=True)
+    sizes = np.cumsum(counts)
+    # the lower of two sizes that are as near
+    return values <= steps[np.argmin(np.abs(sizes - places))]
+
+
+def _notes(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
+    notes = [
+        f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal"
+        for kind, members in (("easy", easy), ("hard", hard))
+        if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1
+    ]
+    if easy & hard:
+        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
+    return tuple(notes)
+
+
+def _first_bad(values: NDArray[np.float64]) -> int:
+    return int(np.flatnonzero(~np.isfinite(values))[0])

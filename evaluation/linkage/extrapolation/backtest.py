@@ -1,0 +1,142 @@
+"""What the methods would have said of the gallery itself, had most of it been hidden.
+
+Impostors are hidden by chance, of each trial on its own: of its k beaters among M impostors a hypergeometric number is
+left among M / hidden. Extrapolated to the whole gallery, this is compared with what was measured there. The trials are
+the same on both sides, so the error shown is that of the method and of the hidden impostors, not that of few trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.linkage.extrapolation.estimate import extrapolate
+from evaluation.linkage.extrapolation.tails import MIN_KEPT
+from spkbase.errors import DataError
+
+if TYPE_CHECKING:
+    from evaluation.linkage.table import Ranks, TieRule
+
+HIDDEN = 20
+LEAST_LEFT = 10  # impostors of each trial
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """One method at one size, predicted from few impostors and measured with all.
+
+    Parameters
+    ----------
+    method : str
+        Which one.
+    fitted_to, size : int
+        Gallery that the method saw, and the one it predicted; the owner included.
+    predicted, low, high : float
+        Its estimate (NaN for the bounds) and its interval.
+    measured : float
+        What is true of these trials.
+    held : bool
+        Whether the interval holds what was measured.
+    """
+
+    method: str
+    fitted_to: int
+    size: int
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    held: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the numbers by name."""
+        return asdict(self)
+
+
+def backtest(
+    ranks: Ranks,
+    *,
+    hidden: int = HIDDEN,
+    impostor_scores: ArrayLike | None = None,
+    methods: Sequence[str] | None = None,
+    ties: TieRule = "shared",
+    replicates: int = 200,
+    seed: int = 0,
+    level: float = 0.95,
+) -> list[Backtest]:
+    """Hide all but one impostor in `hidden`, extrapolate to the whole gallery, and compare with what was measured.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Rank counts, of at least 10 times `hidden` impostors.
+    hidden : int
+        How many times larger the gallery is than what the methods see, at least 2.
+    impostor_scores, methods, ties, replicates, seed, level
+        See `extrapolate`. Of the largest impostor scores only about one in `hidden` is left, so the method `tail` takes
+        part where that is at least 11 for every trial.
+
+    Raises
+    ------
+    DataError
+        If there are too few impostors to hide most of them.
+    """
+    from evaluation.linkage.curve import linkability
+
+    most = ranks.largest_size - 1
+    if hidden < 2 or most // hidden < LEAST_LEFT:
+        raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
+    rng = np.random.default_rng(seed)
+    left = ranks.impostors // hidden
+    thinned = _thinned(ranks, left, rng)
+    scores = None if impostor_scores is None else _thinned_scores(impostor_scores, hidden, rng)
+    chosen = [one for one in methods if one != "tail" or scores is not None] if methods is not None else None
+    size = ranks.largest_size
+    found = extrapolate(
+        thinned,
+        [size],
+        impostor_scores=scores,
+        methods=chosen,
+        ties=ties,
+        replicates=replicates,
+        seed=seed,
+        level=level,
+    )
+    measured = float(linkability(ranks, np.array([size]), ties=ties)[0])
+    return [
+        Backtest(
+            name,
+            found.measured_to,
+            size,
+            float(one.linkability[0]),
+            float(one.low[0]),
+            float(one.high[0]),
+            measured,
+            bool(one.low[0] <= measured <= one.high[0]),
+        )
+        for name, one in found.predictions.items()
+    ]
+
+
+def _thinned(ranks: Ranks, left: NDArray[np.int64], rng: np.random.Generator) -> Ranks:
+    from evaluation.linkage.table import Ranks
+
+    beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
+    rest = ranks.impostors - ranks.beaters - ranks.ties
+    ties = rng.hypergeometric(ranks.ties, rest, left - beaters)
+    return Ranks(ranks.speakers, beaters, ties, left, ranks.mated)
+
+
+def _thinned_scores(impostor_scores: ArrayLike, hidden: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    """Keep each of the largest scores with the same chance; as many for all trials as the scarcest one has."""
+    scores = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
+    kept = rng.random(scores.shape) < 1 / hidden
+    count = int(kept.sum(axis=1).min())
+    if count <= MIN_KEPT:
+        return None
+    order = np.argsort(~kept, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(scores, order, axis=1)

@@ -1,0 +1,204 @@
+"""Calibration metrics: what scores are worth as natural log-likelihood ratios (LLRs).
+
+The empirical cross-entropy (ECE) at a target prior P is the mean number of bits that remain unknown about the class of
+a trial after its score was turned into a posterior with that prior:
+
+    ECE(P) = [ P mean_tar log(1 + exp(-llr - logit P)) + (1 - P) mean_non log(1 + exp(llr + logit P)) ] / log 2
+
+*Cllr* is ECE(0.5); the *minimum* of either is that of the best monotone calibration, found by isotonic regression, and
+the *calibration loss* what lies between. `evaluation.score_maps.affine` trains calibrations that new scores can be given.
+
+References
+----------
+.. [1] N. Brümmer and J. du Preez, "Application-independent evaluation of speaker detection", Computer Speech and
+   Language 20, 2006.
+.. [2] D. Ramos and J. Gonzalez-Rodriguez, "Reliable support: measuring calibration of likelihood ratios", Forensic
+   Science International 230, 2013.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
+from evaluation.score_maps import Affine, apply_affine, cross_validate_affine, load_affine, save_affine, train_affine
+from spkbase.errors import DataError
+
+__all__ = [
+    "Affine",
+    "apply_affine",
+    "calibration_loss",
+    "cllr",
+    "cllr_of",
+    "cross_validate_affine",
+    "ece",
+    "ece_of",
+    "load_affine",
+    "min_cllr",
+    "min_cllr_of",
+    "min_ece",
+    "min_ece_of",
+    "pav_llrs",
+    "save_affine",
+    "train_affine",
+]
+
+_PIECE = 1 << 15
+
+
+def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Cost of the log-likelihood ratios, in bits: 0 for perfect ones, 1 for LLRs of 0, above for misleading ones.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> cllr([0.0, 0.0], [0.0])
+    1.0
+    """
+    return cllr_of(runs_of(target, nontarget))
+
+
+def cllr_of(runs: Runs) -> float:
+    """Cost of the log-likelihood ratios of runs; see `cllr`."""
+    return float(ece_of(runs, prior=0.5))
+
+
+def min_cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Least Cllr of any monotone calibration, between 0 and 1; parameters and errors as for `cllr`."""
+    return min_cllr_of(pav(runs_of(target, nontarget)))
+
+
+def min_cllr_of(blocks: Blocks) -> float:
+    """Least Cllr of isotonic blocks; see `min_cllr`."""
+    return float(min_ece_of(blocks, prior=0.5))
+
+
+def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Bits lost by calibration alone: Cllr minus its minimum; parameters and errors as for `cllr`."""
+    runs = runs_of(target, nontarget)
+    return cllr_of(runs) - min_cllr_of(pav(runs))
+
+
+@overload
+def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float) -> float: ...
+@overload
+def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np.ndarray: ...
+
+
+def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Empirical cross-entropy at a target prior, or several.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Natural LLRs.
+    prior : float, or np.ndarray of shape (P,)
+        Target priors strictly between 0 and 1.
+
+    Returns
+    -------
+    float, or np.ndarray of float64, shape (P,)
+        Bits.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or a prior is out of range.
+
+    Examples
+    --------
+    >>> round(ece([0.0], [0.0], prior=0.1), 6)
+    0.468996
+    """
+    return ece_of(runs_of(target, nontarget), prior=prior)
+
+
+def ece_of(runs: Runs, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Empirical cross-entropy of runs whose thresholds are natural LLRs; see `ece`."""
+    return _entropy(runs.thresholds, runs.target, runs.nontarget, prior)
+
+
+@overload
+def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float) -> float: ...
+@overload
+def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np.ndarray: ...
+
+
+def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Empirical cross-entropy of the best monotone calibration; parameters, returns and errors as for `ece`."""
+    return min_ece_of(pav(runs_of(target, nontarget)), prior=prior)
+
+
+def min_ece_of(blocks: Blocks, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Empirical cross-entropy of isotonic blocks; see `min_ece`."""
+    return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
+
+
+def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """LLR of each trial after isotonic regression on these same trials.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores in any order.
+    laplace : bool
+        Apply Laplace's rule of succession, so that no LLR is infinite; see `evaluation.metrics.pav`.
+
+    Returns
+    -------
+    target, nontarget : np.ndarray of float64, shapes (n_target,) and (n_nontarget,)
+        Natural LLRs, in the order of the scores.
+
+    Examples
+    --------
+    >>> pav_llrs([2.0, 1.0], [0.0, 1.0])
+    (array([inf,  0.]), array([-inf,   0.]))
+    """
+    runs = runs_of(target, nontarget)
+    llr = pav(runs, laplace=laplace).per_run()
+    return llr[runs.places(target)], llr[runs.places(nontarget)]
+
+
+def _entropy(
+    llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: float | np.ndarray
+) -> float | np.ndarray:
+    priors = np.atleast_1d(np.asarray(prior, np.float64))
+    bad = priors[~((priors > 0) & (priors < 1))]
+    if priors.ndim != 1 or len(bad):
+        got = f"{bad[0]:g}" if len(bad) else f"an array of shape {priors.shape}"
+        raise DataError(f"expected target priors between 0 and 1, got {got}", remedy="give them, not their logits")
+    result = np.empty(len(priors))
+    for place, one in enumerate(priors):
+        log_odds = np.log(one) - np.log1p(-one)
+        miss = _mean_softplus(-1, llr, target, -log_odds)
+        false = _mean_softplus(1, llr, nontarget, log_odds)
+        result[place] = (one * miss + (1 - one) * false) / np.log(2)
+    return result if np.ndim(prior) else float(result[0])
+
+
+def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float) -> float:
+    """Weighted mean of log(1 + exp(sign * llr + shift)), piece by piece, which is quicker as it stays in the cache."""
+    total = 0.0
+    for start in range(0, len(llr), _PIECE):
+        piece = weights[start : start + _PIECE]
+        kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
+        # no scalar product: for that BLAS would wake its threads, which takes longer than the sum
+        total += float((piece[kept] * softplus(sign * llr[start : start + _PIECE][kept] + shift)).sum())
+    return total / float(weights.sum())
+
+
+def softplus(values: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x)) without overflow, three times quicker than `np.logaddexp`; infinite values are legal."""
+    return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))

@@ -1,0 +1,346 @@
+"""Detection metrics: how well scores tell target from nontarget trials.
+
+Conventions
+-----------
+A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
+`p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be told apart, so they are pooled: every
+number here depends on the scores' order alone, not on the order of the trials. Infinite scores are legal.
+
+The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
+of the scores could reach; isotonic regression (pool adjacent violators) gives it. The names without addition
+(`eer`, `min_dcf`, `prbep`) are those of the hull.
+
+Metrics
+-------
+* `hull`, `rocch`: the vertices of the ROCCH; `roc`: the curve itself; `det_curve`: either on probit axes
+* `eer`: the equal error rate, by five names (`evaluation.metrics.equal_error`); that of the hull by default, at most 0.5
+* `min_dcf`: the least detection cost at a prior, normalised or not; `act_dcf`: that of the scores taken as LLRs
+* `prbep`: the number of errors where misses and false alarms are equally many
+* `tpr_at_fpr`: the share of target trials accepted where few nontarget trials are
+* `evaluate_detection`: those of the hull together
+
+Each has a second form, such as `min_dcf_of`, on the runs or blocks of `evaluation.metrics.sorted_scores`.
+
+References
+----------
+.. [1] N. Brümmer and E. de Villiers, "The BOSARIS Toolkit: theory, algorithms and code", 2011.
+.. [2] T. Fawcett and A. Niculescu-Mizil, "PAV and the ROC convex hull", Machine Learning 68, 2007.
+.. [3] A. Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics.curves import det_curve, roc, roc_of
+from evaluation.metrics.equal_error import METHODS, EqualError, balance, eer, eer_of, equal_error, equal_error_of
+from evaluation.metrics.operating_points import TrueAccept, tpr_at_fpr, tpr_at_fpr_of
+from evaluation.metrics.sorted_scores import Blocks, Runs, as_count, pav, runs_of
+from spkbase.errors import DataError
+
+__all__ = [
+    "METHODS",
+    "SRE08",
+    "SRE10",
+    "Detection",
+    "EqualError",
+    "Hull",
+    "TrueAccept",
+    "act_dcf",
+    "act_dcf_of",
+    "det_curve",
+    "eer",
+    "eer_of",
+    "effective_prior",
+    "equal_error",
+    "equal_error_of",
+    "evaluate_detection",
+    "evaluate_detection_of",
+    "hull",
+    "hull_eer",
+    "hull_min_dcf",
+    "hull_of",
+    "hull_prbep",
+    "min_dcf",
+    "min_dcf_of",
+    "prbep",
+    "prbep_of",
+    "roc",
+    "roc_of",
+    "rocch",
+    "tpr_at_fpr",
+    "tpr_at_fpr_of",
+]
+
+# (p_target, c_miss, c_fa) of NIST's evaluations of these years
+SRE08 = (0.01, 10.0, 1.0)
+SRE10 = (0.001, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Hull:
+    """Vertices of the ROC convex hull, from accepting all to rejecting all.
+
+    Parameters
+    ----------
+    misses : np.ndarray of float64, shape (V,)
+        Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
+    false_alarms : np.ndarray of float64, shape (V,)
+        Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
+    n_target, n_nontarget : int, or float where trials have weights
+        Number of trials.
+    """
+
+    misses: np.ndarray
+    false_alarms: np.ndarray
+    n_target: int | float
+    n_nontarget: int | float
+
+    @property
+    def p_miss(self) -> np.ndarray:
+        """Miss rate at each vertex, shape (V,)."""
+        return self.misses / self.n_target
+
+    @property
+    def p_fa(self) -> np.ndarray:
+        """False-alarm rate at each vertex, shape (V,)."""
+        return self.false_alarms / self.n_nontarget
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What `evaluate_detection` finds; rates are fractions.
+
+    Parameters
+    ----------
+    n_target, n_nontarget : int, or float where trials have weights
+        Number of trials.
+    eer : float
+        Equal error rate of the hull.
+    min_dcf_sre08, min_dcf_sre10 : float
+        Normalised least detection cost at (target prior, cost of a miss, cost of a false alarm) of (0.01, 10, 1) and
+        of (0.001, 1, 1).
+    prbep : float
+        Number of misses, which is that of false alarms, where the hull has equally many of both.
+    """
+
+    n_target: int | float
+    n_nontarget: int | float
+    eer: float
+    min_dcf_sre08: float
+    min_dcf_sre10: float
+    prbep: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the numbers by name, for a report."""
+        return asdict(self)
+
+
+def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
+    """Compute every detection metric.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> evaluate_detection([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]).eer
+    0.125
+    """
+    return evaluate_detection_of(pav(runs_of(target, nontarget)))
+
+
+def evaluate_detection_of(blocks: Blocks) -> Detection:
+    """Compute every metric of the hull from isotonic blocks."""
+    vertices = hull_of(blocks)
+    return Detection(
+        n_target=vertices.n_target,
+        n_nontarget=vertices.n_nontarget,
+        eer=hull_eer(vertices),
+        min_dcf_sre08=hull_min_dcf(vertices, effective_prior(*SRE08))[0],
+        min_dcf_sre10=hull_min_dcf(vertices, effective_prior(*SRE10))[0],
+        prbep=hull_prbep(vertices),
+    )
+
+
+def min_dcf(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    p_target: float,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    normalised: bool = True,
+) -> float:
+    """Least detection cost over all thresholds, P p_miss + (1 - P) p_fa with the effective prior P.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
+    p_target : float
+        Prior probability of a target trial, between 0 and 1.
+    c_miss, c_fa : float
+        Costs of a miss and of a false alarm, which with `p_target` make the effective prior; see `effective_prior`.
+    normalised : bool
+        Divide by min(P, 1 - P), the cost of deciding without any score.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or a prior or cost is out of range.
+
+    Examples
+    --------
+    >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
+    0.25
+    """
+    blocks = pav(runs_of(target, nontarget))
+    return min_dcf_of(blocks, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+
+
+def min_dcf_of(
+    blocks: Blocks, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> float:
+    """Least detection cost of isotonic blocks; see `min_dcf`."""
+    prior = effective_prior(p_target, c_miss, c_fa)
+    return hull_min_dcf(hull_of(blocks), prior, normalised=normalised)[0]
+
+
+def act_dcf(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    p_target: float,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    normalised: bool = True,
+) -> float:
+    """Actual detection cost: that of scores taken as natural log-likelihood ratios, at Bayes' threshold.
+
+    A trial is accepted when its score is at or above -logit(P), with the effective prior P. Parameters and errors as
+    for `min_dcf`.
+
+    Examples
+    --------
+    >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
+    0.5
+    """
+    runs = runs_of(target, nontarget)
+    return act_dcf_of(runs, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+
+
+def act_dcf_of(
+    runs: Runs, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> float:
+    """Actual detection cost of runs; see `act_dcf`."""
+    prior = effective_prior(p_target, c_miss, c_fa)
+    place = int(np.searchsorted(runs.thresholds, np.log1p(-prior) - np.log(prior)))
+    p_miss = runs.misses[place] / runs.n_target
+    p_fa = (runs.n_nontarget - runs.rejected[place]) / runs.n_nontarget
+    return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
+
+
+def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Precision-recall break-even point: the number of misses where the hull has as many false alarms.
+
+    Parameters and errors as for `evaluate_detection`. Returns a number of trials, fractional between two vertices.
+    """
+    return prbep_of(pav(runs_of(target, nontarget)))
+
+
+def prbep_of(blocks: Blocks) -> float:
+    """Precision-recall break-even point of isotonic blocks; see `prbep`."""
+    return hull_prbep(hull_of(blocks))
+
+
+def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
+    """Fold prior and costs into one prior: P Cm / (P Cm + (1 - P) Cf).
+
+    Raises
+    ------
+    DataError
+        If the prior is not strictly between 0 and 1, or a cost is not positive and finite.
+
+    Examples
+    --------
+    >>> round(effective_prior(0.01, 10, 1), 6)
+    0.091743
+    """
+    if not 0 < p_target < 1:
+        raise DataError(f"expected a target prior between 0 and 1, got {p_target}")
+    if not (0 < c_miss < np.inf and 0 < c_fa < np.inf):
+        raise DataError(f"expected positive costs, got {c_miss} for a miss and {c_fa} for a false alarm")
+    return float(p_target * c_miss / (p_target * c_miss + (1 - p_target) * c_fa))
+
+
+def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices of the ROC convex hull.
+
+    Parameters and errors as for `evaluate_detection`.
+
+    Returns
+    -------
+    p_miss, p_fa : np.ndarray of float64, shape (V,)
+        From (0, 1) to (1, 0); no three on one line.
+    """
+    vertices = hull(target, nontarget)
+    return vertices.p_miss, vertices.p_fa
+
+
+def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
+    """Vertices of the ROC convex hull, as numbers of errors; parameters and errors as for `evaluate_detection`."""
+    return hull_of(pav(runs_of(target, nontarget)))
+
+
+def hull_of(blocks: Blocks) -> Hull:
+    """Vertices of the ROC convex hull of isotonic blocks."""
+    misses, rejected = (np.concatenate([[0.0], np.cumsum(one)]) for one in (blocks.target, blocks.nontarget))
+    return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
+
+
+def hull_eer(vertices: Hull) -> float:
+    """Equal error rate of a hull."""
+    return balance(vertices.p_miss, vertices.p_fa)
+
+
+def hull_prbep(vertices: Hull) -> float:
+    """Number of errors where a hull has equally many misses and false alarms."""
+    return balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
+
+
+def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tuple[float, float, float]:
+    """Least cost at an effective prior, and where it is reached.
+
+    Parameters
+    ----------
+    vertices : Hull
+        See `hull`.
+    prior : float
+        Effective prior (not its logit) between 0 and 1; see `effective_prior`.
+    normalised : bool
+        Divide the cost by min(prior, 1 - prior).
+
+    Returns
+    -------
+    cost, p_miss, p_fa : float
+        Of several vertices with the same cost the one with the fewest misses.
+    """
+    if not 0 < prior < 1:
+        raise DataError(f"expected an effective prior between 0 and 1, got {prior}", remedy="give it, not its logit")
+    p_miss, p_fa = vertices.p_miss, vertices.p_fa
+    costs = prior * p_miss + (1 - prior) * p_fa
+    best = int(costs.argmin())
+    scale = min(prior, 1 - prior) if normalised else 1.0
+    return float(costs[best] / scale), float(p_miss[best]), float(p_fa[best])

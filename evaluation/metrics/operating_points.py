@@ -1,0 +1,113 @@
+"""Single points of the curve: the true-accept rate where few impostors are let in, with its certainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics.sorted_scores import Runs, runs_of
+from spkbase.errors import DataError
+
+FALSE_ACCEPT_RATES = ("0.01", "0.001", "0.0001")
+
+
+@dataclass(frozen=True)
+class TrueAccept:
+    """A true-accept rate at a bound on the false-accept rate.
+
+    Parameters
+    ----------
+    value : float
+        Share of target trials accepted at `threshold`.
+    low, high : float
+        Clopper-Pearson bounds of it, which hold for independent trials.
+    threshold : float
+        Lowest score at which the false-accept rate is within the bound; +inf where every score is too low for it.
+    false_accept_rate : float
+        The rate there, at most the bound.
+    resolved : bool
+        Whether the nontarget trials can tell the bound from 0: there must be at least 1 / bound of them.
+    """
+
+    value: float
+    low: float
+    high: float
+    threshold: float
+    false_accept_rate: float
+    resolved: bool
+
+
+def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: float = 0.95) -> TrueAccept:
+    """Largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
+    fpr : float
+        Bound on the false-accept rate, between 0 and 1.
+    level : float
+        Confidence of the bounds.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or a rate is out of range.
+
+    Examples
+    --------
+    >>> point = tpr_at_fpr([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], fpr=0.01)
+    >>> point.value, point.threshold, point.resolved
+    (0.75, 2.0, False)
+    """
+    return tpr_at_fpr_of(runs_of(target, nontarget), fpr=fpr, level=level)
+
+
+def tpr_at_fpr_of(runs: Runs, *, fpr: float, level: float = 0.95) -> TrueAccept:
+    """Largest true-accept rate of runs with a false-accept rate of at most `fpr`; see `tpr_at_fpr`."""
+    for name, rate in (("false-accept rate", fpr), ("confidence", level)):
+        if not 0 < rate < 1:
+            raise DataError(f"expected a {name} between 0 and 1, got {rate}")
+    n_target, n_nontarget = runs.n_target, runs.n_nontarget
+    allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
+    place = int(np.searchsorted(runs.rejected, n_nontarget - allowed))
+    accepted = n_target - float(runs.misses[place])
+    low, high = clopper_pearson(accepted, n_target, level=level)
+    return TrueAccept(
+        value=accepted / n_target,
+        low=low,
+        high=high,
+        threshold=float(runs.thresholds[place]) if place < len(runs) else np.inf,
+        false_accept_rate=(n_nontarget - float(runs.rejected[place])) / n_nontarget,
+        resolved=bool(allowed >= 1),
+    )
+
+
+def clopper_pearson(count: float, total: float, *, level: float = 0.95) -> tuple[float, float]:
+    """Bounds of a binomial probability that hold it with at least the given confidence.
+
+    Parameters
+    ----------
+    count, total : float
+        Successes, and trials.
+    level : float
+        Confidence, between 0 and 1.
+
+    References
+    ----------
+    .. [1] C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+       binomial", Biometrika 26, 1934.
+
+    Examples
+    --------
+    >>> [round(bound, 4) for bound in clopper_pearson(0, 10)]
+    [0.0, 0.3085]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
+    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
+    return low, high

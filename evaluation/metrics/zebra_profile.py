@@ -1,0 +1,235 @@
+"""ZEBRA: how much of the speakers' identity scores disclose to the best attacker, for a population and an individual.
+
+*Population* is the expected information of the scores over all target priors, in bits: the mean over probabilities
+from 0 to 1 of what the prior leaves unknown and the scores, calibrated by isotonic regression, tell. It lies between 0
+and 1 / log 4 = 0.721 bit.
+
+*Individual* is the worst case: the largest |log10 LLR| of any trial, under Laplace's rule of succession, which imposes
+a ceiling by the number of trials. A *tag* names its order of magnitude. Scores of which isotonic regression leaves a
+single block carry no evidence, so that their worst case is 0.
+
+References
+----------
+.. [1] A. Nautsch et al., "The privacy ZEBRA: zero evidence biometric recognition assessment", Interspeech 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics.sorted_scores import Blocks, Runs, laplace_of, pav, runs_of
+from spkbase.errors import DataError
+from spkbase.files import load_yaml, read_yaml_text
+
+# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
+_SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
+_SERIES_BELOW = 0.1
+_PRINTED_AS_DECIMAL = 5e-4
+
+# Upper end of |log10 LLR| for each tag; what lies above the last one has no bound
+SCALE: tuple[tuple[str, float], ...] = (
+    ("0", 0.0),
+    ("A", 1.0),
+    ("B", 2.0),
+    ("C", 4.0),
+    ("D", 5.0),
+    ("E", 6.0),
+    ("F", np.inf),
+)
+
+
+@dataclass(frozen=True)
+class Zebra:
+    """What ZEBRA says of scores.
+
+    Parameters
+    ----------
+    population : float
+        Expected disclosure in bits, 0 to 1 / log 4.
+    individual : float
+        Largest |log10 LLR|.
+    individual_ceiling : float
+        The largest value of `individual` that so many trials can reach.
+    tag : str
+        Category of `individual`.
+    """
+
+    population: float
+    individual: float
+    individual_ceiling: float
+    tag: str
+
+    def __str__(self) -> str:
+        """Population, individual and tag as the reference prints them in a legend."""
+        return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
+
+
+def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+    """Population, individual, ceiling and tag.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores; any increasing map of them gives the same.
+    scale : sequence of (str, float)
+        Tags with the upper end of their interval, rising; see `read_scale`.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
+    0.721, 0.477, A
+    """
+    return zebra_of(runs_of(target, nontarget), scale=scale)
+
+
+def zebra_of(runs: Runs, *, blocks: Blocks | None = None, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+    """Population, individual, ceiling and tag of runs; see `zebra`. `blocks` are theirs, where at hand."""
+    blocks = blocks or pav(runs)
+    worst = individual_of(runs, blocks=blocks)
+    ceiling = individual_ceiling(runs.n_target, runs.n_nontarget)
+    return Zebra(population_of(blocks), worst, ceiling, tag(worst, scale=scale))
+
+
+def population(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Expected disclosure in bits; parameters and errors as for `zebra`."""
+    return population_of(pav(runs_of(target, nontarget)))
+
+
+def population_of(blocks: Blocks) -> float:
+    """Expected disclosure of isotonic blocks, in bits; see `zebra`."""
+    return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
+
+
+def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray) -> float:
+    """Expected disclosure in bits of any LLRs, calibrated or not; below 0 where they mislead.
+
+    Parameters
+    ----------
+    llr : np.ndarray of float64, shape (B,)
+        Natural LLRs.
+    target, nontarget : np.ndarray of float64, shape (B,)
+        Weight of each class at each.
+    """
+    # an infinite loss of the other class must not meet a weight of 0
+    told = [
+        weights[weights > 0] @ disclosure(sign * llr[weights > 0]) / weights.sum()
+        for sign, weights in ((1, target), (-1, nontarget))
+    ]
+    return float(sum(told) / np.log(2))
+
+
+def disclosure(llr: np.ndarray) -> np.ndarray:
+    """Integral over priors of what an LLR for the truth tells, in nats: 1/4 + (a - expm1 a) / (2 expm1(a)^2).
+
+    Parameters
+    ----------
+    llr : np.ndarray of float64, shape (B,)
+        Natural LLRs, infinite ones too: 1/4 at +inf, -inf at -inf.
+    """
+    llr = np.asarray(llr, np.float64)
+    grown = np.expm1(np.clip(llr, -np.inf, 700.0))
+    small = np.abs(llr) < _SERIES_BELOW
+    grown = np.where(small, 1.0, grown)
+    closed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)
+    return np.where(small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed)
+
+
+def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
+    """Largest |log10 LLR| under Laplace's rule of succession; parameters and errors as for `zebra`."""
+    return individual_of(runs_of(target, nontarget))
+
+
+def individual_of(runs: Runs, *, blocks: Blocks | None = None) -> float:
+    """Largest |log10 LLR| of runs under Laplace's rule; `blocks` are theirs without it, where at hand."""
+    blocks = blocks or pav(runs)
+    if len(blocks) == 1:
+        return 0.0
+    return float(np.abs(laplace_of(blocks).llr).max() / np.log(10))
+
+
+def individual_ceiling(n_target: float, n_nontarget: float) -> float:
+    """Largest `individual` that so many trials can reach: that of scores which separate the classes without error.
+
+    Examples
+    --------
+    >>> round(individual_ceiling(500, 1000), 6)
+    3.000868
+    """
+    if not (n_target > 0 and n_nontarget > 0):
+        raise DataError(f"expected trials of both classes, got {n_target:g} target and {n_nontarget:g} nontarget")
+    most = max((n_target + 1) * n_nontarget / n_target, (n_nontarget + 1) * n_target / n_nontarget)
+    return float(np.log10(most))
+
+
+def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
+    """Category of a worst case: the first whose upper end it does not exceed.
+
+    Examples
+    --------
+    >>> [tag(value) for value in (0, 1, 1.001, 3.979, 4.035, 7)]
+    ['0', 'A', 'B', 'C', 'D', 'F']
+    """
+    for name, end in scale:
+        if value <= end:
+            return name
+    raise DataError(f"expected a worst case that the scale covers, got {value}", remedy="end the scale with .inf")
+
+
+def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
+    """Read a scale of tags from a YAML file: a mapping of each tag to the upper end of its |log10 LLR|, rising to .inf.
+
+    Raises
+    ------
+    DataError
+        With the file, if it cannot be read or holds something else.
+    """
+    path = Path(path)
+    found: Any = load_yaml(read_yaml_text(path), file=path)[0]
+    remedy = "write such as '\"0\": 0', 'A: 1', 'B: .inf', one line each"
+    numbers = isinstance(found, dict) and all(type(end) in (int, float) for end in found.values())
+    if not found or not numbers:
+        raise DataError("expected a mapping of tags to numbers", file=path, remedy=remedy)
+    ends = [float(end) for end in found.values()]
+    if ends[-1] != np.inf or not all(low < high for low, high in pairwise(ends)) or ends[0] < 0:
+        raise DataError(f"expected ends that rise from 0 or more to .inf, got {ends}", file=path, remedy=remedy)
+    return tuple(zip(map(str, found), ends, strict=True))
+
+
+def format_value(value: float) -> str:
+    """Print a value as the reference does: three decimals, or one digit with an exponent where small, or 0.
+
+    Examples
+    --------
+    >>> [format_value(value) for value in (0.5839, 0.00043, 0.00003, 0.0, 3.979)]
+    ['0.584', '4e-04', '3e-05', '0', '3.979']
+    """
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if value >= _PRINTED_AS_DECIMAL else f"{value:.0e}"
+
+
+def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
+    """Print the lines of the reference's command, a blank one before and after.
+
+    Examples
+    --------
+    >>> print(format_profile(Zebra(0.5839, 3.9791, 4.5, "C")).strip())
+    ZEBRA profile
+    Population: 0.584 bit
+    Individual: 3.979 (C)
+    """
+    lines = [label, f"Population: {format_value(result.population)} bit"]
+    lines.append(f"Individual: {format_value(result.individual)} ({result.tag})")
+    return "\n" + "\n".join(lines) + "\n"

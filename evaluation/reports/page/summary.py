@@ -1,0 +1,247 @@
+"""The upper part of the page: the verdict, what each scenario gives, and all attackers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from evaluation.reports.page.averages import SCENARIO_NAMES
+from evaluation.reports.page.markup import Html, element, join
+from evaluation.reports.page.numbers import DASH, MISSING, SPACE, cell, count, decimal, interval, percent, unbroken
+from evaluation.reports.page.tables import Cell, Row, table
+from evaluation.reports.page.verdict import (
+    CHANCE,
+    TARGETS,
+    Headline,
+    badge,
+    headlines,
+    level_of,
+    place_of,
+    plainly,
+    reach,
+    sentence,
+)
+from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, as_number
+
+_SIMULATED = "SIMULATED speech: synthetic voices, from which nothing follows about the voices of people."
+_WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
+
+
+def verdict(results: Results) -> Html:
+    """Build the head of the page."""
+    found = headlines(results)
+    words, level = badge(found)
+    cards = [
+        element("li", _card(one, results.level), class_=f"card {_level_class(one.level if one.anonymised else None)}")
+        for one in found
+    ]
+    return element(
+        "header",
+        element("p", "Voice privacy report", class_="eyebrow"),
+        element("h1", f"Anonymiser: {results.name}" if results.name else "Speaker recognition by an attacker"),
+        element("p", words, class_="stamp"),
+        element("p", _SIMULATED, class_="alerts") if _hides_simulation(results) else None,
+        element("p", unbroken(sentence(results, found)), class_="sentence"),
+        element("ul", cards, class_="cards", role="list") if cards else None,
+        _alerts(results),
+        element("p", _explanation(anonymised=any(one.anonymised for one in found)), class_="soft") if found else None,
+        class_=f"verdict {_level_class(level)}",
+    )
+
+
+def scenarios(results: Results) -> Html:
+    """Build the section that shows the strongest attacker of each scenario."""
+    columns = [
+        "Scenario",
+        "Strongest attacker",
+        "Equal error rate",
+        f"0{SPACE}% (no privacy) to 50{SPACE}% (guessing)",
+        "Disclosure on average",
+        "Worst case",
+        "Found among all enrolled",
+    ]
+    parts = []
+    for dataset in results.datasets():
+        for gender in results.main_genders(dataset):
+            place = place_of(dataset, gender)
+            rows = [_row(one) for one in results.outcomes_of(dataset, gender)]
+            made = table(
+                columns,
+                [(None, rows)],
+                caption="Result of each scenario: that of its strongest attacker",
+                label=f"{place}: result of each scenario",
+                kind="stack",
+                numbers=(2, 4, 5, 6),
+                classes={3: "wide"},
+            )
+            parts += [element("h3", place), made]
+    lead = (
+        "In each scenario the attacker that leaves the least privacy counts. From top to bottom attackers know more, "
+        "so the equal error rate should fall; on original speech it should be near 0, or the attackers are too weak to "
+        "prove anything."
+    )
+    heading = element("h2", "What each scenario gives")
+    return element("section", heading, element("p", lead, class_="lead"), parts, id="scenarios")
+
+
+def attackers(results: Results) -> Html:
+    """Build the section with all attackers in all scenarios."""
+    parts = []
+    for dataset in results.datasets():
+        names = results.scenarios(dataset)
+        columns = ["Attacker", *(SCENARIO_NAMES.get(name, name) for name in names)]
+        groups = [
+            (_group_name(results, dataset, gender), list(_attacker_rows(results, dataset, gender, names)))
+            for gender in results.genders(dataset)
+        ]
+        made = table(
+            columns,
+            groups,
+            caption="Equal error rate, with its interval below, by attacker and scenario",
+            label=f"{dataset}: equal error rate by attacker and scenario",
+            kind="stack",
+            numbers=tuple(range(1, len(columns))),
+        )
+        parts += [element("h3", dataset), made]
+    lead = "Equal error rates of every attacker. The strongest of each scenario is marked; its figure is the result."
+    heading = element("h2", "Attackers and scenarios")
+    return element("section", heading, element("p", lead, class_="lead"), parts, id="attackers")
+
+
+def ruler(eer: Figure, *, original: Figure | None = None, judged: bool = True) -> Html:
+    """Show an EER on the way from 0 to chance, with its interval, and that of the original speech as a ring.
+
+    The colour is that of its level of protection, unless it is not to be judged.
+    """
+    parts = [element("span", class_="track")]
+    parts += [element("span", class_="tick", style=f"left:{_share(target)}") for target in TARGETS]
+    if eer.has_interval:
+        width = min(eer.high, CHANCE) - max(eer.low, 0.0)
+        parts.append(element("span", class_="span", style=f"left:{_share(eer.low)};width:{_share(width)}"))
+    if original is not None and original.known:
+        parts.append(element("span", class_="ring", style=f"left:{_share(original.value)}"))
+    if eer.known:
+        parts.append(element("span", class_="dot", style=f"left:{_share(eer.value)}"))
+    level = level_of(eer.value) if eer.known and judged else None
+    return element("span", parts, class_=f"ruler {_level_class(level)}", aria_hidden="true")
+
+
+def _hides_simulation(results: Results) -> bool:
+    return results.raw.get("simulated") is True and "SIMULATED" not in results.verdict
+
+
+def _card(one: Headline, level: float) -> Html:
+    """One data set: its number, where it lies between no privacy and guessing, and what that means."""
+    eer, ends = one.worst.eer, interval(one.worst.eer)
+    named = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
+    details = f"Strongest attacker: {one.worst.attacker}, {one.worst.scenario}."
+    if one.anonymised and one.original.known:
+        details += f" Without anonymisation: {percent(one.original.value)}."
+    start, end = ([f"{share}{SPACE}%", element("br"), word] for share, word in ((0, "no privacy"), (50, "guessing")))
+    return join(
+        [
+            element("p", one.who, class_="who"),
+            element(
+                "p",
+                percent(eer.value),
+                element("span", " equal error rate", class_="hidden"),
+                " ",
+                element("small", f"{named} {ends}" if ends else "no interval"),
+                class_="rate",
+            ),
+            ruler(eer, original=one.original if one.anonymised else None, judged=one.anonymised),
+            element("span", element("span", start), element("span", end), class_="scale", aria_hidden="true"),
+            element("p", element("strong", plainly(one))),
+            element("p", details),
+            element("p", tested) if (tested := _tested(one.worst)) else None,
+            element("p", reach(one), class_="soft") if reach(one) else None,
+        ]
+    )
+
+
+def _tested(worst: Outcome) -> str:
+    """On how much the result hangs."""
+    words = {"n_enrolled": "enrolled speakers", "n_target": "target trials"}
+    found = {noun: as_number(worst.condition.values.get(name)) for name, noun in words.items()}
+    known = [f"{count(number)} {noun}" for noun, number in found.items() if math.isfinite(number)]
+    return f"Measured on {' and '.join(known)}." if known else ""
+
+
+def _explanation(*, anonymised: bool) -> str:
+    targets = ", ".join(f"{100 * target:g}" for target in TARGETS[:-1]) + f" and {100 * TARGETS[-1]:g}{SPACE}%"
+    ring = ", the ring the speech without anonymisation" if anonymised else ""
+    return (
+        "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
+        f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
+        f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024; the worst data set "
+        "decides. The strongest attacker was chosen on these very trials, which makes privacy look worse rather than "
+        "better."
+    )
+
+
+def _alerts(results: Results) -> Html | None:
+    warnings = [name or text for level, name, text in results.sanity if level == "warning"]
+    if not warnings:
+        return None
+    words = "1 warning bears" if len(warnings) == 1 else f"{len(warnings)} warnings bear"
+    named = ", ".join(dict.fromkeys(warnings[:4])) + (", \N{HORIZONTAL ELLIPSIS}" if len(warnings) > 4 else "")
+    link = element("a", f"{words} on this verdict", href="#checks")
+    return element("p", f"{_WARNING} ", link, f": {named}", class_="alerts")
+
+
+def _row(one: Outcome) -> Row:
+    among = f"of {count(one.n_enrolled)}" if one.linkability.known and math.isfinite(one.n_enrolled) else ""
+    if among and one.n_enrolled < as_number(one.condition.values.get("n_enrolled")):
+        among += ", of their sex"  # where there are no trials across the sexes
+    bits = decimal(one.population.value, 3)
+    ends = (decimal(end, 3) for end in (one.population.low, one.population.high))
+    return (
+        SCENARIO_NAMES.get(one.scenario, one.scenario),
+        [
+            one.attacker,
+            cell(percent(one.eer.value), interval(one.eer) or ("no interval" if one.eer.known else "")),
+            ruler(one.eer, judged=one.scenario != "original"),
+            cell(
+                bits if bits == MISSING else f"{bits}{SPACE}bit", DASH.join(ends) if one.population.has_interval else ""
+            ),
+            cell(decimal(one.individual.value), f"category {one.tag}" if one.tag else ""),
+            cell(percent(one.linkability.value, 0), among),
+        ],
+    )
+
+
+def _attacker_rows(results: Results, dataset: str, gender: str, names: Sequence[str]) -> Iterator[Row]:
+    strongest = {one.scenario: one.attacker for one in results.outcomes_of(dataset, gender)}
+    for attacker in results.attackers(dataset):
+        cells: list[Cell] = []
+        for scenario in names:
+            condition = results.condition(dataset, gender, scenario, attacker)
+            eer = condition.figure("eer.rocch") if condition is not None else Figure()
+            shown = cell(percent(eer.value), interval(eer))
+            if strongest.get(scenario) == attacker and eer.known:
+                cells.append(Cell(join([shown, element("span", "strongest", class_="mark")], " "), "strongest"))
+            else:
+                cells.append(Cell(shown))
+        yield attacker, cells
+
+
+def _group_name(results: Results, dataset: str, gender: str) -> str:
+    """Name the speakers, with the numbers of trials where all conditions agree on them."""
+    rows = [one.values for one in results.conditions if (one.dataset, one.gender) == (dataset, gender)]
+    words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
+    parts = []
+    for name, noun in words.items():
+        found = {as_number(row.get(name)) for row in rows}
+        if len(found) == 1 and math.isfinite(number := found.pop()):
+            parts.append(f"{count(number)} {noun}")
+    heading = GENDERS.get(gender, gender).capitalize()
+    return f"{heading} ({', '.join(parts)})" if parts else heading
+
+
+def _level_class(level: int | None) -> str:
+    return "level-none" if level is None else f"level-{level}"
+
+
+def _share(eer: float) -> str:
+    """Place of an EER on the ruler."""
+    return f"{100 * min(max(eer, 0.0), CHANCE) / CHANCE:.4g}%"

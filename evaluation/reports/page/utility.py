@@ -1,0 +1,113 @@
+"""Measures of utility as the results hold them: a table of all values, and those that privacy is plotted against.
+
+``utility`` holds, for each measure, a value or nested mappings that lead to values, named by data set, by ``original``
+or what the anonymised speech is called, and by sex, in any order. A value is a number or a mapping with ``value``,
+``low`` and ``high`` (or ``interval``, a pair); rates are fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.plots import TradeOff
+from evaluation.reports.page.verdict import headlines, short
+from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, as_number, ends_of
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of utility: its name, whether less is better, and whether it is shown in percent."""
+
+    name: str
+    lower_is_better: bool
+    percent: bool
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a measure, and the names that lead to it."""
+
+    measure: Measure
+    place: tuple[str, ...]
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class TradeOffs:
+    """Points of one measure; see `evaluation.plots.privacy_utility`."""
+
+    measure: Measure
+    systems: list[TradeOff]
+
+
+MEASURES = {
+    "wer": Measure("Word error rate", lower_is_better=True, percent=True),
+    "cer": Measure("Character error rate", lower_is_better=True, percent=True),
+    "uar": Measure("Unweighted average recall", lower_is_better=False, percent=True),
+    "f0": Measure("F0 correlation", lower_is_better=False, percent=False),
+}
+_PLOTTED = ("wer", "uar")
+_ORIGINAL = ("original", "orig")
+
+
+def values_of(results: Results) -> list[Value]:
+    """Give every value of every measure, in the order of the results."""
+    found = []
+    for key, block in results.block("utility").items():
+        measure = MEASURES.get(str(key), Measure(str(key), lower_is_better=False, percent=False))
+        found += [Value(measure, place, figure) for place, figure in _values(block, ())]
+    return found
+
+
+def trade_offs(results: Results) -> list[TradeOffs]:
+    """Pair each value over all speakers with the equal error rate of its data set, or of the worst one."""
+    found = []
+    for measure in map(MEASURES.__getitem__, _PLOTTED):
+        values = [one for one in values_of(results) if one.measure is measure and one.figure.known]
+        systems = [point for one in values if (point := _trade_off(results, one)) is not None]
+        if systems:
+            found.append(TradeOffs(measure, systems))
+    return found
+
+
+def _trade_off(results: Results, value: Value) -> TradeOff | None:
+    names = [name for name in value.place if name != "all"]
+    if any(name in GENDERS for name in names):
+        return None
+    original = any(name in _ORIGINAL for name in names)
+    outcome = _outcome(results, names, original)
+    if outcome is None or not outcome.eer.known:
+        return None
+    eer = outcome.eer
+    label = short(", ".join(names) or results.name or "anonymised")
+    return TradeOff(
+        label,
+        100 * value.figure.value,
+        eer.value,
+        (eer.low, eer.high) if eer.has_interval else None,
+        (100 * value.figure.low, 100 * value.figure.high) if value.figure.has_interval else None,
+    )
+
+
+def _outcome(results: Results, names: list[str], original: bool) -> Outcome | None:
+    """Give the outcome that belongs to a value: of its data set, of the worst one where it is of none."""
+    dataset = next((name for name in names if name in results.datasets()), None)
+    worst = [one.worst for one in headlines(results) if dataset is None or one.worst.dataset == dataset]
+    if not worst or not original:
+        return worst[0] if worst else None
+    same = results.outcomes_of(worst[0].dataset, worst[0].gender)
+    return next((one for one in same if one.scenario == "original"), None)
+
+
+def _values(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Figure]]:
+    if not isinstance(block, Mapping):
+        if not isinstance(block, (list, tuple)):
+            yield place, Figure(as_number(block))
+    elif "value" in block:
+        ends = block if "low" in block else block.get("interval")
+        yield place, Figure(as_number(block["value"]), *ends_of(ends))
+    else:
+        for name, inner in block.items():
+            yield from _values(inner, (*place, str(name)))

@@ -1,0 +1,126 @@
+"""What the page says first: how much protection is left, in a word, a sentence and a number for each data set."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.reports.page.markup import printable
+from evaluation.reports.page.numbers import one_in, percent, spelled_interval
+from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results
+
+# minimum target EERs of the VoicePrivacy Challenge 2024
+TARGETS = (0.1, 0.2, 0.3, 0.4)
+LEVELS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
+CHANCE = 0.5
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result of one data set.
+
+    Parameters
+    ----------
+    worst : Outcome
+        Scenario and attacker that leave the least privacy to anonymised speech.
+    original : Figure
+        EER without anonymisation.
+    """
+
+    worst: Outcome
+    original: Figure
+
+    @property
+    def anonymised(self) -> bool:
+        """Whether there is anonymised speech at all."""
+        return self.worst.scenario != "original"
+
+    @property
+    def level(self) -> int:
+        """Place in `LEVELS`."""
+        return level_of(self.worst.eer.value)
+
+    @property
+    def who(self) -> str:
+        """Data set, with the sex where it is one."""
+        return place_of(self.worst.dataset, self.worst.gender)
+
+
+def short(name: str, most: int = 60) -> str:
+    """Cut a name that would burst a plot or a heading."""
+    name = printable(name)
+    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def place_of(dataset: str, gender: str) -> str:
+    """Name a data set, with the sex where it is one."""
+    dataset = short(dataset)
+    return dataset if gender == "all" else f"{dataset}, {short(GENDERS.get(gender, gender))}"
+
+
+def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
+    """Place of an EER among the minimum targets.
+
+    Examples
+    --------
+    >>> [LEVELS[level_of(eer)] for eer in (0.05, 0.1, 0.39, 0.5)]
+    ['Very weak', 'Weak', 'Good', 'Strong']
+    """
+    return bisect_right(targets, eer + 1e-12)
+
+
+def headlines(results: Results) -> list[Headline]:
+    """One for each data set, or for each sex of it where they are not pooled; the least privacy first."""
+    found = []
+    for dataset in results.datasets():
+        for gender in results.main_genders(dataset):
+            worst = results.worst(dataset, gender)
+            if worst is not None:
+                outcomes = results.outcomes_of(dataset, gender)
+                original = next((one.eer for one in outcomes if one.scenario == "original"), Figure())
+                found.append(Headline(worst, original))
+    return sorted(found, key=lambda one: (not one.anonymised, one.worst.eer.value))
+
+
+def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
+    """The verdict in two words and its level, which is that of the worst data set."""
+    if not found:
+        return "No result", None
+    if not found[0].anonymised:
+        return "Not anonymised", None
+    return f"{LEVELS[found[0].level]} protection", found[0].level
+
+
+def reach(headline: Headline) -> str:
+    """Say which levels the interval reaches, where it reaches more than one."""
+    eer = headline.worst.eer
+    if not eer.has_interval:
+        return "No interval is given: how certain this is remains open."
+    low, high = LEVELS[level_of(eer.low)].lower(), LEVELS[level_of(eer.high)].lower()
+    if low == high:
+        return ""
+    return f"With the data at hand the true level may lie anywhere from {low} to {high}."
+
+
+def sentence(results: Results, found: Sequence[Headline]) -> str:
+    """Say the result in one or two sentences, where the results do not say it themselves."""
+    if results.verdict:
+        return results.verdict
+    if not found:
+        return "The results hold no equal error rate from which privacy could be judged."
+    worst = found[0].worst
+    span = f" (interval {spelled_interval(worst.eer)})" if worst.eer.has_interval else ""
+    rate = f"an equal error rate of {percent(worst.eer.value)}{span}"
+    if not found[0].anonymised:
+        return f"The speech of {found[0].who} is not anonymised: the attacker {worst.attacker} reaches {rate}."
+    start = (
+        f"On {found[0].who} the strongest attacker ({worst.attacker}, {worst.scenario}) still tells speakers apart with"
+    )
+    end = f"; without anonymisation it is {percent(found[0].original.value)}" if found[0].original.known else ""
+    return f"{start} {rate}{end}. Guessing would give {percent(CHANCE, 0)}."
+
+
+def plainly(headline: Headline) -> str:
+    """Say the equal error rate in everyday words."""
+    return f"The attacker errs in {one_in(headline.worst.eer.value)} decisions; a guess errs in 1 in 2."

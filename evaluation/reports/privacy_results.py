@@ -1,0 +1,365 @@
+"""The results of a privacy evaluation as reports read them: checked, in a fixed order, numbers with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spkbase.errors import DataError, Problems
+from spkbase.files import load_json
+
+FORMAT = 1
+SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
+GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
+_NAMES = ("dataset", "gender", "scenario", "attacker")
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its interval; NaN where it is not known."""
+
+    value: float = NAN
+    low: float = NAN
+    high: float = NAN
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a number."""
+        return not math.isnan(self.value)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One attacker in one scenario on one set of trials.
+
+    Parameters
+    ----------
+    dataset, gender, scenario, attacker : str
+        Which one it is.
+    values : mapping
+        Everything that the results say of it.
+    """
+
+    dataset: str
+    gender: str
+    scenario: str
+    attacker: str
+    values: Mapping[str, Any]
+
+    def figure(self, name: str) -> Figure:
+        """Give a number by its flat name, such as ``"eer.rocch"``, with its interval."""
+        low, high = ends_of(_mapping(self.values.get("intervals")).get(name))
+        return Figure(as_number(find(self.values, name)), low, high)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be read with the numbers."""
+        notes = self.values.get("notes")
+        if isinstance(notes, Mapping):
+            return [f"{name}: {note}" for name, note in notes.items()]
+        return [str(note) for note in notes] if isinstance(notes, (list, tuple)) else []
+
+    @property
+    def speakers(self) -> list[Mapping[str, Any]]:
+        """What is known of each speaker."""
+        return [one for one in _sequence(self.values.get("speakers")) if isinstance(one, Mapping)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a scenario: that of the strongest attacker, who leaves the least privacy.
+
+    Parameters
+    ----------
+    dataset, gender, scenario, attacker : str
+        Which one it is, and who is the strongest.
+    eer : Figure
+        Equal error rate as a fraction.
+    population, individual : Figure
+        ZEBRA's, in bits and as |log10 LLR|.
+    tag : str
+        Category of `individual`.
+    linkability : Figure
+        Probability that a speaker is found among all enrolled ones.
+    n_enrolled : float
+        Their number.
+    condition : Condition
+        Where the details are.
+    """
+
+    dataset: str
+    gender: str
+    scenario: str
+    attacker: str
+    eer: Figure
+    population: Figure
+    individual: Figure
+    tag: str
+    linkability: Figure
+    n_enrolled: float
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of it; see `parse_results`.
+
+    Parameters
+    ----------
+    conditions : tuple of Condition
+        In the order of the file.
+    outcomes : tuple of Outcome
+        The strongest attacker of each scenario, by data set, then sex, then scenario from the weakest knowledge on.
+    raw : mapping
+        The results as they were read.
+    """
+
+    conditions: tuple[Condition, ...]
+    outcomes: tuple[Outcome, ...]
+    raw: Mapping[str, Any] = field(repr=False)
+
+    def block(self, name: str) -> Mapping[str, Any]:
+        """Give a part of the results that is a mapping, empty if it is missing."""
+        return _mapping(self.raw.get(name))
+
+    @property
+    def verdict(self) -> str:
+        """What the results say of themselves, or nothing."""
+        verdict = self.raw.get("verdict")
+        return verdict.strip() if isinstance(verdict, str) else ""
+
+    @property
+    def name(self) -> str:
+        """Name of the anonymiser."""
+        anonymiser = self.raw.get("anonymiser")
+        if isinstance(anonymiser, Mapping) and isinstance(anonymiser.get("name"), str):
+            return str(anonymiser["name"])
+        if isinstance(anonymiser, str):
+            return anonymiser
+        suffix = self.raw.get("suffix")
+        return suffix.lstrip("_") if isinstance(suffix, str) else ""
+
+    @property
+    def level(self) -> float:
+        """Share of true values that the intervals should cover; NaN where the results do not say it."""
+        return as_number(find(self.block("config"), "evaluation.level"))
+
+    @property
+    def sanity(self) -> list[tuple[str, str, str]]:
+        """Checks as (level, name, text), warnings first."""
+        order = {"warning": 0, "note": 1, "ok": 2}
+        found = [
+            tuple(str(one.get(name) or "") for name in ("level", "check", "text"))
+            for one in _sequence(self.raw.get("sanity"))
+            if isinstance(one, Mapping)
+        ]
+        known = [(level if level in order else "warning", check, text) for level, check, text in found]
+        return sorted(known, key=lambda one: order[one[0]])
+
+    def datasets(self) -> list[str]:
+        """Names of the data sets, in the order of the file."""
+        return _distinct(one.dataset for one in self.conditions)
+
+    def genders(self, dataset: str) -> list[str]:
+        """Sexes of a data set, pooled ones first."""
+        return _ordered({one.gender for one in self.conditions if one.dataset == dataset}, tuple(GENDERS))
+
+    def main_genders(self, dataset: str) -> list[str]:
+        """All speakers pooled where the results have that, else the sexes."""
+        genders = self.genders(dataset)
+        return ["all"] if "all" in genders else genders
+
+    def scenarios(self, dataset: str) -> list[str]:
+        """Scenarios of a data set, that without anonymisation first."""
+        return _ordered({one.scenario for one in self.conditions if one.dataset == dataset}, SCENARIOS)
+
+    def attackers(self, dataset: str) -> list[str]:
+        """Attackers of a data set, in the order of the file."""
+        return _distinct(one.attacker for one in self.conditions if one.dataset == dataset)
+
+    def condition(self, dataset: str, gender: str, scenario: str, attacker: str) -> Condition | None:
+        """Give one condition, or None."""
+        wanted = (dataset, gender, scenario, attacker)
+        return next((one for one in self.conditions if tuple(getattr(one, name) for name in _NAMES) == wanted), None)
+
+    def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
+        """Strongest attacker of each scenario."""
+        return [one for one in self.outcomes if (one.dataset, one.gender) == (dataset, gender)]
+
+    def worst(self, dataset: str, gender: str) -> Outcome | None:
+        """Outcome with the least privacy among the scenarios with anonymised speech, or that without where alone."""
+        known = [one for one in self.outcomes_of(dataset, gender) if one.eer.known]
+        anonymised = [one for one in known if one.scenario != "original"]
+        return min(anonymised or known, key=lambda one: one.eer.value, default=None)
+
+
+def read_results(path: str | Path) -> dict[str, Any]:
+    """Read the JSON file of the results; see `parse_results` for what it must hold.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read or is not a JSON object.
+    """
+    path = Path(path)
+    found = load_json(path)
+    if not isinstance(found, dict):
+        raise DataError(f"expected a JSON object, got {type(found).__name__}", file=path)
+    return found
+
+
+def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
+    """Check results and put them in order. What may be missing may also be null.
+
+    Parameters
+    ----------
+    raw : mapping
+        With ``format`` 1 and ``conditions``; each condition has ``dataset``, ``gender``, ``scenario`` and ``attacker``
+        and what ``spkver-eval metrics --json`` writes.
+    file : path, optional
+        For messages.
+
+    Raises
+    ------
+    DataError
+        If the format is another one, there is no condition, or conditions lack names or repeat.
+    """
+    if raw.get("format") != FORMAT:
+        remedy = "make the results anew with this version"
+        raise DataError(f"expected results of format {FORMAT}, got {raw.get('format')!r}", file=file, remedy=remedy)
+    rows = raw.get("conditions")
+    if not isinstance(rows, list) or not rows:
+        raise DataError("expected a list 'conditions' with at least one condition", file=file)
+    problems, conditions, seen = Problems(file), [], set()
+    for number, row in enumerate(rows, 1):
+        names = [row.get(name) if isinstance(row, Mapping) else None for name in _NAMES]
+        if not all(isinstance(name, str) and name for name in names):
+            problems.add(f"condition {number}: expected texts {', '.join(_NAMES)}, got {names}")
+        elif tuple(names) in seen:
+            problems.add(f"condition {number}: {' '.join(map(str, names))} stands there twice")
+        else:
+            seen.add(tuple(names))
+            dataset, gender, scenario, attacker = map(str, names)
+            conditions.append(Condition(dataset, gender, scenario, attacker, row))
+    problems.raise_if_any()
+    return Results(tuple(conditions), tuple(_outcomes(conditions, _sequence(raw.get("summary")))), raw)
+
+
+def find(values: Mapping[str, Any], name: str) -> Any:
+    """Find a value by its flat name in nested mappings, whose own names may hold dots; None if it is not there.
+
+    Examples
+    --------
+    >>> find({"min_dcf": {"0.01": 0.5}}, "min_dcf.0.01")
+    0.5
+    """
+    if name in values:
+        return values[name]
+    for place in (place for place, letter in enumerate(name) if letter == "."):
+        inner = values.get(name[:place])
+        if isinstance(inner, Mapping) and (found := find(inner, name[place + 1 :])) is not None:
+            return found
+    return None
+
+
+def as_number(value: Any) -> float:
+    """Read a number as the JSON reports write it: infinite ones as text; NaN for everything else.
+
+    Examples
+    --------
+    >>> [as_number(value) for value in (1, "-inf", None, "<b>", True)]
+    [1.0, -inf, nan, nan, nan]
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return NAN
+    return float(value) if value in ("inf", "-inf") else NAN
+
+
+def ends_of(interval: Any) -> tuple[float, float]:
+    """Read the ends of an interval, written as a mapping or as a pair."""
+    if isinstance(interval, Mapping):
+        return as_number(interval.get("low")), as_number(interval.get("high"))
+    if isinstance(interval, (list, tuple)) and len(interval) == 2:
+        return as_number(interval[0]), as_number(interval[1])
+    return NAN, NAN
+
+
+def _outcomes(conditions: Sequence[Condition], summary: Sequence[Any]) -> Iterator[Outcome]:
+    stated = {tuple(row.get(name) for name in _NAMES[:3]): row for row in summary if isinstance(row, Mapping)}
+    for dataset in _distinct(one.dataset for one in conditions):
+        rows = [one for one in conditions if one.dataset == dataset]
+        for gender in _ordered({one.gender for one in rows}, tuple(GENDERS)):
+            for scenario in _ordered({one.scenario for one in rows}, SCENARIOS):
+                part = [one for one in rows if (one.gender, one.scenario) == (gender, scenario)]
+                if part:
+                    yield _outcome(part, stated.get((dataset, gender, scenario), {}))
+
+
+def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
+    """Take what the summary states, and the rest from the condition of the strongest attacker."""
+    eers = [one.figure("eer.rocch") for one in part]
+    known = [place for place, eer in enumerate(eers) if eer.known]
+    strongest = part[min(known, key=lambda place: eers[place].value, default=0)]
+    named = [one for one in part if one.attacker == stated.get("strongest")]
+    condition = named[0] if named else strongest
+    own = condition.figure("eer.rocch")
+    eer = Figure(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))
+    zebra = _mapping(condition.values.get("zebra"))
+    linkability, n_enrolled = _all_enrolled(condition)
+    return Outcome(
+        condition.dataset,
+        condition.gender,
+        condition.scenario,
+        condition.attacker,
+        eer if eer.known else own,
+        condition.figure("zebra.population"),
+        condition.figure("zebra.individual"),
+        str(zebra.get("tag") or ""),
+        linkability,
+        n_enrolled,
+        condition,
+    )
+
+
+def _all_enrolled(condition: Condition) -> tuple[Figure, float]:
+    """Linkability where everybody is enrolled, and their number."""
+    curve = _mapping(condition.values.get("linkability"))
+    sizes = [as_number(size) for size in _sequence(curve.get("sizes"))]
+    if not sizes:
+        return Figure(), as_number(condition.values.get("n_enrolled"))
+    place = max(range(len(sizes)), key=lambda one: sizes[one])
+    ends = [as_number(_at(curve.get(name), place)) for name in ("linkability", "low", "high")]
+    return Figure(*ends), sizes[place]
+
+
+def _at(values: Any, place: int) -> Any:
+    return values[place] if isinstance(values, list) and place < len(values) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _distinct(names: Any) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _ordered(names: set[str], order: tuple[str, ...]) -> list[str]:
+    """Put names in a known order, unknown ones behind by the alphabet."""
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

@@ -1,0 +1,126 @@
+"""Results of a privacy evaluation as tables in Markdown and LaTeX: the result of each scenario, and all attackers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.metrics import format_value
+from evaluation.plots import escape
+from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, parse_results
+from spkbase.files import format_table
+
+MISSING = "n/a"
+_PLACE = ("Dataset", "Speakers", "Scenario", "Attacker")
+_TEXTS = {*_PLACE, "Category"}
+# column, flat name, factor, decimals (None: as ZEBRA prints), and whether the interval follows
+_COLUMNS: tuple[tuple[str, str, float, int | None, bool], ...] = (
+    ("EER [%]", "eer.rocch", 100, 1, True),
+    ("min Cllr", "min_cllr", 1, 3, False),
+    ("Population [bit]", "zebra.population", 1, None, True),
+    ("Individual", "zebra.individual", 1, None, False),
+)
+Rows = list[dict[str, str]]
+
+
+def summary_rows(results: Results) -> Rows:
+    """Give a row for the strongest attacker of each data set, sex and scenario; texts by the names of the columns."""
+    return [_summary_row(one) for one in results.outcomes]
+
+
+def attacker_rows(results: Results) -> Rows:
+    """Give a row for each attacker of each data set and sex, with its EER in percent in each scenario."""
+    scenarios = list(dict.fromkeys(name for dataset in results.datasets() for name in results.scenarios(dataset)))
+    rows = []
+    for dataset in results.datasets():
+        for gender in results.genders(dataset):
+            for attacker in results.attackers(dataset):
+                row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
+                for scenario in scenarios:
+                    found = results.condition(dataset, gender, scenario, attacker)
+                    row[scenario] = _with_interval(found.figure("eer.rocch") if found else Figure(), 100, 1, True)
+                rows.append(row)
+    return rows
+
+
+def format_markdown(results: Mapping[str, Any]) -> str:
+    """Write both tables as Markdown.
+
+    Parameters
+    ----------
+    results : mapping
+        As ``results.json`` holds them; see `evaluation.reports.parse_results`.
+
+    Raises
+    ------
+    DataError
+        If the results are malformed.
+    """
+    found = parse_results(results)
+    parts = ["# Results" + (f" of {_markdown(found.name)}" if found.name else "")]
+    if found.verdict:
+        parts.append(_markdown(found.verdict))
+    for title, rows in _tables(found):
+        parts.append(f"## {title}")
+        parts.append(
+            format_table([{key: _markdown(value) for key, value in row.items()} for row in rows], markdown=True)
+        )
+    parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is a guess.")
+    return "\n\n".join(parts) + "\n"
+
+
+def format_latex(results: Mapping[str, Any]) -> str:
+    r"""Write both tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
+    found = parse_results(results)
+    return "\n".join(f"% {title}\n{latex_table(rows)}" for title, rows in _tables(found))
+
+
+def latex_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Lay out rows as a ``tabular``; names to the left, numbers to the right."""
+    columns = list(rows[0])
+    kinds = "".join("l" if name in _TEXTS else "r" for name in columns)
+    lines = [
+        " & ".join(map(escape, line)) + r" \\" for line in [columns, *([row[name] for name in columns] for row in rows)]
+    ]
+    body = [rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
+    return "\n".join(body) + "\n"
+
+
+def _tables(results: Results) -> list[tuple[str, Rows]]:
+    return [
+        ("Strongest attacker of each scenario", summary_rows(results)),
+        ("EER of each attacker", attacker_rows(results)),
+    ]
+
+
+def _summary_row(one: Outcome) -> dict[str, str]:
+    condition = one.condition
+    row = dict(zip(_PLACE, (one.dataset, GENDERS.get(one.gender, one.gender), one.scenario, one.attacker), strict=True))
+    for title, name, factor, decimals, wide in _COLUMNS:
+        figure = one.eer if name == "eer.rocch" else condition.figure(name)
+        row[title] = _with_interval(figure, factor, decimals, wide)
+    row["Category"] = one.tag or MISSING
+    row["Linkability, all [%]"] = _with_interval(one.linkability, 100, 0, True)
+    return row
+
+
+def _with_interval(figure: Figure, factor: float, decimals: int | None, wide: bool) -> str:
+    value = _number(figure.value, factor, decimals)
+    if not (wide and figure.has_interval):
+        return value
+    return f"{value} [{_number(figure.low, factor, decimals)}, {_number(figure.high, factor, decimals)}]"
+
+
+def _number(value: float, factor: float, decimals: int | None) -> str:
+    if math.isnan(value):
+        return MISSING
+    return format_value(value) if decimals is None else f"{factor * value:.{decimals}f}"
+
+
+def _markdown(text: str) -> str:
+    """Keep a text from being read as markup; bars are escaped by `format_table`."""
+    plain = " ".join(text.split())
+    for letter in "\\`*_[]<>":
+        plain = plain.replace(letter, f"\\{letter}")
+    return plain

@@ -1,0 +1,290 @@
+"""Affine calibration and fusion by logistic regression: scores in, natural log-likelihood ratios out.
+
+    llr = offset + weights[0] * score of system 0 + weights[1] * score of system 1 + ...
+
+The weights minimise the empirical cross-entropy of the training trials at one target prior, with each class weighted to
+that prior however many trials it has. One system is calibration, several are fusion.
+
+References
+----------
+.. [1] N. Brümmer et al., "Fusion of heterogeneous speaker recognition systems in the STBU submission for the NIST
+   speaker recognition evaluation 2006", IEEE Transactions on Audio, Speech and Language Processing 15, 2007.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spkbase.errors import DataError
+from spkbase.files import load_json, write_json
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = "spkver affine calibration"
+_VERSION = 1
+_MAX_STEPS = 100
+# Newton's decrement (nats) at which a minimum is reached
+_CONVERGED = 1e-20
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A trained calibration (one weight) or fusion (several).
+
+    Parameters
+    ----------
+    weights : tuple of float, length K
+        Factor of each system's score.
+    offset : float
+        Added to the sum.
+    prior : float
+        Target prior that it was trained for.
+    names : tuple of str, length K, optional
+        Names of the systems.
+    """
+
+    weights: tuple[float, ...]
+    offset: float
+    prior: float
+    names: tuple[str, ...] = ()
+
+    def __call__(self, scores: ArrayLike) -> np.ndarray:
+        """Calibrate scores; see `apply_affine`."""
+        return apply_affine(self, scores)
+
+
+def train_affine(
+    target: ArrayLike, nontarget: ArrayLike, *, prior: float = 0.5, ridge: float = 0.0, names: tuple[str, ...] = ()
+) -> Affine:
+    """Train a calibration or fusion.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) or (n_target, K), and the same for nontarget trials
+        Finite scores, one column for each system to fuse.
+    prior : float
+        Target prior to train for, strictly between 0 and 1.
+    ridge : float
+        Penalty on half the squared weights (of scores scaled to unit variance); 0 trains without. Above 0 it keeps the
+        weights finite where the scores separate the classes without error.
+    names : tuple of str, optional
+        Names of the systems, kept with the result.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is infinite or NaN, shapes or options do not fit, the scores separate the classes
+        without error and `ridge` is 0, or a system gives every trial the same score.
+
+    Examples
+    --------
+    >>> affine = train_affine([2.0, 1.0, -1.0], [-2.0, -1.0, 1.0])
+    >>> round(affine.weights[0], 3), abs(round(affine.offset, 3))
+    (0.756, 0.0)
+    """
+    target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
+    if target.shape[1] != nontarget.shape[1]:
+        raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
+    if not 0 < prior < 1:
+        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
+    if not 0 <= ridge < np.inf:
+        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
+    rows = np.concatenate([target, nontarget])
+    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    if not (scale > 0).all():
+        raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt of it")
+    rows = np.column_stack([(rows - mean) / scale, np.ones(len(rows))])
+    is_target = np.arange(len(rows)) < len(target)
+    shares = np.where(is_target, prior / len(target), (1 - prior) / len(nontarget))
+    solution = _minimise(rows, is_target, shares, np.log(prior) - np.log1p(-prior), ridge)
+    if not ridge:
+        _refuse_separated(rows @ solution, is_target)
+    weights = solution[:-1] / scale
+    if (weights < 0).any():
+        logger.warning("calibration turns scores round: weights %s", ", ".join(f"{weight:.3g}" for weight in weights))
+    return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
+
+
+def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
+    """Calibrate or fuse scores.
+
+    Parameters
+    ----------
+    affine : Affine
+        See `train_affine`.
+    scores : array_like of float, shape (N,) or (N, K)
+        Scores; of one system they may be infinite.
+
+    Returns
+    -------
+    np.ndarray of float64, shape (N,)
+        Natural LLRs.
+
+    Raises
+    ------
+    DataError
+        If there are scores of another number of systems, or infinite ones of several systems contradict each other.
+    """
+    scores = np.asarray(scores, np.float64)
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
+        raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
+    with np.errstate(invalid="ignore"):
+        llr = columns @ np.array(affine.weights) + affine.offset
+    if np.isnan(llr).any() and not np.isnan(scores).any():
+        raise DataError("infinite scores cancel each other or meet a weight of 0", remedy="replace them by finite ones")
+    return llr
+
+
+def cross_validate_affine(
+    scores: ArrayLike,
+    is_target: ArrayLike,
+    model_speakers: ArrayLike,
+    segment_speakers: ArrayLike,
+    *,
+    prior: float = 0.5,
+    folds: int = 5,
+    seed: int = 0,
+    ridge: float = 0.0,
+) -> np.ndarray:
+    """Calibrate trials by trials of other speakers alone.
+
+    Speakers, of models and of segments together, are dealt into folds. The trials between two folds (or within one)
+    are calibrated by what was trained on the trials that have no speaker in either.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (N,) or (N, K)
+        Finite scores, one column for each system to fuse.
+    is_target : array_like of bool, shape (N,)
+        The truth.
+    model_speakers, segment_speakers : array_like of str, shape (N,)
+        Speaker of the model and of the segment of each trial.
+    prior, ridge : float
+        See `train_affine`.
+    folds : int
+        Number of folds, at least 3.
+    seed : int
+        Deals the speakers.
+
+    Returns
+    -------
+    np.ndarray of float64, shape (N,)
+        Natural LLRs, in the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If shapes or options do not fit, there are fewer speakers than folds, or as for `train_affine`.
+    """
+    scores = _matrix(scores, "trials'")
+    is_target = np.asarray(is_target, bool)
+    if folds < 3:
+        raise DataError(f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}")
+    sides = [np.asarray(side, str) for side in (model_speakers, segment_speakers)]
+    if any(len(column) != len(scores) for column in (is_target, *sides)):
+        raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
+    speakers, codes = np.unique(np.concatenate(sides), return_inverse=True)
+    if len(speakers) < folds:
+        raise DataError(f"expected at least as many speakers as folds, got {len(speakers)} and {folds}")
+    fold = np.empty(len(speakers), np.int64)
+    fold[np.random.default_rng(seed).permutation(len(speakers))] = np.arange(len(speakers)) % folds
+    models, segments = fold[codes].reshape(2, -1)
+    result = np.empty(len(scores))
+    for pair in combinations_with_replacement(range(folds), 2):
+        tested = (np.minimum(models, segments) == pair[0]) & (np.maximum(models, segments) == pair[1])
+        if not tested.any():
+            continue
+        trained = ~(np.isin(models, pair) | np.isin(segments, pair))
+        try:
+            affine = train_affine(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
+        except DataError as error:
+            remedy = error.remedy or "use fewer folds"
+            raise DataError(
+                f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}", remedy=remedy
+            ) from error
+        result[tested] = apply_affine(affine, scores[tested])
+    return result
+
+
+def save_affine(path: str | Path, affine: Affine) -> None:
+    """Write a calibration or fusion as JSON, whole or not at all, to the last bit."""
+    write_json(path, {"format": _FORMAT, "version": _VERSION, **affine.__dict__})
+
+
+def load_affine(path: str | Path) -> Affine:
+    """Read what `save_affine` wrote.
+
+    Raises
+    ------
+    DataError
+        With the file, if it cannot be read or holds something else.
+    """
+    path = Path(path)
+    found = load_json(path)
+    remedy = "write it with the command calibrate or fuse"
+    if not isinstance(found, dict) or found.get("format") != _FORMAT or found.get("version") != _VERSION:
+        raise DataError(f"expected '{_FORMAT}' of version {_VERSION}", file=path, remedy=remedy)
+    try:
+        weights = tuple(float(weight) for weight in found["weights"])
+        affine = Affine(weights, float(found["offset"]), float(found["prior"]), tuple(map(str, found["names"])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"expected weights, offset, prior and names: {error!r}", file=path, remedy=remedy) from error
+    if not weights or not np.isfinite([*weights, affine.offset]).all() or not 0 < affine.prior < 1:
+        raise DataError("expected finite weights and offset, and a prior between 0 and 1", file=path, remedy=remedy)
+    return affine
+
+
+def _matrix(scores: ArrayLike, name: str) -> np.ndarray:
+    scores = np.asarray(scores, np.float64)
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    if columns.ndim != 2 or not columns.shape[1]:
+        raise DataError(f"expected {name} scores of shape (N,) or (N, systems), got {scores.shape}")
+    if not len(columns):
+        raise DataError(f"expected {name} scores, got none", remedy="training needs trials of both classes")
+    n_bad = int((~np.isfinite(columns)).sum())
+    if n_bad:
+        remedy = "training needs finite scores: replace or drop these trials"
+        raise DataError(f"expected finite {name} scores, got {n_bad} infinite or NaN", remedy=remedy)
+    return columns
+
+
+def _minimise(rows: np.ndarray, is_target: np.ndarray, shares: np.ndarray, log_odds: float, ridge: float) -> np.ndarray:
+    """Minimise the weighted logistic loss, by Newton's steps that are halved until the loss falls."""
+    signs = np.where(is_target, 1.0, -1.0)
+    penalty = np.append(np.full(rows.shape[1] - 1, ridge), 0.0)
+    solution = np.zeros(rows.shape[1])
+
+    def loss(candidate: np.ndarray) -> float:
+        return float(shares @ np.logaddexp(0.0, -signs * (rows @ candidate + log_odds)) + penalty @ candidate**2 / 2)
+
+    current = loss(solution)
+    for _ in range(_MAX_STEPS):
+        wrong = 1 / (
+            1 + np.exp(np.clip(signs * (rows @ solution + log_odds), -700, 700))
+        )  # posterior of the other class
+        gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
+        hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        size = 1.0
+        while size > 1e-10 and loss(solution - size * step) > current:
+            size /= 2
+        solution = solution - size * step
+        current = loss(solution)
+        if size <= 1e-10 or gradient @ step < _CONVERGED:
+            break
+    return solution
+
+
+def _refuse_separated(fused: np.ndarray, is_target: np.ndarray) -> None:
+    """Scores that separate the classes, were it with a tie at the border, are better fit by ever larger weights."""
+    tolerance = 1e-9 * np.ptp(fused)
+    if fused[is_target].min() >= fused[~is_target].max() - tolerance:
+        remedy = "give more trials, or a ridge above 0"
+        raise DataError("the scores separate the classes without error: no finite weights are best", remedy=remedy)

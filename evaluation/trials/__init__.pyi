@@ -1,0 +1,16 @@
+from .lists import JoinError as JoinError
+from .lists import Key as Key
+from .lists import Scores as Scores
+from .lists import Trials as Trials
+from .lists import align as align
+from .lists import find_rows as find_rows
+from .lists import split_scores as split_scores
+from .metadata import group_trials as group_trials
+from .metadata import read_metadata as read_metadata
+from .pairs import checked_ids as checked_ids
+from .pairs import factorise as factorise
+from .pairs import find_repeat as find_repeat
+from .pairs import recode as recode
+from .speakers import TrialSpeakers as TrialSpeakers
+from .speakers import find_speakers as find_speakers
+from .speakers import read_speakers as read_speakers

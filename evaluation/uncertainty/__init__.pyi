@@ -1,0 +1,12 @@
+from .confidence import confidence_intervals as confidence_intervals
+from .confidence import paired_differences as paired_differences
+from .confidence import sample_from as sample_from
+from .groups import Groups as Groups
+from .groups import evaluate_groups as evaluate_groups
+from .intervals import Interval as Interval
+from .intervals import Method as Method
+from .intervals import interval as interval
+from .intervals import method_of as method_of
+from .resampling import Sample as Sample
+from .resampling import bootstrap as bootstrap
+from .resampling import sample_of as sample_of

@@ -1,0 +1,224 @@
+"""How sure a metric is: intervals of any metric under a joint bootstrap of speakers, and paired differences.
+
+>>> import numpy as np
+>>> from evaluation.metrics import pav, runs_of
+>>> from evaluation.trials import TrialSpeakers
+>>> rng = np.random.default_rng(0)
+>>> models, segments = np.divmod(np.arange(400), 20)  # 20 speakers, each against each
+>>> speakers = TrialSpeakers(np.array([f"s{n:02d}" for n in range(20)], object), models, segments)
+>>> scores = rng.standard_normal(400) + 2 * (models == segments)
+>>> def mean_target(runs):
+...     return {"mean_target": float(runs.thresholds @ runs.target / runs.n_target)}
+>>> found = confidence_intervals(sample_of(scores, models == segments, speakers), mean_target, replicates=200)
+>>> found["mean_target"].low < 2 < found["mean_target"].high
+True
+
+`evaluation.uncertainty.resampling` says what is drawn, `evaluation.uncertainty.intervals` how an interval is made of it and by which method
+for each metric, docs/uncertainty.md how often such intervals hold the true value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.trials import Key, Scores, find_rows, find_speakers, split_scores
+from evaluation.uncertainty.intervals import Interval, Method, interval, is_prior, method_of
+from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
+from spkbase.errors import DataError
+
+__all__ = [
+    "Interval",
+    "Method",
+    "Sample",
+    "confidence_intervals",
+    "paired_differences",
+    "sample_from",
+    "sample_of",
+]
+
+_FEW = 10
+
+
+def sample_from(
+    scores: Scores,
+    key: Key,
+    *,
+    model_speakers: Mapping[str, str] | None = None,
+    segment_speakers: Mapping[str, str] | None = None,
+    by_trial: bool = False,
+    missing: str = "error",
+) -> tuple[Sample, Key]:
+    """Join scores and key, and sort the trials for a bootstrap.
+
+    Parameters
+    ----------
+    scores, key : Scores, Key
+        Joined by id pair, as `split_scores` does.
+    model_speakers, segment_speakers : mapping of str to str, optional
+        Speaker of each model and segment; see `evaluation.trials.speakers` for what holds without.
+    by_trial : bool
+        Draw trials, not speakers.
+    missing : {"error", "drop"}
+        What to do with trials without a score and scores of unknown ids.
+
+    Returns
+    -------
+    sample : Sample
+    key : Key
+        The trials that have a score.
+
+    Raises
+    ------
+    DataError
+        As `split_scores`, `find_speakers` and `sample_of`.
+    """
+    choice = "drop" if missing == "drop" else "error"
+    split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]  # for its checks
+    rows = find_rows(key, scores)
+    found = rows >= 0
+    if not found.all():
+        key, rows = key.subset(found), rows[found]
+    speakers = None
+    if not by_trial:
+        speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
+    return sample_of(scores.values[rows], key.is_target, speakers), key
+
+
+def confidence_intervals(
+    sample: Sample,
+    statistic: Statistic,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int | None = 1,
+    methods: Mapping[str, Method] | None = None,
+) -> dict[str, Interval]:
+    """Give each metric an interval.
+
+    Parameters
+    ----------
+    sample : Sample
+        Trials; see `sample_of` and `sample_from`.
+    statistic : callable
+        Gives metrics by name from `Runs`. For several workers it must be importable.
+    replicates : int
+        Number of resamples.
+    seed : int
+        Of the draws; with it the result is the same everywhere and for any number of workers.
+    level : float
+        Share of true values that such intervals should cover.
+    jobs : int, optional
+        Number of workers; all cores if None.
+    methods : mapping of str to Method, optional
+        Other methods than `method_of` names, by metric.
+
+    Returns
+    -------
+    dict of str to Interval
+        In the order of the statistic's names.
+
+    Raises
+    ------
+    DataError
+        If a number is out of range, or a class vanishes in more than half of the draws.
+    """
+    values = statistic(sample.runs())
+    resampled = bootstrap(sample, statistic, replicates=replicates, seed=seed, jobs=jobs)[0]
+    chosen = dict(methods or {})
+    settings: dict[str, Any] = {"n_units": sample.n_effective, "n_trials": sample.n_least, "level": level}
+    found = {
+        name: interval(value, resampled[name], method=chosen.get(name, method_of(name)), **settings)
+        for name, value in values.items()
+    }
+    return {name: _with_resolution(name, one, sample) for name, one in found.items()}
+
+
+def paired_differences(
+    samples: Mapping[str, Sample],
+    statistic: Statistic,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int | None = 1,
+) -> dict[str, dict[str, Interval]]:
+    """Compare systems on the same trials: each one's metrics less those of the first, under shared draws.
+
+    What is easy or hard for both systems goes out of the difference, so its interval is shorter than the two apart.
+
+    Parameters
+    ----------
+    samples : mapping of str to Sample
+        Two systems at least, by name; their trials and speakers are the same ones.
+    statistic, replicates, seed, level, jobs
+        See `confidence_intervals`.
+
+    Returns
+    -------
+    dict of str to dict of str to Interval
+        For each system but the first the difference of each metric; an interval without 0 is a difference at this
+        level.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two systems, or their trials differ.
+    """
+    names = list(samples)
+    if len(names) < 2:
+        raise DataError(f"expected two systems or more to compare, got {len(names)}")
+    for name in names[1:]:
+        _check_same_trials(samples[names[0]], samples[name], names[0], name)
+    resampled = bootstrap(list(samples.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
+    values = [statistic(sample.runs()) for sample in samples.values()]
+    first = samples[names[0]]
+    return {
+        name: {
+            metric: interval(
+                float(_difference(values[place][metric], values[0][metric])),
+                _difference(resampled[place][metric], resampled[0][metric]),
+                method=method_of(metric, difference=True),
+                n_units=first.n_effective,
+                level=level,
+            )
+            for metric in values[0]
+        }
+        for place, name in enumerate(names)
+        if place
+    }
+
+
+def _with_resolution(name: str, found: Interval, sample: Sample) -> Interval:
+    """Note where a least cost hangs on a handful of trials: the study of coverage finds its interval too short."""
+    head, _, prior = name.partition(".")
+    if head not in ("min_dcf", "min_dcf_normalised") or found.note or not is_prior(prior):
+        return found
+    n_target = int(sample.is_target.sum())
+    if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:
+        return found
+    side = "nontarget trials" if float(prior) < 0.5 else "target trials"
+    scarce = "P" if float(prior) < 0.5 else "(1 - P)"
+    return replace(found, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")
+
+
+def _difference(value: ArrayLike, base: ArrayLike) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # of two infinite values it is undefined
+        return np.subtract(np.asarray(value, np.float64), np.asarray(base, np.float64))
+
+
+def _check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -> None:
+    """Compare the trials as a set of (class, units), whatever the order of their scores."""
+    remedy = "score the same trials with each system"
+    if len(base) != len(other) or base.n_units != other.n_units or base.by_trial != other.by_trial:
+        counts = f"{len(base)} and {len(other)}"
+        raise DataError(f"expected the same trials of {base_name!r} and {name!r}, got {counts}", remedy=remedy)
+    columns = [np.lexsort((one.second, one.first, one.is_target)) for one in (base, other)]
+    for field in ("first", "second", "is_target"):
+        if (getattr(base, field)[columns[0]] != getattr(other, field)[columns[1]]).any():
+            raise DataError(f"expected the same trials of {base_name!r} and {name!r}, but they differ", remedy=remedy)

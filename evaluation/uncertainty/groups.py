@@ -1,0 +1,253 @@
+"""Metrics for each group of speakers or segments (sex, accent, language, ...), the extreme groups, and the gap.
+
+Conventions
+-----------
+`evaluation.trials.metadata` says which group a trial belongs to; trials across groups belong to none and are counted.
+
+The highest of several estimates is too high, and the gap between highest and lowest too wide, even if all groups are
+alike. So the intervals of the highest value, the lowest one and the gap come from intervals that hold for all groups
+(for all pairs of groups) at once: the highest true value is at least the highest of the lower ends, and at most the
+highest of the upper ones. Groups share the draws of speakers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evaluation.uncertainty.intervals import Interval, Method, interval, method_of, simultaneous
+from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, subsample
+from spkbase.errors import DataError
+
+_LOW_IS_WORSE = ("tpr_at_fpr",)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The trials of a group and what was computed of them.
+
+    Parameters
+    ----------
+    n_target, n_nontarget : int
+        Number of trials.
+    metrics : dict of str to float
+        By name; empty where a class has no trial.
+    intervals : dict of str to Interval
+        By name; empty without resamples.
+    note : str
+        Why something is missing.
+    """
+
+    n_target: int
+    n_nontarget: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Where a metric is highest and lowest, and the gap between the two; intervals where there were resamples.
+
+    Parameters
+    ----------
+    highest, lowest : str
+        Names of the groups.
+    worst : str
+        The one of the two for whom things are worst: the highest error, cost or disclosed evidence, but the lowest
+        true-accept rate. Who wants not to be recognised reads error rates the other way round.
+    highest_value, lowest_value, gap : Interval
+        The values with simultaneous intervals.
+    """
+
+    highest: str
+    lowest: str
+    worst: str
+    highest_value: Interval
+    lowest_value: Interval
+    gap: Interval
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Metrics by group.
+
+    Parameters
+    ----------
+    column : str
+        Column of the table.
+    groups : dict of str to Group
+        By name, sorted.
+    extremes : dict of str to Extremes
+        By metric, where at least two groups have a finite value.
+    n_across : int
+        Trials between two groups, which belong to none.
+    n_unknown : int
+        Trials of ids whose group is blank.
+    """
+
+    column: str
+    groups: dict[str, Group]
+    extremes: dict[str, Extremes]
+    n_across: int
+    n_unknown: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all of it for a report, intervals as [low, high]."""
+        groups = {
+            name: {
+                "n_target": group.n_target,
+                "n_nontarget": group.n_nontarget,
+                "metrics": group.metrics,
+                "intervals": {metric: [one.low, one.high] for metric, one in group.intervals.items()},
+            }
+            | ({"note": group.note} if group.note else {})
+            for name, group in self.groups.items()
+        }
+        extremes = {
+            metric: {
+                "highest": found.highest,
+                "lowest": found.lowest,
+                "worst": found.worst,
+                "highest_value": found.highest_value.to_dict(),
+                "lowest_value": found.lowest_value.to_dict(),
+                "gap": found.gap.to_dict(),
+            }
+            for metric, found in self.extremes.items()
+        }
+        counts = {"n_across_groups": self.n_across, "n_unknown": self.n_unknown}
+        return {"column": self.column, "groups": groups, "extremes": extremes} | counts
+
+
+def evaluate_groups(
+    sample: Sample,
+    groups: np.ndarray,
+    names: list[str],
+    statistic: Statistic,
+    *,
+    column: str = "group",
+    replicates: int = 0,
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int | None = 1,
+) -> Groups:
+    """Compute metrics for each group, the extreme groups and the gap.
+
+    Parameters
+    ----------
+    sample : Sample
+        All trials; see `evaluation.uncertainty.sample_from`.
+    groups : np.ndarray of int, shape (N,)
+        Group of each trial in the order that the sample was made from; see
+        `evaluation.trials.group_trials`.
+    names : list of str
+        Names of the groups.
+    statistic : callable
+        Gives metrics by name from `Runs`.
+    column : str
+        Name for reports.
+    replicates : int
+        Number of resamples; 0 for values without intervals.
+    seed, level, jobs
+        See `evaluation.uncertainty.confidence_intervals`.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, or as `bootstrap`.
+    """
+    if groups.shape != sample.scores.shape:
+        raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
+    ordered = groups[sample.order]
+    counts = [_counts(sample, ordered == place) for place in range(len(names))]
+    parts = {name: subsample(sample, ordered == place) for place, name in enumerate(names) if min(counts[place]) > 0}
+    values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
+    resampled: dict[str, dict[str, np.ndarray]] = {}
+    if replicates and parts:
+        drawn = bootstrap(list(parts.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
+        resampled = dict(zip(parts, drawn, strict=True))
+    result = {}
+    for name, count in zip(names, counts, strict=True):
+        if name in parts:
+            result[name] = _group(count, parts[name], values[name], resampled.get(name, {}), level)
+        else:
+            result[name] = Group(*count, note="no trial of one class: metrics are undefined")
+    extremes = _extremes(parts, values, resampled, level)
+    return Groups(column, result, extremes, int((groups == -1).sum()), int((groups == -2).sum()))
+
+
+def _group(
+    count: tuple[int, int],
+    part: Sample,
+    values: dict[str, float],
+    resampled: Mapping[str, np.ndarray],
+    level: float,
+) -> Group:
+    if resampled and part.n_effective < 2:
+        return Group(*count, values, note="one speaker alone: no intervals")
+    settings: dict[str, Any] = {"n_units": part.n_effective, "n_trials": part.n_least, "level": level}
+    found = {
+        metric: interval(values[metric], column, method=method_of(metric), **settings)
+        for metric, column in resampled.items()
+    }
+    return Group(*count, values, found)
+
+
+def _extremes(
+    parts: Mapping[str, Sample],
+    values: Mapping[str, Mapping[str, float]],
+    resampled: Mapping[str, Mapping[str, np.ndarray]],
+    level: float,
+) -> dict[str, Extremes]:
+    found = {}
+    for metric in next(iter(values.values()), {}):
+        names = [name for name in values if np.isfinite(values[name][metric])]
+        if len(names) >= 2:
+            found[metric] = _extreme(metric, names, parts, values, resampled, level)
+    return found
+
+
+def _extreme(
+    metric: str,
+    names: list[str],
+    parts: Mapping[str, Sample],
+    values: Mapping[str, Mapping[str, float]],
+    resampled: Mapping[str, Mapping[str, np.ndarray]],
+    level: float,
+) -> Extremes:
+    ours = np.array([values[name][metric] for name in names])
+    high, low = int(ours.argmax()), int(ours.argmin())
+    ends_named = (names[high], names[low], names[low if metric.startswith(_LOW_IS_WORSE) else high])
+    n_units, n_trials = (min(getattr(parts[name], count) for name in names) for count in ("n_effective", "n_least"))
+    rows = np.stack([resampled[name][metric] for name in names], axis=1) if resampled else np.zeros((0, len(names)))
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if len(rows) < 2 or n_units < 2:
+        note = "no resamples" if not resampled else "a group of one speaker, or of infinite values: no intervals"
+        blank = [
+            Interval(float(one), np.nan, np.nan, "", note) for one in (ours[high], ours[low], ours[high] - ours[low])
+        ]
+        return Extremes(*ends_named, *blank)
+    method = method_of(metric)
+    # groups have other sizes and so other biases: unlike those of systems on the same trials they do not cancel
+    of_difference = Method("identity", factor=method.factor)
+    lower, upper = simultaneous(ours, rows, method=method, n_units=n_units, n_trials=n_trials, level=level)
+    first, second = np.array([pair for one in combinations(range(len(names)), 2) for pair in (one, one[::-1])]).T
+    gap_lower, gap_upper = simultaneous(
+        ours[first] - ours[second], rows[:, first] - rows[:, second], method=of_difference, n_units=n_units, level=level
+    )
+    ends = [(lower.max(), upper.max(), method), (lower.min(), upper.min(), method)]
+    ends.append((max(0.0, gap_lower.max()), gap_upper.max(), of_difference))
+    found = [
+        Interval(float(value), float(start), float(stop), f"{how.name}, simultaneous")
+        for value, (start, stop, how) in zip((ours[high], ours[low], ours[high] - ours[low]), ends, strict=True)
+    ]
+    return Extremes(*ends_named, *found)
+
+
+def _counts(sample: Sample, rows: np.ndarray) -> tuple[int, int]:
+    n_target = int(sample.is_target[rows].sum())
+    return n_target, int(rows.sum()) - n_target

@@ -1,0 +1,283 @@
+"""Bootstrap of trials that share speakers: new weights for trials that were sorted once.
+
+Conventions
+-----------
+Trials that share a speaker are not independent, so *speakers* are drawn, not trials: out of P speakers P are drawn with
+replacement, speaker a comes w_a times, and the same draw serves models and segments. A trial between two speakers a and
+b counts w_a w_b times, once for each pair of their copies. A trial within one speaker (every target trial) counts w_a
+times, not w_a**2: a copy of a speaker meets itself; one copy against another would be a target trial of two different
+persons, which the sample does not hold. So the weighted mean of target scores is the usual bootstrap of P independent
+speakers, and that of nontarget scores the bootstrap of a two-sample statistic of them [1]_, [2]_, which is consistent
+where speakers differ and errs on the safe side where only pairs do [2]_.
+
+By trial means: each trial of a class is drawn independently, as many as the class has. It is far too narrow wherever
+trials share speakers; see docs/uncertainty.md.
+
+Draws depend on the seed and on the number of the block of replicates alone, never on the number of workers.
+
+References
+----------
+.. [1] P. Bickel and D. Freedman, "Some asymptotic theory for the bootstrap", Annals of Statistics 9, 1981.
+.. [2] A. Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007.
+.. [3] J. Wu et al., "Data dependency on measurement uncertainties in speaker recognition evaluation", NIST, 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.metrics import Runs, checked_scores
+from evaluation.trials import TrialSpeakers
+from spkbase.errors import DataError
+from spkbase.work import chunk_bounds, ordered_map
+
+Statistic = Callable[[Runs], Mapping[str, float]]
+"""What is resampled: metrics by name, of runs that hold both classes."""
+
+_BLOCK = 25
+_MAX_LOST = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Trials in the order of their scores, with who is drawn when they are resampled.
+
+    Parameters
+    ----------
+    order : np.ndarray of int64, shape (N,)
+        Row of each in the list that the sample was made from.
+    scores : np.ndarray of float64, shape (N,)
+        Rising.
+    is_target : np.ndarray of bool, shape (N,)
+        Whether each is a target trial.
+    starts : np.ndarray of int64, shape (R,)
+        First trial of each run of equal scores.
+    first, second : np.ndarray of int64, shape (N,)
+        The units that each trial hangs on: its weight is the product of theirs. Where it hangs on one alone, the
+        second is `n_units`, whose weight is 1.
+    n_units : int
+        Number of units (speakers or trials) in the table that the codes mean.
+    n_effective : int
+        Number of units that the scarcer class hangs on.
+    n_target_units : int
+        Where the units are trials: how many of them, the first ones, are target trials; 0 where they are speakers.
+    """
+
+    order: np.ndarray
+    scores: np.ndarray
+    is_target: np.ndarray
+    starts: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    n_units: int
+    n_effective: int
+    n_target_units: int = 0
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def by_trial(self) -> bool:
+        """Whether the units are trials, not speakers."""
+        return self.n_target_units > 0
+
+    @property
+    def n_least(self) -> int:
+        """Number of trials of the scarcer class."""
+        n_target = int(self.is_target.sum())
+        return min(n_target, len(self) - n_target)
+
+    def runs(self, weights: np.ndarray | None = None) -> Runs:
+        """Give the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
+        if weights is None:
+            counts = np.ones(len(self))
+        else:
+            counts = weights.take(self.first)
+            if not self.by_trial:
+                counts *= weights.take(self.second)
+        scores, is_target, starts = self.scores, self.is_target, self.starts
+        if len(starts) < len(self):
+            target = np.add.reduceat(np.where(is_target, counts, 0.0), starts)
+            counts, scores = np.add.reduceat(counts, starts), scores.take(starts)
+            kept = counts.nonzero()[0]
+            counts, target = counts.take(kept), target.take(kept)
+        else:  # three in five nontarget trials have no weight in a draw, so the rest first
+            kept = counts.nonzero()[0]
+            counts = counts.take(kept)
+            target = counts * is_target.take(kept)
+        return Runs(scores.take(kept), target, counts - target)
+
+
+def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers | None = None) -> Sample:
+    """Sort trials for a bootstrap.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (N,)
+        Scores; infinite ones are legal.
+    is_target : array_like of bool, shape (N,)
+        Whether each is a target trial.
+    speakers : TrialSpeakers, optional
+        Speakers of each trial, in the same order: the joint speaker bootstrap. Without, trials are drawn one by one.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, a score is NaN, a class has no trial, or there are fewer than 2 speakers on a side.
+
+    Examples
+    --------
+    >>> sample_of([2.0, 0.0, 1.0], [True, False, False]).runs().target.tolist()
+    [0.0, 0.0, 1.0]
+    """
+    scores, is_target = checked_scores(scores, "trial"), np.asarray(is_target, bool)
+    if is_target.shape != scores.shape:
+        raise DataError(f"expected a truth for each of {len(scores)} scores, got shape {is_target.shape}")
+    n_target = int(is_target.sum())
+    if not 0 < n_target < len(scores):
+        raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
+    order = np.argsort(scores, kind="stable")
+    if speakers is None:
+        count = len(scores)
+        # target trials first, so that a part of the weights belongs to each class
+        units = np.where(is_target, np.cumsum(is_target) - 1, n_target + np.cumsum(~is_target) - 1)[order]
+        least, alone = min(n_target, count - n_target), np.full(count, count)
+        scores, is_target = scores[order], is_target[order]
+        return Sample(order, scores, is_target, _starts(scores), units, alone, count, least, n_target)
+    scores, is_target = scores[order], is_target[order]
+    if len(speakers) != len(scores):
+        raise DataError(f"expected the speakers of {len(scores)} trials, got those of {len(speakers)}")
+    first, second = speakers.models[order].astype(np.intp), speakers.segments[order].astype(np.intp)
+    least = min(len(np.unique(np.concatenate([first[side], second[side]]))) for side in (is_target, ~is_target))
+    if least < 2:
+        remedy = "give the speakers of the segments, or resample by trial"
+        raise DataError(f"expected at least 2 speakers in the trials of each class, got {least}", remedy=remedy)
+    n_units = len(speakers.names)
+    second = np.where(first == second, n_units, second)
+    return Sample(order, scores, is_target, _starts(scores), first, second, n_units, least)
+
+
+def subsample(sample: Sample, rows: np.ndarray) -> Sample:
+    """Give the trials of a mask (in the sample's own order) alone; the units stay, so that draws are shared.
+
+    Raises
+    ------
+    DataError
+        If a class has no trial left.
+    """
+    scores, is_target = sample.scores[rows], sample.is_target[rows]
+    n_target = int(is_target.sum())
+    if not 0 < n_target < len(scores):
+        raise DataError(f"expected trials of both classes, got {n_target} target trials among {len(scores)}")
+    first, second = sample.first[rows], sample.second[rows]
+    used = [np.unique(np.concatenate([first[side], second[side]])) for side in (is_target, ~is_target)]
+    least = min(int((units < sample.n_units).sum()) for units in used)
+    return replace(
+        sample,
+        order=sample.order[rows],
+        scores=scores,
+        is_target=is_target,
+        starts=_starts(scores),
+        first=first,
+        second=second,
+        n_effective=least,
+    )
+
+
+def bootstrap(
+    samples: Sample | Sequence[Sample],
+    statistic: Statistic,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    jobs: int | None = 1,
+) -> list[dict[str, np.ndarray]]:
+    """Compute metrics anew on resampled trials.
+
+    Parameters
+    ----------
+    samples : Sample or sequence of Sample
+        Several share each draw, as systems on the same trials or groups of one set of trials must: their units are
+        those of one table.
+    statistic : callable
+        Gives metrics by name from runs. For several workers it must be importable.
+    replicates : int
+        Number of resamples.
+    seed : int
+        Not negative.
+    jobs : int, optional
+        Number of workers; the result does not depend on it. All cores if None.
+
+    Returns
+    -------
+    list of dict of str to np.ndarray of float64, shape (replicates,)
+        For each sample the resampled values of each metric; NaN where a draw left a class empty.
+
+    Raises
+    ------
+    DataError
+        If samples do not share their units, a number is out of range, or more than half of the draws leave a class
+        empty.
+    """
+    samples = [samples] if isinstance(samples, Sample) else list(samples)
+    if replicates < 2 or seed < 0:
+        raise DataError(f"expected at least 2 replicates and a seed from 0, got {replicates} and {seed}")
+    kinds = {(sample.n_units, sample.by_trial) for sample in samples}
+    if len(kinds) != 1:
+        raise DataError(f"expected samples that share their units, got {sorted(kinds)} (units, whether trials)")
+    work = partial(_replicate, samples, statistic, seed)
+    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(replicates, _BLOCK))]
+    done = list(ordered_map(work, blocks, jobs=jobs))
+    return [_collect([row for block in done for row in block[place]], replicates) for place in range(len(samples))]
+
+
+def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
+    """Draw the units of a block of replicates.
+
+    Returns
+    -------
+    np.ndarray of float64, shape (size, n_units + 1)
+        How often each unit comes; the last column is 1.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    weights = np.ones((size, sample.n_units + 1))
+    if not sample.by_trial:
+        weights[:, :-1] = rng.multinomial(sample.n_units, np.full(sample.n_units, 1 / sample.n_units), size)
+        return weights
+    n_target = sample.n_target_units
+    for row in weights:
+        for start, count in ((0, n_target), (n_target, sample.n_units - n_target)):
+            row[start : start + count] = np.bincount(rng.integers(0, count, count), minlength=count)
+    return weights
+
+
+def _starts(scores: np.ndarray) -> np.ndarray:
+    """First of each run of equal scores."""
+    return np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
+
+
+def _replicate(
+    samples: list[Sample], statistic: Statistic, seed: int, block: tuple[int, int]
+) -> list[list[Mapping[str, float] | None]]:
+    """Compute a block of replicates: for each sample the metrics of each draw, None where a class is empty."""
+    number, size = block
+    rows: list[list[Mapping[str, float] | None]] = [[] for _ in samples]
+    for weights in draw(samples[0], seed=seed, block=number, size=size):
+        for sample, values in zip(samples, rows, strict=True):
+            runs = sample.runs(weights)
+            values.append(statistic(runs) if runs.n_target > 0 and runs.n_nontarget > 0 else None)
+    return rows
+
+
+def _collect(rows: list[Mapping[str, float] | None], replicates: int) -> dict[str, np.ndarray]:
+    kept = [row for row in rows if row is not None]
+    if len(kept) < (1 - _MAX_LOST) * replicates:
+        remedy = "too few speakers for a bootstrap: give intervals by trial, or none"
+        raise DataError(f"{replicates - len(kept)} of {replicates} resamples hold no trial of one class", remedy=remedy)
+    blank = np.nan
+    return {name: np.array([blank if row is None else row[name] for row in rows], dtype=np.float64) for name in kept[0]}

@@ -1,0 +1,17 @@
+from .error_rates import count_errors as count_errors
+from .error_rates import error_rate as error_rate
+from .error_rates import error_rate_differences as error_rate_differences
+from .lists import check_same as check_same
+from .lists import read_labels as read_labels
+from .lists import read_recordings as read_recordings
+from .lists import read_transcripts as read_transcripts
+from .lists import speakers_of as speakers_of
+from .normalisers import NORMALISERS as NORMALISERS
+from .pitch import TrackComparison as TrackComparison
+from .pitch import mean_correlation as mean_correlation
+from .pitch_tracks import compare_recordings as compare_recordings
+from .recalls import CONVENTIONS as CONVENTIONS
+from .recalls import average_recall as average_recall
+from .recalls import confusions as confusions
+from .recalls import recall_differences as recall_differences
+from .resampling import Resampling as Resampling

@@ -1,0 +1,5 @@
+from .selected import SelectedRows as SelectedRows
+from .stored import Rows as Rows
+from .stored import StoredArray as StoredArray
+from .stored import part as part
+from .stored import stored_rows as stored_rows

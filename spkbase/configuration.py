@@ -1,0 +1,287 @@
+"""One configuration: YAML and command-line settings into frozen dataclasses, with the same names everywhere.
+
+An unknown key is an error that lists the near ones; a value of the wrong kind is an error that says what was expected.
+Both name the line of the file that the key stands in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar, Union
+
+import yaml
+
+from spkbase.errors import ConfigError, Problems
+from spkbase.files import load_yaml, read_yaml_text
+from spkver.features import PRESETS, FeatureConfig
+
+Config = TypeVar("Config")
+
+# Dotted name of a key to the file and the line that it stands in; nothing for keys from the command line.
+Places = dict[str, tuple[str | Path | None, int | None]]
+
+_MERGED = "tag:yaml.org,2002:map"
+
+
+def load_config(
+    kind: type[Config], *, file: str | Path | None = None, settings: Iterable[str] = (), defaults: Mapping | None = None
+) -> Config:
+    """Build a configuration from defaults, a YAML file and settings, each winning over the one before.
+
+    Parameters
+    ----------
+    kind : dataclass
+        Its fields are the keys; fields that are dataclasses are sections.
+    file : path, optional
+        YAML mapping.
+    settings : iterable of str
+        ``key=value`` with dotted keys and YAML values, such as ``ubm.components=64`` or ``trials.nontarget=[IC, TW]``.
+    defaults : mapping, optional
+        Nested values below the file.
+
+    Raises
+    ------
+    ConfigError
+        With all problems at once.
+    """
+    values: dict[str, Any] = {}
+    places: Places = {}
+    _merge(values, defaults or {})
+    if file is not None:
+        from_file, lines = _read(file)
+        _merge(values, from_file)
+        places.update({name: (file, line) for name, line in lines.items()})
+    problems = Problems()
+    for setting in settings:
+        try:
+            from_setting = _parse_setting(setting)
+        except ConfigError as error:
+            problems.note(error)
+            continue
+        _merge(values, from_setting)
+        places.update(dict.fromkeys(_names(from_setting), (None, None)))
+    config = _build(kind, values, "", problems, places)
+    if problems.errors:
+        raise ConfigError("\n".join(map(str, problems.errors)))
+    return typing.cast(Config, config)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Read a YAML mapping; no tags, no repeated keys.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing, not YAML, or not a mapping.
+    """
+    return _read(path)[0]
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Values of a file, and the line of each dotted key."""
+    values, node = load_yaml(read_yaml_text(path), _StrictLoader, file=path)
+    if values is None:
+        return {}, {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"expected keys and values, 'key: value', got {values!r:.80}", file=path)
+    assert isinstance(node, yaml.MappingNode)
+    return values, _lines(node)
+
+
+def _lines(node: yaml.MappingNode, prefix: str = "") -> dict[str, int]:
+    lines = {}
+    for key, value in node.value:
+        lines[prefix + key.value] = key.start_mark.line + 1
+        if isinstance(value, yaml.MappingNode):
+            lines.update(_lines(value, f"{prefix}{key.value}."))
+    return lines
+
+
+def _names(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Dotted names of all keys of nested values."""
+    names = []
+    for key, value in values.items():
+        names.append(prefix + key)
+        if isinstance(value, Mapping):
+            names.extend(_names(value, f"{prefix}{key}."))
+    return names
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain mapping of a configuration, fit for YAML and JSON."""
+    plain = _plain(config)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def write_yaml(path: str | Path, config: Any) -> None:
+    """Write a resolved configuration as YAML, whole or not at all."""
+    from spkbase.files import write_text
+
+    write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe loader that refuses a key given twice."""
+
+
+def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not a string", key_node.start_mark)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_StrictLoader.add_constructor(_MERGED, _unique_mapping)
+
+
+def _parse_setting(setting: str) -> dict[str, Any]:
+    key, separator, text = setting.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--set {setting!r}: expected KEY=VALUE")
+    try:
+        value = load_yaml(text, _StrictLoader)[0]
+    except ConfigError as error:
+        raise ConfigError(f"the value of {setting!r:.200} is {error.text}") from error
+    for part in reversed(key.strip().split(".")):
+        value = {part: value}
+    return value
+
+
+def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = dict(value) if isinstance(value, Mapping) else value
+            if isinstance(value, Mapping):
+                into[key] = {}
+                _merge(into[key], value)
+
+
+def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Places) -> Any:
+    """Build a dataclass from a mapping; problems are collected, and None comes back where there are any."""
+    if not isinstance(values, Mapping):
+        name = prefix.rstrip(".")
+        problems.note(_placed(ConfigError(f"{name} holds keys of its own, got {values!r}"), name, places))
+        return None
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    before = len(problems.errors)
+    arguments = {}
+    if kind is FeatureConfig:
+        values = {**_preset(values, problems, places), **values}
+    for key, value in values.items():
+        name = prefix + key
+        if key not in fields:
+            problems.note(_placed(_unknown(name, kind, prefix), name, places))
+        elif dataclasses.is_dataclass(hints[key]):
+            arguments[key] = _build(hints[key], {} if value is None else value, name + ".", problems, places)
+        else:
+            try:
+                arguments[key] = _convert(value, hints[key], name)
+            except ConfigError as error:
+                problems.note(_placed(error, name, places))
+    for key, hint in hints.items():
+        # sections that nobody mentioned are built too: presets and checks live there
+        if key in fields and key not in arguments and dataclasses.is_dataclass(hint) and key not in values:
+            arguments[key] = _build(hint, {}, prefix + key + ".", problems, places)
+    if len(problems.errors) > before:
+        return None
+    try:
+        return kind(**arguments)
+    except ConfigError as error:
+        # a dataclass names the key that it refuses first
+        problems.note(_placed(error, error.text.split()[0], places))
+        return None
+
+
+def _preset(values: Mapping[str, Any], problems: Problems, places: Places) -> dict[str, Any]:
+    name = values.get("preset", "sidekit")
+    if not isinstance(name, str):
+        return {}  # told as a value of the wrong kind
+    if name not in PRESETS:
+        error = ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
+        problems.note(_placed(error, "features.preset", places))
+        return {}
+    return dict(PRESETS[name])
+
+
+def _placed(error: ConfigError, name: str, places: Places) -> ConfigError:
+    file, line = places.get(name, (None, None))
+    return ConfigError(error.text, file=file, line=line, remedy=error.remedy)
+
+
+def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:
+    here, last = [field.name for field in dataclasses.fields(kind)], name.removeprefix(prefix)
+    near = [key for key in _keys(kind, prefix) if key.rpartition(".")[2] == last]
+    near = near or [prefix + key for key in difflib.get_close_matches(last, here, n=3, cutoff=0.6)]
+    if near:
+        return ConfigError(f"unknown configuration key {name!r}: did you mean {' or '.join(near)}?")
+    return ConfigError(f"unknown configuration key {name!r}: {prefix.rstrip('.') or 'there'} has {', '.join(here)}")
+
+
+def _keys(kind: Any, prefix: str) -> list[str]:
+    """Dotted names of all keys of a dataclass and of its sections."""
+    keys = []
+    for key, hint in typing.get_type_hints(kind).items():
+        keys.append(prefix + key)
+        if dataclasses.is_dataclass(hint):
+            keys.extend(_keys(hint, f"{prefix}{key}."))
+    return keys
+
+
+def _convert(value: Any, hint: Any, name: str) -> Any:
+    """Value in the type that a field declares; YAML's own types are taken as they are."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(value, next(kind for kind in arguments if kind is not type(None)), name)
+    if origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            value = [value]
+        if arguments[-1] is Ellipsis:
+            return tuple(_convert(item, arguments[0], name) for item in value)
+        if len(value) != len(arguments):
+            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
+        return tuple(_convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        # YAML 1.1 takes 1e-3 for a string
+        with suppress(ValueError, OverflowError):
+            value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if hint is str and isinstance(value, Path):
+        return str(value)
+    if isinstance(value, hint) and not (hint in (int, float) and isinstance(value, bool)):
+        return value
+    raise ConfigError(f"{name} must be {_type_name(hint)}, got {value!r}")
+
+
+def _type_name(hint: Any) -> str:
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, str(hint))
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,152 @@
+"""What all command lines share: errors as one clear message, a clean end on Ctrl-C, log lines on standard error."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from spkbase.errors import SpkverError
+
+STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came; it ends a command as Ctrl-C does."""
+
+
+class _CleanEnd(click.Command):
+    def invoke(self, ctx: click.Context) -> Any:
+        with clean_end(ctx):
+            return super().invoke(ctx)
+
+
+class Command(_CleanEnd):
+    """A command whose errors end in one clear message and status 2; Ctrl-C leaves no worker, status 130."""
+
+
+class ResumableCommand(Command):
+    """A command that takes up its finished steps when it is called again; it says so when it is interrupted."""
+
+
+class Group(_CleanEnd, click.Group):
+    """A group of such commands."""
+
+
+@contextmanager
+def clean_end(ctx: click.Context) -> Iterator[None]:
+    """Turn errors into a message and an exit status, and stop the workers."""
+    try:
+        with _interrupts() as came:
+            try:
+                yield
+            except Exception as error:
+                if came:  # what breaks on the way out of an interrupt is part of it
+                    raise came[0]() from error
+                raise
+    except SpkverError as error:
+        click.echo(f"Error: {error}", err=True)
+        ctx.exit(STATUS_ERROR)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"Error: {where}{error.strerror or error}", err=True)
+        ctx.exit(STATUS_ERROR)
+    except MemoryError as error:
+        click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
+        ctx.exit(STATUS_ERROR)
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, _Terminated)
+        with _deaf():
+            # workers that wait for work would keep the process alive
+            if "joblib" in sys.modules:
+                from spkbase.work import stop_workers
+
+                stop_workers()
+            what = "terminated" if terminated else "interrupted"
+            going_on = "; finished steps are kept, the same command goes on from there"
+            click.echo(what + (going_on if isinstance(ctx.command, ResumableCommand) else ""), err=True)
+            atexit.register(_end_deaf)
+        ctx.exit(STATUS_TERMINATED if terminated else STATUS_INTERRUPT)
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[type[KeyboardInterrupt]]]:
+    """Have SIGTERM end the command as Ctrl-C does; yields the interrupts that came."""
+    came: list[type[KeyboardInterrupt]] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(_Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise came[-1]
+
+    with _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT):
+        yield came
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let no second Ctrl-C disturb the clearing up."""
+    with _handled(signal.SIG_IGN, signal.SIGINT), _handled(signal.SIG_IGN, signal.SIGTERM):
+        yield
+
+
+def _end_deaf() -> None:
+    """Let an impatient Ctrl-C not break the last steps of Python itself, which would show them and lose the status."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _handled(handler: Any, number: signal.Signals) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # the caller has its own way to end
+        yield
+        return
+    before = signal.getsignal(number)
+    if before == signal.SIG_IGN and number == signal.SIGINT:  # a job in the background: Ctrl-C is not for it
+        yield
+        return
+    signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+class EchoHandler(logging.Handler):
+    """Log lines on standard error, beside a progress bar too; none that is marked as one for files only."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "file_only", False):
+            return
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "
+        text = level + record.getMessage()
+        if "tqdm" in sys.modules and sys.stderr.isatty():  # a line of its own, above the bar
+            sys.modules["tqdm"].tqdm.write(text, file=sys.stderr)
+        else:
+            click.echo(text, err=True)
+
+
+@contextmanager
+def echo_log(level: int, *names: str) -> Iterator[None]:
+    """Show log lines of some packages on standard error."""
+    handler = EchoHandler()
+    handler.setLevel(level)
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger, before in levels.items():
+        logger.addHandler(handler)
+        logger.setLevel(min(level, before or level))
+    try:
+        yield
+    finally:
+        for logger, before in levels.items():
+            logger.removeHandler(handler)
+            logger.setLevel(before)

@@ -1,0 +1,94 @@
+"""The project's errors: every bad input ends in one of these, with the place and the remedy.
+
+They stand on this side because `evaluation` is usable alone; `spkbase.errors` hands on the same classes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_MAX_SHOWN = 20
+
+
+class SpkverError(Exception):
+    """Root of all errors that a user can mend. The command line prints it and exits with status 2."""
+
+
+class DataError(SpkverError, ValueError):
+    """An input is not what it should be.
+
+    Parameters
+    ----------
+    text : str
+        What was expected and what came.
+    file : path, optional
+        Where: the file.
+    line : int, optional
+        Where: the line in it, from 1.
+    remedy : str, optional
+        What to do about it.
+    """
+
+    def __init__(
+        self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
+    ) -> None:
+        self.text, self.file, self.line, self.remedy = text, file, line, remedy
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        place = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        return place + self.text + ("" if self.remedy is None else f" ({self.remedy})")
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]  # keyword-only arguments must survive the way from a worker
+        return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
+
+
+def _rebuild(cls: type[DataError], text: str, file: str | None, line: int | None, remedy: str | None) -> DataError:
+    return cls(text, file=file, line=line, remedy=remedy)
+
+
+class ConfigError(DataError):
+    """A configuration key or value is unknown or out of its range."""
+
+
+class WorkerError(SpkverError):
+    """A worker process died while it worked, most often killed for lack of memory."""
+
+
+class Problems:
+    """Collects everything that is wrong with a list, so that the user mends it all at once.
+
+    Examples
+    --------
+    >>> problems = Problems("trials.txt")
+    >>> problems.add("unknown model m9", line=3)
+    >>> problems.raise_if_any()
+    Traceback (most recent call last):
+      ...
+    spkbase.errors.DataError: trials.txt:3: unknown model m9
+    """
+
+    def __init__(self, file: str | Path | None = None) -> None:
+        self.file = file
+        self.errors: list[DataError] = []
+
+    def add(
+        self, text: str, *, file: str | Path | None = None, line: int | None = None, remedy: str | None = None
+    ) -> None:
+        """Note a problem; `file` defaults to the list's own."""
+        self.errors.append(DataError(text, file=self.file if file is None else file, line=line, remedy=remedy))
+
+    def note(self, error: DataError) -> None:
+        """Note a problem that was caught."""
+        self.errors.append(error)
+
+    def raise_if_any(self) -> None:
+        """Raise one DataError that holds all problems (the first 20 in words)."""
+        if not self.errors:
+            return
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        shown = [f"  {error}" for error in self.errors[:_MAX_SHOWN]]
+        if len(self.errors) > _MAX_SHOWN:
+            shown.append(f"  ... and {len(self.errors) - _MAX_SHOWN} more")
+        raise DataError("\n".join([f"{len(self.errors)} problems:", *shown]))

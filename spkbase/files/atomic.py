@@ -1,0 +1,191 @@
+"""Files that are whole or absent: written beside their place under a temporary name, flushed, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spkbase.errors import DataError
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; on success it takes the place of `path`, else it is removed.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. Its folder is made if it is missing.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written or the disk is full, or at the place is something that is no regular file: a
+        device, which a new file would replace for everybody.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     print((Path(folder) / "a.txt").read_text())
+    whole
+    """
+    path = Path(path)
+    if _is_special(path):
+        raise DataError("is a device or a pipe, which is not written to", file=path, remedy="give the path of a file")
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # the suffix is kept, for writers that choose the format by it
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
+        os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename).resolve() not in (temporary.resolve(), path.resolve()):
+            raise  # of another file, which the caller was reading
+        raise disk_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Yield a binary file that takes the place of `path` on success; a full disk is an error at the end of the block.
+
+    For the HDF5 library, which does not let go of a file that it could not write and may take the process with it:
+    writes that fail are remembered instead of failing.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    DataError
+        As `atomic_path`.
+    """
+    with atomic_path(path) as temporary, _LateErrors(temporary) as file:
+        yield file  # type: ignore[misc]  # as much of a binary file as h5py needs
+        if file.error is not None:
+            raise file.error
+
+
+class _LateErrors(io.RawIOBase):
+    """A file for writing and reading whose first error waits in `error`."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w+b", buffering=0)
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view, written = memoryview(data).cast("B"), 0
+        while self.error is None and written < len(view):
+            with self._noted():
+                written += self._file.write(view[written:]) or 0
+        return len(view)
+
+    def readinto(self, buffer: Any) -> int:
+        view, read = memoryview(buffer).cast("B"), 0
+        while read < len(view) and (count := self._file.readinto(view[read:])):
+            read += count
+        view[read:] = bytes(len(view) - read)
+        return len(view)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def truncate(self, size: int | None = None) -> int:
+        with self._noted():
+            self._file.truncate(size)
+        return self.tell() if size is None else size
+
+    def close(self) -> None:
+        with self._noted():
+            self._file.close()
+        super().close()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = self.error or error
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; also for what a list holds and no file can be named: too long, with a zero byte."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"folder cannot be made: {error.strerror}"
+        raise DataError(text, file=path, remedy="choose another place") from error
+    return Path(path)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder; names that are impossible are told later."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError inside of the block into the error of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: Path, error: OSError) -> DataError:
+    """Say why a file cannot be written, a full disk for instance."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    remedy = "free space or choose another output folder" if full else "check the folder and its rights"
+    # h5py puts pages into its texts, but keeps the number
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return DataError(f"cannot be written: {reason}", file=path, remedy=remedy)

@@ -1,0 +1,10 @@
+from .config import BUILT_IN as BUILT_IN
+from .config import LEVELS as LEVELS
+from .config import AnonymizerConfig as AnonymizerConfig
+from .directories import anonymize_datadir as anonymize_datadir
+from .directories import finished_twin as finished_twin
+from .mcadams_coefficient import turn_poles as turn_poles
+from .record import RECORD as RECORD
+from .record import progress as progress
+from .recordings import check_source as check_source
+from .recordings import make_anonymizer as make_anonymizer

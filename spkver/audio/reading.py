@@ -1,0 +1,361 @@
+"""Reading and writing speech: WAV, FLAC and NIST SPHERE, one channel at a time.
+
+Conventions
+-----------
+Samples are floats, full scale is 1: integer samples are divided by 2 to the power of (bits - 1), so 16-bit samples
+become multiples of 1/32768 in [-1, 1). Floating-point WAV files are taken as they are. Channels are numbered from 0.
+Nothing is mixed, resampled or repaired unless the caller says so, and a file that holds less than its header promises
+is an error: a silently shorter recording would change results.
+
+SPHERE files that are compressed with shorten (the form in which RSR2015 is shipped) are decoded by PyAV, which the
+extra ``[sphere]`` installs, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import stat
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from spkbase.errors import DataError
+from spkbase.files import atomic_path
+from spkver.audio.sphere import (
+    COPY_AGAIN,
+    MAGIC,
+    cut_off,
+    is_shorten,
+    no_samples,
+    read_shorten,
+    read_sphere_header,
+    sample_count,
+    shorten_shape,
+)
+
+logger = logging.getLogger(__name__)
+
+_FORMATS = {"WAV": "wav", "WAVEX": "wav", "RF64": "wav", "FLAC": "flac", "NIST": "sphere"}
+_CONTAINERS = {".wav": "WAV", ".flac": "FLAC", ".sph": "NIST"}
+_PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
+# writers that cannot seek back leave a placeholder near the largest size: 0xFFFFFFFF, 0x7FFFFFFF or 0x7FFFF000
+_UNKNOWN_WAV_SIZE = 0x7FFFF000
+_UNKNOWN_FRAMES = 1 << 62
+_BLOCK = 1 << 22
+
+
+class Audio(NamedTuple):
+    """One channel of speech: `samples` (n,) with full scale 1, and the sampling `rate` in Hz."""
+
+    samples: NDArray[Any]
+    rate: int
+
+
+@dataclass(frozen=True)
+class AudioHeader:
+    """What a file's header says.
+
+    Attributes
+    ----------
+    rate : int
+        Sampling rate in Hz.
+    channels : int
+        Number of channels.
+    n_samples : int
+        Number of samples of each channel.
+    format : str
+        "wav", "flac" or "sphere".
+    encoding : str
+        How samples are coded: libsndfile's name ("PCM_16", "ULAW", "FLOAT", ...) or "SHORTEN".
+    """
+
+    rate: int
+    channels: int
+    n_samples: int
+    format: str
+    encoding: str
+
+    @property
+    def seconds(self) -> float:
+        """Duration."""
+        return self.n_samples / self.rate
+
+
+def audio_header(path: str | Path) -> AudioHeader:
+    """Read the header of an audio file and check that the file is as long as the header says.
+
+    Cheap (no samples are decoded), for checking thousands of files before a long step. A compressed stream (FLAC,
+    shorten) that was cut off shows only when it is decoded.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty, cut off, not WAV, FLAC or SPHERE, holds no samples, or needs an extra that is
+        not installed.
+    """
+    path = Path(path)
+    sphere = _check_file(path)
+    if is_shorten(sphere):
+        return AudioHeader(*shorten_shape(path, sphere), "sphere", "SHORTEN")
+    with _open(path) as file:
+        return _checked_header(path, file, min(file.frames, sample_count(path, sphere, file.frames)))
+
+
+def read_audio(
+    path: str | Path,
+    *,
+    rate: int | None = None,
+    channel: int | None = None,
+    resample: bool = False,
+    dtype: str = "float32",
+) -> Audio:
+    """Read one channel of a WAV, FLAC or SPHERE file.
+
+    Parameters
+    ----------
+    path : path
+        The file; its content, not its name, tells the format.
+    rate : int, optional
+        Sampling rate in Hz that the caller needs; by default whatever the file has.
+    channel : int, optional
+        Which channel, from 0. Needed where the file has several.
+    resample : bool
+        Resample (soxr, high quality) where the file's rate is not `rate`. Peaks may then pass 1 slightly.
+    dtype : {"float32", "float64"}
+        Type of the samples.
+
+    Returns
+    -------
+    Audio
+        (samples (n,), rate in Hz), n >= 1.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty, cut off, unreadable or in an unknown format, holds no samples, NaN or infinite
+        samples, has several channels and none was chosen, or another rate and `resample` is false.
+    """
+    path = Path(path)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
+    sphere = _check_file(path)
+    if is_shorten(sphere):
+        found_rate = shorten_shape(path, sphere)[0]
+        frames = read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
+    else:
+        with _open(path) as file:
+            frames = _read_all(path, file, dtype)
+            frames = frames[: sample_count(path, sphere, len(frames))]
+            found_rate = _checked_header(path, file, len(frames)).rate
+    samples = _select_channel(path, frames, channel)
+    if not np.isfinite(samples).all():
+        bad = np.flatnonzero(~np.isfinite(samples))
+        raise DataError(
+            f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}",
+            file=path,
+            remedy="write the file again from its source",
+        )
+    if rate is None or rate == found_rate:
+        return Audio(samples, found_rate)
+    return Audio(_resample(path, samples, found_rate, rate, allowed=resample), rate)
+
+
+def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: str = "PCM_16") -> int:
+    """Write samples with full scale 1, whole or not at all; samples that do not fit are clipped and reported.
+
+    Parameters
+    ----------
+    path : path
+        Ends in .wav, .flac or .sph; this chooses the container.
+    samples : array (n,) or (n, channels)
+        Rounded to the nearest of the 2**bits values; what `read_audio` gave from a file of as many bits is
+        written back to the bit.
+    rate : int
+        Sampling rate in Hz.
+    subtype : {"PCM_16", "PCM_24", "PCM_32", "FLOAT"}
+        Coding; FLOAT (WAV only) does not clip, PCM_32 not in FLAC.
+
+    Returns
+    -------
+    int
+        Number of samples beyond full scale that were clipped; they are also logged as a warning.
+
+    Raises
+    ------
+    DataError
+        If samples are NaN, infinite or none, or the file cannot be written.
+    ValueError
+        If the extension, the subtype or the shape is none of the above.
+    """
+    path = Path(path)
+    container = _CONTAINERS.get(path.suffix.lower())
+    if container is None:
+        raise ValueError(f"{path}: expected a name that ends in .wav, .flac or .sph")
+    if (subtype not in _PCM_BITS and subtype != "FLOAT") or not soundfile.check_format(container, subtype):
+        raise ValueError(f"{path}: {container} cannot hold {subtype!r}")
+    samples = np.asarray(samples)
+    if samples.ndim not in (1, 2) or not np.issubdtype(samples.dtype, np.floating):
+        raise ValueError(f"samples must be floats of shape (n,) or (n, channels), not {samples.dtype} {samples.shape}")
+    if samples.size == 0 or not np.isfinite(samples).all():
+        what = "no samples" if samples.size == 0 else "NaN or infinite samples"
+        raise DataError(f"{what} to write", file=path, remedy="check the step that made them")
+    clipped = 0 if subtype == "FLOAT" else int(np.count_nonzero(np.abs(samples) > 1))
+    if clipped:
+        logger.warning("%s: %d of %d samples beyond full scale were clipped", path, clipped, samples.size)
+    encoded = samples.astype(np.float32) if subtype == "FLOAT" else _to_integers(samples, _PCM_BITS[subtype])
+    # encoded in memory, so that a full disk is an OSError of one write and not a warning inside libsndfile
+    buffer = io.BytesIO()
+    soundfile.write(buffer, encoded, rate, format=container, subtype=subtype)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(buffer.getbuffer())
+    return clipped
+
+
+def _to_integers(samples: NDArray[Any], bits: int) -> NDArray[Any]:
+    full_scale = 1 << (bits - 1)
+    values = np.rint(samples.astype(np.float64) * full_scale)
+    np.clip(values, -full_scale, full_scale - 1, out=values)
+    if bits == 16:
+        return values.astype(np.int16)
+    return values.astype(np.int32) << (32 - bits)  # libsndfile takes the upper bits
+
+
+def _select_channel(path: Path, frames: NDArray[Any], channel: int | None) -> NDArray[Any]:
+    n_channels = frames.shape[1]
+    if channel is None and n_channels > 1:
+        raise DataError(
+            f"has {n_channels} channels, expected one",
+            file=path,
+            remedy=f"choose one with channel=0 to channel={n_channels - 1}",
+        )
+    chosen = 0 if channel is None else channel
+    if not 0 <= chosen < n_channels:
+        raise DataError(
+            f"channel {channel} was asked for, the file has {n_channels}",
+            file=path,
+            remedy="channels are numbered from 0",
+        )
+    return np.ascontiguousarray(frames[:, chosen])
+
+
+def _resample(path: Path, samples: NDArray[Any], from_rate: int, to_rate: int, *, allowed: bool) -> NDArray[Any]:
+    if not allowed:
+        raise DataError(
+            f"sampling rate is {from_rate} Hz, expected {to_rate} Hz",
+            file=path,
+            remedy=f"ask for resampling with resample=True, or for a rate of {from_rate} Hz",
+        )
+    import soxr
+
+    resampled: NDArray[Any] = soxr.resample(samples, from_rate, to_rate, quality="HQ")
+    if len(resampled) == 0:
+        raise DataError(f"too short to be resampled: {len(samples)} samples", file=path, remedy="leave the file out")
+    return resampled
+
+
+# --- what libsndfile does -------------------------------------------------------------------------------------------
+
+
+def _open(path: Path) -> soundfile.SoundFile:
+    if path.suffix.lower() == ".raw":  # libsndfile would believe the name
+        raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
+    try:
+        file = soundfile.SoundFile(str(path))
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise _unreadable(path, error) from error
+    if file.format not in _FORMATS:
+        file.close()
+        raise _unreadable(path, f"its format is {file.format}")
+    if file.frames >= _UNKNOWN_FRAMES:  # libsndfile cannot read such a file to its end
+        file.close()
+        raise DataError(
+            "FLAC header without the number of samples, as written to a pipe",
+            file=path,
+            remedy="decode and encode it again into a file",
+        )
+    return file
+
+
+def _read_all(path: Path, file: soundfile.SoundFile, dtype: str) -> NDArray[Any]:
+    try:
+        # block by block: a broken header may promise more than memory holds
+        blocks = [file.read(_BLOCK, dtype=dtype, always_2d=True)]
+        while len(blocks[-1]) == _BLOCK:
+            blocks.append(file.read(_BLOCK, dtype=dtype, always_2d=True))
+        frames: NDArray[Any] = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    except (soundfile.LibsndfileError, OSError) as error:
+        raise DataError(f"cut off or damaged: {_reason(error)}", file=path, remedy=COPY_AGAIN) from error
+    if len(frames) < file.frames:
+        raise cut_off(path, file.frames, len(frames), "samples")
+    return frames
+
+
+def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:
+    if n_samples == 0:
+        raise no_samples(path)
+    return AudioHeader(file.samplerate, file.channels, n_samples, _FORMATS[file.format], file.subtype)
+
+
+def _unreadable(path: Path, reason: object) -> DataError:
+    return DataError(
+        f"not readable as WAV, FLAC or SPHERE: {_reason(reason)}",
+        file=path,
+        remedy="convert the file to one of these, or copy it again if it should be one",
+    )
+
+
+def _reason(error: object) -> str:
+    text = getattr(error, "error_string", None) or str(error)
+    return text.removeprefix("Error : ").rstrip(".")
+
+
+# --- what it does not: files shorter than their header says ----------------------------------------------------------
+
+
+def _check_file(path: Path) -> dict[str, str]:
+    """Check that there is a file as long as its header says; give the fields of a SPHERE header, else nothing."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError("is not a file", file=path, remedy="name an audio file")
+        if status.st_size == 0:
+            raise DataError("is empty (0 bytes)", file=path, remedy=COPY_AGAIN)
+        with path.open("rb") as handle:
+            magic = handle.read(8)
+            if magic == MAGIC:
+                return read_sphere_header(path, handle, status.st_size)
+            if magic[:4] in (b"RIFF", b"RIFX", b"RF64"):
+                _check_wav(path, handle, magic[:4], status.st_size)
+    except FileNotFoundError as error:
+        raise DataError("no such file", file=path, remedy="check the list and the folder it points to") from error
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check its rights") from error
+    return {}
+
+
+def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
+    """Walk over the chunks to the samples and compare the size that is promised with the size that is there."""
+    order = ">" if magic == b"RIFX" else "<"
+    position, large = 12, None
+    while position + 8 <= size:
+        handle.seek(position)
+        name, length = struct.unpack(f"{order}4sI", handle.read(8))
+        position += 8
+        if name == b"ds64" and length >= 16:  # RF64 keeps its sizes, of 64 bits each, here
+            large = struct.unpack("<QQ", handle.read(16))[1] if position + 16 <= size else None
+        if name == b"data":
+            if length == 0xFFFFFFFF and large is not None:
+                length = large
+            elif length >= _UNKNOWN_WAV_SIZE:
+                return
+            if length > size - position:
+                raise cut_off(path, length, size - position, "bytes of samples")
+            return
+        position += length + length % 2
+    # without samples at all libsndfile says what is wrong, or there are none

@@ -1,0 +1,14 @@
+from .nap import NapConfig as NapConfig
+from .nap import Projection as Projection
+from .nap import check_rank as check_rank
+from .nap import fit_nap as fit_nap
+from .nap import gram_matrix as gram_matrix
+from .nap import inner_products as inner_products
+from .scoring import score_gmm_ubm as score_gmm_ubm
+from .scoring import score_trials as score_trials
+from .svm import SvmConfig as SvmConfig
+from .svm import SvmModels as SvmModels
+from .svm import open_svms as open_svms
+from .svm import stream_svms as stream_svms
+from .svm import train_one as train_one
+from .svm import train_svms as train_svms

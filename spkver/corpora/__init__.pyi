@@ -1,0 +1,12 @@
+from .rsr2015 import Rsr2015 as Rsr2015
+from .rsr2015 import SpeakerRanges as SpeakerRanges
+from .rsr2015 import list_hashes as list_hashes
+from .rsr2015 import read_rsr2015 as read_rsr2015
+from .rsr2015 import write_lists as write_lists
+from .simulated import simulate_rsr2015 as simulate_rsr2015
+from .simulated import split_speakers as split_speakers
+from .simulated_keys import enrolment_lines as enrolment_lines
+from .simulated_keys import trial_lines as trial_lines
+from .trees import is_simulated as is_simulated
+from .voiceprivacy_simulated import Sizes as Sizes
+from .voiceprivacy_simulated import simulate_voiceprivacy as simulate_voiceprivacy

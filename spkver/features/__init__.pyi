@@ -1,0 +1,17 @@
+from .cepstra import MfccSettings as MfccSettings
+from .cepstra import mfcc as mfcc
+from .compute import label_file as label_file
+from .compute import recording_generator as recording_generator
+from .config import PRESETS as PRESETS
+from .config import FeatureConfig as FeatureConfig
+from .exchange import export_sidekit as export_sidekit
+from .exchange import import_sidekit as import_sidekit
+from .exchange import sidekit_files as sidekit_files
+from .extraction import check_recordings as check_recordings
+from .extraction import extract_features as extract_features
+from .frames import FeatureTable as FeatureTable
+from .frames import Frames as Frames
+from .frames import read_feature_table as read_feature_table
+from .frames import row_index as row_index
+from .loading import load_frames as load_frames
+from .postprocess import rasta_labels as rasta_labels

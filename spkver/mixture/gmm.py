@@ -1,0 +1,297 @@
+"""Gaussian mixtures with diagonal covariances: densities, the E-step and the M-step.
+
+Everything is a matrix product. With the augmented frame z = [x^2, x, 1] the log-density of component c, weight
+included, is b_c . z with b_c = [-1/(2 v_c), m_c / v_c, k_c], and the sufficient statistics of all components are P Z,
+where P holds the posteriors. Products run in the dtype of the frames, sums over chunks in float64. Log-densities never
+leave the log domain before the largest one of the frame is subtracted, so no dimension is too high for them.
+
+References
+----------
+D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
+Signal Processing 10, 2000.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.arrays import Rows, part
+from spkbase.errors import DataError
+from spkbase.work import Device, chunk_bounds, ordered_map
+from spkver.mixture.e_step_device import accumulate, log_likelihoods
+from spkver.mixture.frames_device import Table
+
+# Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
+CHUNK = 8192
+# Posteriors of a block of frames stay in the second-level cache: components times frames.
+_CACHED_POSTERIORS = 1 << 18
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """A mixture of Gaussians with diagonal covariances.
+
+    Attributes
+    ----------
+    weights : ndarray [shape=(C,)]
+    means : ndarray [shape=(C, D)]
+    variances : ndarray [shape=(C, D)]
+    """
+
+    weights: NDArray[np.float64]
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if (
+            self.means.ndim != 2
+            or self.variances.shape != self.means.shape
+            or self.weights.shape != (self.n_components,)
+        ):
+            raise DataError(
+                f"a mixture needs weights (C,), means (C, D) and variances (C, D); got {self.weights.shape}, "
+                f"{self.means.shape}, {self.variances.shape}"
+            )
+        if not (np.isfinite(self.means).all() and (self.variances > 0).all() and np.isfinite(self.variances).all()):
+            raise DataError("a mixture needs finite means and finite variances above 0")
+        if not (self.weights >= 0).all() or not math.isclose(self.weights.sum(), 1.0, rel_tol=1e-6):
+            raise DataError(
+                f"the weights of a mixture must be at least 0 and sum to 1; the sum is {self.weights.sum()}"
+            )
+
+    @property
+    def n_components(self) -> int:
+        """Number of Gaussians, C."""
+        return len(self.means)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a frame, D."""
+        return self.means.shape[1]
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Sufficient statistics of frames under a mixture; they add.
+
+    Attributes
+    ----------
+    zeroth : ndarray [shape=(C,)]
+    first, second : ndarray [shape=(C, D)]
+        Sums of posterior times frame and times squared frame.
+    log_likelihood : float [nat]
+        Sum over frames.
+    n_frames : int
+    """
+
+    zeroth: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    log_likelihood: float
+    n_frames: int
+
+    def __add__(self, other: Accumulator) -> Accumulator:
+        return Accumulator(
+            self.zeroth + other.zeroth,
+            self.first + other.first,
+            self.second + other.second,
+            self.log_likelihood + other.log_likelihood,
+            self.n_frames + other.n_frames,
+        )
+
+    @property
+    def mean_log_likelihood(self) -> float:
+        """Log-likelihood per frame, in nat."""
+        return self.log_likelihood / self.n_frames
+
+
+def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
+    """Rows b_c with log(w_c N(x; m_c, v_c)) = b_c . [x^2, x, 1].
+
+    Returns
+    -------
+    ndarray [shape=(C, 2 D + 1)]
+    """
+    precisions = 1.0 / mixture.variances
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(mixture.weights)
+    constants = log_weights - 0.5 * (
+        np.log(2 * np.pi * mixture.variances).sum(axis=1) + (mixture.means**2 * precisions).sum(axis=1)
+    )
+    # a weight of 0 must not become 0 * inf in the product
+    constants = np.maximum(constants, -1e30)
+    return np.column_stack([-0.5 * precisions, mixture.means * precisions, constants])
+
+
+def block_size(n_components: int) -> int:
+    """Frames whose posteriors are computed together."""
+    return max(128, min(4096, _CACHED_POSTERIORS // n_components))
+
+
+def chunk_frames(n_frames: int) -> int:
+    """Frames of one task of the E-step, fixed by the data: `CHUNK`, and up to 32 times as many beyond 512 tasks.
+
+    What a task returns does not depend on its length, and a scheduler hands out some hundred tasks a second.
+
+    Examples
+    --------
+    >>> chunk_frames(1000), chunk_frames(4_194_304), chunk_frames(4_194_305), chunk_frames(10**10)
+    (8192, 8192, 16384, 262144)
+    """
+    return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
+
+
+class PosteriorKernel:
+    """Posteriors of blocks of frames under one mixture, in buffers that are used again.
+
+    One instance per task: the arrays that it hands out are overwritten by the next block.
+    """
+
+    def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype) -> None:
+        n_components, width = parameters.shape
+        self.size = block_size(n_components)
+        self._parameters = parameters.astype(dtype)
+        self._augmented = np.empty((self.size, width), dtype)
+        self._posteriors = np.empty((n_components, self.size), dtype)
+        self._ones = np.ones(n_components, dtype)
+
+    def __call__(self, frames: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Unnormalised posteriors of at most `size` frames.
+
+        Returns
+        -------
+        joint : ndarray [shape=(C, T)]
+            Posteriors times `total`.
+        augmented : ndarray [shape=(T, 2 D + 1)]
+            Rows [x^2, x, 1] / total, so that joint @ augmented are the statistics.
+        log_likelihood : ndarray [shape=(T,), unit=nat]
+        """
+        n_frames, dimension = frames.shape
+        augmented, joint = self._augmented[:n_frames], self._posteriors[:, :n_frames]
+        if n_frames < self.size:
+            # a product into a slice would need a copy of its own
+            joint = np.empty((len(self._ones), n_frames), frames.dtype)
+        np.multiply(frames, frames, out=augmented[:, :dimension])
+        augmented[:, dimension:-1] = frames
+        augmented[:, -1] = 1
+        np.matmul(self._parameters, augmented.T, out=joint)
+        largest = joint.max(axis=0)
+        joint -= largest
+        # not exp2: where its result is denormal, as one posterior in ten is, it takes a hundred times as long
+        np.exp(joint, out=joint)
+        total = self._ones @ joint
+        augmented /= total[:, None]
+        return joint, augmented, (largest + np.log(total)).astype(np.float64)
+
+
+def _accumulate_chunk(item: Rows, parameters: NDArray[np.float64]) -> Accumulator:
+    frames = np.asarray(item)
+    kernel = PosteriorKernel(parameters, frames.dtype)
+    dimension = frames.shape[1]
+    zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), 2 * dimension))
+    block = np.empty(sums.shape, frames.dtype)
+    log_likelihood = 0.0
+    for first, last in chunk_bounds(len(frames), kernel.size):
+        joint, augmented, of_frames = kernel(frames[first:last])
+        # the counts apart: with an even number of columns the product runs at its full rate
+        np.matmul(joint, augmented[:, :-1], out=block)
+        sums += block
+        zeroth += joint @ augmented[:, -1]
+        log_likelihood += float(of_frames.sum())
+    return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, len(frames))
+
+
+def e_step(
+    frames: Rows | Table, mixture: GaussianMixture, *, jobs: int | None = None, device: Device | None = None
+) -> Accumulator:
+    """Sufficient statistics of all frames.
+
+    Parameters
+    ----------
+    frames : ndarray, StoredArray or Table [shape=(T, D), dtype=float32 or float64]
+        In memory or in a file; a `Table` is on a device already, which is then the one that computes.
+    mixture : GaussianMixture
+    jobs : int, optional
+        Number of workers; the result does not depend on it.
+    device : spkbase.work.Device, optional
+        Computes there instead, equal to the rounding of the frames' dtype.
+
+    Returns
+    -------
+    Accumulator
+    """
+    check_frames(frames, mixture)
+    parameters = natural_parameters(mixture)
+    if device is not None and not isinstance(frames, Table):
+        frames = Table(frames, device)
+    if isinstance(frames, Table):
+        return _e_step_there(frames, parameters)
+    items = [part(frames, start, stop) for start, stop in chunk_bounds(len(frames), chunk_frames(len(frames)))]
+    work = partial(_accumulate_chunk, parameters=parameters)
+    return reduce(add, ordered_map(work, items, jobs=jobs, threads=True))
+
+
+def _e_step_there(frames: Table, parameters: NDArray[np.float64]) -> Accumulator:
+    sums, log_likelihood = accumulate(frames, parameters)
+    second, first, zeroth = np.split(sums, [frames.shape[1], 2 * frames.shape[1]], axis=1)
+    return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
+
+
+def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, device: Device | None = None) -> NDArray[np.float64]:
+    """Log-density of each frame under the mixture, in nat.
+
+    Parameters
+    ----------
+    frames : ndarray [shape=(T, D)]
+    mixture : GaussianMixture
+    device : spkbase.work.Device, optional
+        Computes there instead.
+
+    Returns
+    -------
+    ndarray [shape=(T,)]
+
+    Examples
+    --------
+    >>> standard = GaussianMixture(np.ones(1), np.zeros((1, 2)), np.ones((1, 2)))
+    >>> log_likelihood(np.zeros((1, 2)), standard).round(6)
+    array([-1.837877])
+    """
+    check_frames(frames, mixture)
+    parameters = natural_parameters(mixture)
+    if device is not None:
+        return log_likelihoods(Table(frames, device), parameters)
+    kernel = PosteriorKernel(parameters, frames.dtype)
+    return np.concatenate([kernel(frames[a:b])[2] for a, b in chunk_bounds(len(frames), kernel.size)])
+
+
+def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
+    """Maximum-likelihood parameters, variances kept between `lowest` and `highest`.
+
+    Parameters
+    ----------
+    accumulator : Accumulator
+        Every component must carry frames.
+    lowest, highest : ndarray [shape=(D,)]
+    """
+    count = accumulator.zeroth[:, None]
+    means = accumulator.first / count
+    variances = np.clip(accumulator.second / count - means**2, lowest, highest)
+    return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, variances)
+
+
+def check_frames(frames: Rows | Table, mixture: GaussianMixture) -> None:
+    """Raise DataError unless frames are (T > 0, D) for the mixture's D."""
+    if len(frames.shape) != 2 or frames.shape[1] != mixture.dimension:
+        raise DataError(
+            f"frames have shape {frames.shape}, the mixture expects (T, {mixture.dimension})",
+            remedy="use the features that the mixture was trained on",
+        )
+    if not len(frames):
+        raise DataError("no frames: expected at least one")

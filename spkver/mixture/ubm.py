@@ -1,0 +1,303 @@
+"""Training of the universal background model: EM by splitting.
+
+The mixture starts as one Gaussian and doubles; after each doubling come a few rounds of EM. The schedule, the variance
+control and the split along the dimension of largest variance are those of SIDEKIT's `EM_split`; ties are broken by
+rule instead of by rounding noise (after CMVN all variances of the first Gaussian are 1, so its first split is a tie).
+
+References
+----------
+Y. Linde, A. Buzo and R. M. Gray, "An algorithm for vector quantizer design", IEEE Trans. Communications 28(1), 1980
+(splitting); A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
+algorithm", J. Royal Statistical Society B 39(1), 1977.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.arrays import Rows, part
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import fingerprint as digest_of
+from spkbase.runs import Journal
+from spkbase.work import Device, chunk_bounds, progress
+from spkver.mixture.frames_device import Table
+from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
+
+logger = logging.getLogger(__name__)
+
+_SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
+_TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
+_ALIVE = 1.0  # a component that carries less than one frame is dead
+
+
+@dataclass(frozen=True)
+class UbmConfig:
+    """How the universal background model is trained.
+
+    Attributes
+    ----------
+    components : int
+        Number of Gaussians, a power of two.
+    file : str or None
+        Use the mixture in this file instead of training one (ours or SIDEKIT's).
+    first_split_dimension : int or None
+        Dimension of the first split, for comparisons; by default the largest variance, the lowest of equal ones.
+    iterations : sequence of int
+        Rounds of EM after the first, second, ... doubling.
+    variance_floor, variance_ceiling : float
+        Limits of the variances as shares of the second moment of all frames.
+    """
+
+    components: int = 128
+    file: str | None = None
+    first_split_dimension: int | None = None
+    iterations: tuple[int, ...] = _SCHEDULE
+    variance_floor: float = 0.01
+    variance_ceiling: float = 10.0
+
+    def __post_init__(self) -> None:
+        n_splits = self.components.bit_length() - 1
+        if self.components < 1 or self.components != 1 << n_splits:
+            lower = 1 << max(n_splits, 0)
+            raise ConfigError(
+                f"ubm.components is {self.components}: expected a power of two, since the mixture doubles "
+                f"(the nearest are {lower} and {2 * lower})"
+            )
+        if n_splits > len(self.iterations):
+            raise ConfigError(
+                f"ubm.components {self.components} needs {n_splits} doublings, "
+                f"ubm.iterations has {len(self.iterations)}"
+            )
+        if any(count < 1 for count in self.iterations):
+            raise ConfigError("ubm.iterations must be whole numbers of at least 1")
+        if not 0 < self.variance_floor < self.variance_ceiling:
+            raise ConfigError("ubm.variance_floor must be above 0 and below ubm.variance_ceiling")
+
+
+@dataclass(frozen=True)
+class TrainedUbm:
+    """A universal background model and how it came about.
+
+    Attributes
+    ----------
+    mixture : GaussianMixture
+    variance_control : ndarray [shape=(D,)]
+        Second moment of the frames, the reference of the variance limits.
+    log_likelihoods : ndarray [shape=(I,), unit=nat]
+        Mean log-likelihood of a frame in each round of EM, under the parameters before the update.
+    n_components : ndarray [shape=(I,)]
+        Number of Gaussians in that round.
+    """
+
+    mixture: GaussianMixture
+    variance_control: NDArray[np.float64]
+    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    n_components: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+def train_ubm(
+    frames: Rows,
+    config: UbmConfig | None = None,
+    *,
+    jobs: int | None = None,
+    device: Device | None = None,
+    folder: str | Path | None = None,
+    fingerprint: str = "",
+) -> TrainedUbm:
+    """Train a mixture on frames by splitting.
+
+    Parameters
+    ----------
+    frames : ndarray or StoredArray [shape=(T, D), dtype=float32 or float64]
+        All frames, in memory or in a file; float64 runs everything in float64.
+    config : UbmConfig
+    jobs : int, optional
+        Workers; the result does not depend on it.
+    device : spkbase.work.Device, optional
+        Computes the E-steps there instead, equal to the rounding of the frames' dtype.
+    folder : path, optional
+        Keeps the mixture after each round of EM if the process is killed; called again with it, training goes on from
+        there, to the same bits.
+    fingerprint : str
+        Of the frames: what is in the folder is used again if it has the same.
+
+    Returns
+    -------
+    TrainedUbm
+
+    Raises
+    ------
+    DataError
+        If there are fewer frames than Gaussians, or frames that are not finite.
+    ConfigError
+        If the first split dimension does not exist.
+    """
+    config = config or UbmConfig()
+    n_splits = config.components.bit_length() - 1
+    schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
+    with ExitStack() as stack:
+        rounds = None
+        if folder is not None:
+            whole = digest_of(fingerprint, config, frames.shape, frames.dtype.str)
+            rounds = stack.enter_context(Journal(Path(folder) / "ubm.journal", whole, total=len(schedule), setup=1))
+        return _train(frames, config, schedule, rounds, jobs, device)
+
+
+def _train(
+    frames: Rows,
+    config: UbmConfig,
+    schedule: Sequence[int],
+    rounds: Journal | None,
+    jobs: int | None,
+    device: Device | None,
+) -> TrainedUbm:
+    """Run the rounds that are not in the journal: its first record is the single Gaussian, then comes one for each."""
+    mixture, moment, likelihoods, sizes = _taken_up(rounds)
+    # on a device they stay for all rounds, if there is room
+    held = frames if device is None else Table(frames, device)
+    if mixture is None:
+        _check(frames, config)
+        mixture, moment = _single_gaussian(held, jobs)
+        _keep(rounds, mixture, moment=moment)
+    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
+    left = schedule[len(sizes) :]
+    for split_number in progress(left, description="UBM training", total=len(left)):
+        if mixture.n_components == 1 << split_number:
+            mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
+        accumulator = e_step(held, mixture, jobs=jobs)
+        likelihoods.append(accumulator.mean_log_likelihood)
+        sizes.append(mixture.n_components)
+        logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
+        mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
+        _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
+    return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
+
+
+def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
+    if rounds is not None:
+        rounds.append({"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances, **arrays})
+
+
+def _taken_up(rounds: Journal | None) -> tuple[GaussianMixture | None, NDArray, list[float], list[int]]:
+    """Last mixture of a journal, the moment of all frames, and the history."""
+    mixture, moment = None, np.empty(0)
+    likelihoods, sizes = [], []
+    for number in range(0 if rounds is None else len(rounds)):
+        assert rounds is not None
+        arrays = rounds.read(number)[0]
+        mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
+        if number == 0:
+            moment = arrays["moment"]
+        else:
+            likelihoods.append(float(arrays["log_likelihood"]))
+            sizes.append(mixture.n_components)
+    if mixture is not None:
+        logger.info("UBM: %d rounds taken up from an earlier run", len(sizes))
+    return mixture, moment, likelihoods, sizes
+
+
+def split(mixture: GaussianMixture, *, dimension: int | None = None) -> GaussianMixture:
+    """Replace each Gaussian by two, one standard deviation to either side along its widest dimension.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+    dimension : int, optional
+        Split all along this dimension instead.
+
+    Returns
+    -------
+    GaussianMixture
+        The lower halves first, then the upper halves.
+    """
+    rows = np.arange(mixture.n_components)
+    widest = widest_dimensions(mixture.variances) if dimension is None else np.full(len(rows), dimension)
+    shift = np.zeros_like(mixture.means)
+    shift[rows, widest] = np.sqrt(mixture.variances[rows, widest])
+    return GaussianMixture(
+        np.tile(mixture.weights / 2, 2),
+        np.concatenate([mixture.means - shift, mixture.means + shift]),
+        np.tile(mixture.variances, (2, 1)),
+    )
+
+
+def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
+    """Dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
+
+    Examples
+    --------
+    >>> widest_dimensions(np.array([[1.0, 1.0 + 1e-9, 0.5], [1.0, 1.1, 1.2]]))
+    array([0, 2])
+    """
+    return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
+
+
+def _single_gaussian(frames: Rows | Table, jobs: int | None) -> tuple[GaussianMixture, NDArray]:
+    """Mean and second moment of all frames as one Gaussian (the peer's start), and the moment."""
+    dimension = frames.shape[1]
+    start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
+    accumulator = e_step(frames, start, jobs=jobs)
+    moment = accumulator.second[0] / len(frames)
+    if not (moment > 0).all():
+        constant = np.flatnonzero(~(moment > 0)).tolist()
+        raise DataError(f"dimensions {constant} of the frames are 0 everywhere: no Gaussian can be fitted to them")
+    return GaussianMixture(np.ones(1), accumulator.first / len(frames), moment[None]), moment
+
+
+def _revive(accumulator: Accumulator) -> Accumulator:
+    """Give each dead component half of the frames of the fullest one, one standard deviation away."""
+    dead = np.flatnonzero(accumulator.zeroth < _ALIVE)
+    if not len(dead):
+        return accumulator
+    zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
+    for component in dead:
+        fullest = int(np.argmax(zeroth))
+        logger.warning(
+            "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's",
+            component,
+            zeroth[component],
+            fullest,
+        )
+        count = zeroth[fullest] / 2
+        mean, square = first[fullest] / zeroth[fullest], second[fullest] / zeroth[fullest]
+        variance = np.maximum(square - mean**2, 0.0)
+        widest = widest_dimensions(variance[None])[0]
+        shift = np.zeros_like(mean)
+        shift[widest] = np.sqrt(variance[widest])
+        for place, centre in ((fullest, mean - shift), (component, mean + shift)):
+            zeroth[place], first[place], second[place] = count, count * centre, count * (variance + centre**2)
+    return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
+
+
+def _check(frames: Rows, config: UbmConfig) -> None:
+    if frames.ndim != 2:
+        raise DataError(f"frames must be (T, D), got shape {frames.shape}")
+    if len(frames) < config.components:
+        raise DataError(
+            f"{len(frames)} frames cannot train {config.components} Gaussians",
+            remedy="lower ubm.components or give more background speech",
+        )
+    parts = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
+    if not all(np.isfinite(some).all() for some in parts):
+        raise DataError(
+            "the frames of the universal background model are not all finite numbers", remedy="extract them again"
+        )
+    dimension = config.first_split_dimension
+    if dimension is not None and not 0 <= dimension < frames.shape[1]:
+        raise ConfigError(f"ubm.first_split_dimension is {dimension}: expected 0 to {frames.shape[1] - 1}")
+
+
+def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int]]:
+    """(round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
+    return [
+        (number, int(count))
+        for number, count in enumerate(n_components)
+        if number == 0 or count != n_components[number - 1]
+    ]

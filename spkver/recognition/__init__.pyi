@@ -1,0 +1,12 @@
+from .emotions import EmotionConfig as EmotionConfig
+from .emotions import check_folds as check_folds
+from .emotions import classify_emotions as classify_emotions
+from .emotions import functionals_of as functionals_of
+from .emotions import read_emotions as read_emotions
+from .emotions import read_folds as read_folds
+from .emotions import recognise_emotions as recognise_emotions
+from .recordings import check_recordings as check_recordings
+from .recordings import map_recordings as map_recordings
+from .words import TranscriptionConfig as TranscriptionConfig
+from .words import check_recogniser as check_recogniser
+from .words import transcribe as transcribe

@@ -1,0 +1,357 @@
+"""Emotions of held-out speakers by a linear support vector machine on functionals.
+
+Conventions
+-----------
+Folds are of speakers: nobody is in training and in test. Functionals are brought to mean 0 and deviation 1 over all
+utterances of each speaker, in the training set and in the test set apart, without use of the labels [1]_; this needs
+to know who speaks, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
+speakers. Classes weigh the same, whatever their numbers.
+
+References
+----------
+.. [1] C. Busso, A. Metallinou and S. Narayanan, "Iterative feature normalization for emotional speech detection",
+   ICASSP 2011 (normalisation by speaker).
+.. [2] F. Eyben, M. Wöllmer and B. Schuller, "openSMILE", ACM Multimedia 2010 (functionals and a linear machine).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import line_at, not_text, read_text_bytes, write_text
+from spkbase.runs import Draft, Run, resumed_map
+from spkver.audio import read_audio
+from spkver.datadir import DataDir
+from spkver.recognition.functionals import FunctionalsConfig, functionals
+from spkver.recognition.recordings import check_recordings, map_recordings
+
+logger = logging.getLogger(__name__)
+
+_FEW = 4
+_LIBRARIES = ("numpy", "scipy", "librosa", "soundfile", "soxr")  # that functionals depend on
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True)
+class EmotionConfig:
+    """How emotions are recognised.
+
+    Attributes
+    ----------
+    functionals : FunctionalsConfig
+    speaker_normalisation : bool
+        Normalise by speaker; else by the training set.
+    costs : tuple of float
+        Penalties C to choose from, by inner folds where there are several.
+    inner_folds : int
+        Folds of training speakers to choose by.
+    """
+
+    functionals: FunctionalsConfig = field(default_factory=FunctionalsConfig)
+    speaker_normalisation: bool = True
+    costs: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1)
+    inner_folds: int = 4
+
+    def __post_init__(self) -> None:
+        if not self.costs or min(self.costs) <= 0:
+            raise ConfigError(f"costs are {self.costs}: expected numbers above 0")
+        if self.inner_folds < 2:
+            raise ConfigError(f"inner_folds is {self.inner_folds}: expected at least 2")
+
+
+def read_emotions(datadir: DataDir) -> dict[str, str]:
+    """Read the ``utt2emo`` of a data directory: the emotion of each of its utterances.
+
+    Raises
+    ------
+    DataError
+        With all problems: no such list, other columns than two, an utterance that is there twice, one without emotion
+        or one that the directory does not know.
+    """
+    path = datadir.path / "utt2emo"
+    emotions = _read_pairs(path, "utterance emotion")
+    problems = Problems(path)
+    for one, other, what in ((datadir.speakers, emotions, "without emotion"), (emotions, datadir.speakers, "unknown")):
+        ids = sorted(set(one) - set(other))
+        if ids:
+            shown = ", ".join(map(repr, ids[:_MAX_NAMED])) + (", ..." if len(ids) > _MAX_NAMED else "")
+            problems.add(f"{len(ids)} utterances {what}: {shown}")
+    problems.raise_if_any()
+    if len(set(emotions.values())) < 2:
+        raise DataError("expected several emotions, got one", file=path)
+    return emotions
+
+
+def read_folds(datadir: DataDir) -> dict[str, str]:
+    """Fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
+
+    Raises
+    ------
+    DataError
+        As `read_emotions`.
+    """
+    speakers = sorted(set(datadir.speakers.values()))
+    path = datadir.path / "spk2fold"
+    if not path.exists():
+        return {speaker: speaker for speaker in speakers}
+    folds = _read_pairs(path, "speaker fold")
+    homeless = [speaker for speaker in speakers if speaker not in folds]
+    if homeless:
+        raise DataError(f"{len(homeless)} speakers without a fold, such as {homeless[0]!r}", file=path)
+    return {speaker: folds[speaker] for speaker in speakers}
+
+
+def recognise_emotions(
+    run: Run,
+    test: DataDir,
+    train: DataDir,
+    emotions: Mapping[str, str],
+    *,
+    folds: Mapping[str, str],
+    config: EmotionConfig | None = None,
+) -> dict[str, str]:
+    """Recognise the emotion of each utterance by a machine that has not heard its speaker.
+
+    Parameters
+    ----------
+    run : Run
+        Keeps the functionals, so that a second call takes them up.
+    test, train : DataDir
+        What to recognise and what to learn from; they may be the same, or the anonymised and the original speech.
+    emotions : mapping of str to str
+        Emotion of each training utterance.
+    folds : mapping of str to str
+        Fold of each test speaker.
+    config : EmotionConfig
+
+    Returns
+    -------
+    dict of str to str
+        Emotion of each test utterance, sorted by utterance; also written to ``predictions`` in the output folder.
+
+    Raises
+    ------
+    DataError
+        If recordings cannot be used (all are named), or a fold leaves fewer than two speakers or one emotion to learn.
+    """
+    config = config or EmotionConfig()
+    check_folds(test, train, emotions, folds=folds, config=config)
+    check_recordings(test.recordings, train.recordings, jobs=run.jobs)
+    features = functionals_of(run, test.recordings, config)
+    others = {one: path for one, path in train.recordings.items() if test.recordings.get(one) != path}
+    trained = {one: features[one] for one in train.recordings if one not in others}
+    if others:
+        trained |= functionals_of(run, others, config, name="functionals-train")
+    return classify_emotions(run, (test, features), (train, trained), emotions, folds=folds, config=config)
+
+
+def functionals_of(
+    run: Run, recordings: Mapping[str, Path], config: EmotionConfig, *, name: str = "functionals"
+) -> dict[str, list[float]]:
+    """Compute the functionals of recordings, or take them up from the output folder, where they are NAME/*.json."""
+    work = partial(_of_file, config=config.functionals)
+    return map_recordings(run, name, work, recordings, settings=config.functionals, libraries=_LIBRARIES)
+
+
+def check_folds(
+    test: DataDir,
+    train: DataDir,
+    emotions: Mapping[str, str],
+    *,
+    folds: Mapping[str, str],
+    config: EmotionConfig | None = None,
+) -> None:
+    """Make sure that every fold leaves something to learn from; parameters and errors as for `recognise_emotions`."""
+    _fold_jobs(folds, test, train, emotions, config or EmotionConfig())
+
+
+def classify_emotions(
+    run: Run,
+    test: tuple[DataDir, Mapping[str, Sequence[float]]],
+    train: tuple[DataDir, Mapping[str, Sequence[float]]],
+    emotions: Mapping[str, str],
+    *,
+    folds: Mapping[str, str],
+    config: EmotionConfig,
+) -> dict[str, str]:
+    """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
+    jobs = _fold_jobs(folds, test[0], train[0], emotions, config)
+    _warn_of_few(test[0], train[0], config)
+
+    def make(draft: Draft) -> None:
+        tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
+        learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
+        found: dict[str, str] = {}
+        for predicted in resumed_map(
+            learn,
+            jobs,
+            journal=draft.folder / "folds.journal",
+            fingerprint=draft.fingerprint,
+            jobs=run.jobs,
+            description="folds",
+        ):
+            found |= predicted
+        write_text(draft.path, "".join(f"{one} {emotion}\n" for one, emotion in sorted(found.items())))
+
+    return run.stage(
+        "recognition",
+        "predictions",
+        make=make,
+        read=partial(_read_pairs, form="utterance emotion"),
+        inputs=[
+            config,
+            jobs,
+            *(sorted(side[1].items()) for side in (train, test)),
+            train[0].speakers,
+            test[0].speakers,
+            emotions,
+        ],
+        libraries=("numpy", "scipy", "scikit-learn"),
+    ).value
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Utterances to learn from, with their speakers, and to recognise."""
+
+    train: tuple[str, ...]
+    speakers: tuple[str, ...]
+    test: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Table:
+    rows: dict[str, int]
+    values: NDArray[np.float64]
+
+    def of(self, utterances: Sequence[str]) -> NDArray[np.float64]:
+        return self.values[[self.rows[one] for one in utterances]]
+
+
+def _fold_jobs(
+    folds: Mapping[str, str], test: DataDir, train: DataDir, emotions: Mapping[str, str], config: EmotionConfig
+) -> list[_Fold]:
+    """Lay out the folds, and check each before anything long starts."""
+    problems = Problems(train.path)
+    jobs = []
+    for fold in sorted(set(folds.values())):
+        held_out = {speaker for speaker, one in folds.items() if one == fold}
+        mine = tuple(sorted(one for one, speaker in train.speakers.items() if speaker not in held_out))
+        speakers = tuple(train.speakers[one] for one in mine)
+        classes = {emotions[one] for one in mine}
+        if len(set(speakers)) < 2 or len(classes) < 2:
+            text = f"fold {fold!r} leaves {len(set(speakers))} speakers and {len(classes)} emotions to learn from"
+            problems.add(text, remedy="two of each are needed at least")
+        theirs = tuple(sorted(one for one, speaker in test.speakers.items() if speaker in held_out))
+        jobs.append(_Fold(mine, speakers, theirs))
+    problems.raise_if_any()
+    return jobs
+
+
+def _warn_of_few(test: DataDir, train: DataDir, config: EmotionConfig) -> None:
+    if config.speaker_normalisation:
+        for datadir in {train.path: train, test.path: test}.values():
+            few = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
+            if few:
+                text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
+                logger.warning(text, datadir.path, len(few), _FEW)
+
+
+def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:
+    samples, _ = read_audio(path, rate=config.rate, resample=True)
+    try:
+        found: list[float] = functionals(samples, config).tolist()
+    except ValueError as error:
+        raise DataError(f"too short or silent: {error}", file=path, remedy="remove it from the lists") from error
+    return found
+
+
+def _table(features: Mapping[str, Sequence[float]], datadir: DataDir, config: EmotionConfig) -> _Table:
+    names = sorted(features)
+    values = np.array([features[name] for name in names])
+    if config.speaker_normalisation:
+        speakers = np.array([datadir.speakers[name] for name in names])
+        for speaker in sorted(set(speakers.tolist())):
+            mine = speakers == speaker
+            values[mine] = _standard(values[mine], values[mine])
+    return _Table({name: row for row, name in enumerate(names)}, values)
+
+
+def _standard(values: NDArray, reference: NDArray) -> NDArray:
+    """Bring the reference to mean 0 and deviation 1; what does not vary there becomes 0."""
+    deviation = reference.std(axis=0)
+    varies = deviation > 1e-9
+    return np.where(varies, (values - reference.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
+
+
+def _recognise_fold(
+    fold: _Fold, tables: tuple[_Table, _Table], emotions: Mapping[str, str], config: EmotionConfig
+) -> dict[str, str]:
+    vectors, labels = tables[0].of(fold.train), np.array([emotions[one] for one in fold.train])
+    cost = choose_cost(vectors, labels, fold.speakers, config)
+    found = _classify(vectors, labels, tables[1].of(fold.test), cost)
+    return dict(zip(fold.test, found.tolist(), strict=True))
+
+
+def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], config: EmotionConfig) -> float:
+    """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
+    if len(config.costs) == 1:
+        return config.costs[0]
+    names = sorted(set(speakers))
+    fold_of = {name: place % min(config.inner_folds, len(names)) for place, name in enumerate(names)}
+    folds = np.array([fold_of[name] for name in speakers])
+    best, chosen = -1.0, config.costs[0]
+    for cost in sorted(config.costs):
+        found = np.empty_like(labels)
+        for fold in range(folds.max() + 1):
+            rest = folds != fold
+            if len(set(labels[rest].tolist())) < 2:
+                found[~rest] = labels[rest][0]
+                continue
+            found[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
+        recall = float(np.mean([(found[labels == one] == one).mean() for one in sorted(set(labels.tolist()))]))
+        if recall > best + 1e-12:
+            best, chosen = recall, cost
+    return chosen
+
+
+def _classify(vectors: NDArray, labels: NDArray, tested: NDArray, cost: float) -> NDArray:
+    from sklearn.svm import SVC
+
+    machine = SVC(kernel="linear", C=cost, class_weight="balanced")
+    machine.fit(_standard(vectors, vectors), labels)
+    return np.asarray(machine.predict(_standard(tested, vectors)))
+
+
+def _read_pairs(path: Path, form: str) -> dict[str, str]:
+    """Read a list of two columns; every problem at once."""
+    raw = read_text_bytes(path)
+    try:
+        lines = raw.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
+    problems = Problems(path)
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        columns = line.split()
+        if columns and (len(columns) != 2 or columns[0] in pairs):
+            why = (
+                f"{columns[0]!r} is there twice"
+                if len(columns) == 2
+                else f"expected '{form}', got {line.strip()[:60]!r}"
+            )
+            problems.add(why, line=number)
+        elif columns:
+            pairs[columns[0]] = columns[1]
+    problems.raise_if_any()
+    if not pairs:
+        raise DataError(f"expected lines '{form}', got an empty file", file=path)
+    return pairs

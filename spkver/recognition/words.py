@@ -1,0 +1,123 @@
+"""Words of recordings, by a recogniser that needs neither a GPU nor the network: PocketSphinx (extra ``[asr]``).
+
+Its English model (in the package itself) is far behind neural recognisers, on clean speech too: word error rates by it
+say how much intelligibility an anonymiser takes away, compared with the original under the same recogniser, and are not
+comparable with those of the challenges.
+
+References
+----------
+D. Huggins-Daines et al., "PocketSphinx: a free, real-time continuous speech recognition system for hand-held devices",
+ICASSP 2006.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spkbase.errors import DataError
+from spkbase.files import write_text
+from spkbase.runs import Run
+from spkver.audio import read_audio
+from spkver.datadir import DataDir
+from spkver.recognition.recordings import check_recordings, map_recordings
+
+_RATE = 16000
+_VARIANT = re.compile(r"\(\d+\)$")
+
+
+def _version() -> str:
+    try:
+        return version("pocketsphinx")
+    except PackageNotFoundError:
+        return ""
+
+
+@dataclass(frozen=True)
+class TranscriptionConfig:
+    """What the words depend on.
+
+    Attributes
+    ----------
+    recogniser : str
+    version : str
+        Of the package, and so of its model.
+    normalisation : str
+        Cepstral means are those of the recording, so that no recording depends on the one before.
+    """
+
+    recogniser: str = "pocketsphinx"
+    version: str = field(default_factory=_version)
+    normalisation: str = "batch"
+
+
+def check_recogniser() -> None:
+    """Make sure that the recogniser is installed.
+
+    Raises
+    ------
+    DataError
+        If it is not.
+    """
+    try:
+        import pocketsphinx  # noqa: F401
+    except ImportError as error:
+        raise DataError("recognition needs PocketSphinx", remedy="pip install 'spkver[asr]'") from error
+
+
+def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = None) -> dict[str, str]:
+    """Recognise the words of each utterance.
+
+    Parameters
+    ----------
+    run : Run
+        Keeps what is recognised, so that a second call goes on where the first one stopped.
+    datadir : DataDir
+        Recordings at any rate; they are resampled to 16 kHz.
+    config : TranscriptionConfig
+
+    Returns
+    -------
+    dict of str to str
+        Upper-case words of each utterance, as LibriSpeech writes them, possibly none; sorted by utterance. Also written
+        to ``text`` in the output folder, in Kaldi's form.
+
+    Raises
+    ------
+    DataError
+        If PocketSphinx is not installed, or files cannot be read; all are named, after the others are done.
+    """
+    check_recogniser()
+    settings = config or TranscriptionConfig()
+    check_recordings(datadir.recordings, jobs=run.jobs)
+    words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=settings)
+    write_text(run.path("text"), "".join(f"{one} {said}".rstrip() + "\n" for one, said in words.items()))
+    return words
+
+
+def recognise_file(path: Path) -> str:
+    """Recognise the words of an audio file."""
+    samples, _ = read_audio(path, rate=_RATE, resample=True)
+    decoder = _decoder()
+    decoder.reinit_feat()  # noise and means that it learnt from the recording before would change the words
+    decoder.start_utt()
+    decoder.process_raw(np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True)
+    decoder.end_utt()
+    found = decoder.hyp()
+    # pronunciations are numbered, noises stand in brackets
+    words = [_VARIANT.sub("", word) for word in (found.hypstr if found else "").split()]
+    return " ".join(word for word in words if word[0] not in "<[+").upper()
+
+
+@lru_cache(maxsize=1)
+def _decoder() -> Any:
+    """Load the model once in each process."""
+    from pocketsphinx import Decoder
+
+    return Decoder(samprate=_RATE, cmn="batch", loglevel="FATAL")

@@ -1,0 +1,91 @@
+"""The command line that both RSR2015 recipes share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spkbase.configuration import load_config, read_yaml
+from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.errors import DataError
+from spkbase.runs import Run, start_run
+from spkbase.version import __version__
+from spkver.corpora import simulate_rsr2015
+from spkver.rsr2015.lists import Config
+
+CONFIG = Path(__file__).parent / "config"
+
+_LIMITS = [
+    click.option("--force", is_flag=True, help="Redo every stage, also those that are up to date."),
+    click.option("--only", metavar="STAGE", help="Do this stage alone; those before it must be up to date."),
+    click.option("--until", metavar="STAGE", help="Stop after this stage. 'spkver status OUTPUT' names them."),
+]
+
+
+def recipe_command(
+    recipe: Callable[[Run, Path, Config], str], *, default_config: str, description: str, has_stages: bool = True
+) -> click.Command:
+    """Make the command of a recipe: `recipe` gets the run, the corpus and the configuration, and returns a report."""
+
+    def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
+        own = CONFIG / f"{default_config}.yaml"
+        config = load_config(Config, file=config_file, settings=settings, defaults=_defaults(own, corpus, config_file))
+        _check_corpus(corpus)
+        with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, **limits) as run:
+            click.echo(recipe(run, _corpus_folder(corpus, run, config), config))
+
+    options: list[Callable] = [
+        click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
+        click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
+        click.option(
+            "--config", "config_file", type=click.Path(path_type=Path), help="YAML file instead of the recipe's own."
+        ),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
+        worker_options(device=True) if has_stages else worker_options,
+        *(_LIMITS if has_stages else []),
+        click.version_option(__version__, prog_name="spkver"),
+    ]
+    for option in reversed(options):
+        main = option(main)
+    settings = {"help_option_names": ["-h", "--help"]}
+    return click.command(cls=ResumableCommand, help=description, context_settings=settings)(main)
+
+
+def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
+    """The recipe's own file, unless the user gives one; a simulated corpus is small, so that sizes have limits."""
+    defaults = {} if config_file else read_yaml(own)
+    if corpus == "simulated":
+        for section, values in read_yaml(CONFIG / "simulated.yaml").items():
+            own_values = defaults.setdefault(section, {})
+            own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
+    return defaults
+
+
+def _check_corpus(corpus: str) -> None:
+    if corpus != "simulated" and not Path(corpus).is_dir():
+        raise DataError(
+            "no such folder", file=corpus, remedy="give the root of RSR2015, which holds sph and key, or 'simulated'"
+        )
+
+
+def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
+    if corpus != "simulated":
+        return Path(corpus)
+    click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")
+    size = config.simulation
+    name = f"{config.gender}-{size.speakers}-{size.sentences}-{size.sessions}-{size.seed}"
+    with run.timed("simulation"):
+        simulate_rsr2015(
+            run.path(f"simulated-{name}"),
+            n_speakers=size.speakers,
+            n_sentences=size.sentences,
+            n_sessions=size.sessions,
+            seed=size.seed,
+            gender=config.gender,
+            jobs=run.jobs,
+        )
+    return run.path(f"simulated-{name}")

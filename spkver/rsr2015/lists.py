@@ -1,0 +1,168 @@
+"""RSR2015 part 1: configuration of the experiment and its lists.
+
+As a script it only writes the lists: ``python recipes/rsr2015/prepare.py --corpus DIR --output DIR``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.runs import Run
+from spkver.backend import NapConfig, SvmConfig, check_rank
+from spkver.corpora import Rsr2015, SpeakerRanges, read_rsr2015, write_lists
+from spkver.features import FeatureConfig, check_recordings, sidekit_files
+from spkver.idmap import IdMap
+from spkver.mixture import UbmConfig
+from spkver.pipeline import check_ubm
+from spkver.vectors import MapConfig
+
+
+@dataclass(frozen=True)
+class TrialsConfig:
+    """Trial types (TC, TW, IC, IW) that count as target and as nontarget; the others are left out."""
+
+    target: tuple[str, ...] = ("TC",)
+    nontarget: tuple[str, ...] = ("IC",)
+
+
+@dataclass(frozen=True)
+class BackgroundConfig:
+    """Background recordings: how many are drawn for the SVMs, and which sentences background speakers give."""
+
+    size: int = 200
+    sentences: tuple[int, int] = (1, 30)
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """Operating point of the detection cost function and window of the DET plot (old, new, big, sre10)."""
+
+    p_target: float = 0.01
+    c_miss: float = 10.0
+    c_fa: float = 1.0
+    window: str = "sre10"
+    formats: tuple[str, ...] = ("png", "pdf", "svg")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
+            raise ConfigError("report.p_target must lie between 0 and 1, report.c_miss and report.c_fa above 0")
+        if self.window not in ("old", "new", "big", "sre10"):
+            raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10")
+        if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
+            raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
+
+
+@dataclass(frozen=True)
+class SimulationConfig:
+    """Size of the embedded simulated corpus, for ``--corpus simulated``."""
+
+    speakers: int = 36
+    sentences: int = 5
+    sessions: int = 7
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that an RSR2015 experiment depends on; `seed` is that of everything drawn."""
+
+    seed: int = 0
+    gender: str = "m"
+    partition: str = "eval"
+    trials: TrialsConfig = field(default_factory=TrialsConfig)
+    speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
+    background: BackgroundConfig = field(default_factory=BackgroundConfig)
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    ubm: UbmConfig = field(default_factory=UbmConfig)
+    map: MapConfig = field(default_factory=MapConfig)
+    nap: NapConfig = field(default_factory=NapConfig)
+    svm: SvmConfig = field(default_factory=SvmConfig)
+    report: ReportConfig = field(default_factory=ReportConfig)
+    simulation: SimulationConfig = field(default_factory=SimulationConfig)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}: expected a whole number of at least 0")
+
+
+# The lists that NAP may be estimated on, by the value of `nap.list`.
+NAP_LISTS = {"background": "back", "nap": "nap"}
+
+
+def named_lists(lists: Rsr2015) -> dict[str, IdMap]:
+    """The lists of recordings under the names that their artefacts carry."""
+    return {"enroll": lists.enrolment, "back": lists.background, "nap": lists.nap, "test": lists.test}
+
+
+def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
+    """Read and check all lists and the header of every recording, then write the lists to `task/`.
+
+    Raises
+    ------
+    DataError
+        With all problems at once, before any long step.
+    """
+    with run.timed("lists"):
+        lists = read_rsr2015(
+            corpus,
+            gender=config.gender,
+            partition=config.partition,
+            target=config.trials.target,
+            nontarget=config.trials.nontarget,
+            speakers=config.speakers,
+            background_size=config.background.size,
+            nap_step=config.nap.step,
+            nap_size=config.nap.size,
+            sentences=config.background.sentences,
+            seed=config.seed,
+        )
+        _check(lists, config, run.jobs)
+        write_lists(lists, run.path("task"))
+    return lists
+
+
+def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
+    """Check the header of every recording (or that its features are there), and the options against what there is."""
+    problems = Problems()
+    background = {name: lists.recordings[name] for name in lists.ubm}
+    others = {name: path for name, path in lists.recordings.items() if name not in background}
+    seconds = float("inf")
+    if config.features.files is None:
+        seconds = check_recordings(background, config.features, jobs=jobs, problems=problems)
+        check_recordings(others, config.features, jobs=jobs, problems=problems)
+    else:
+        sidekit_files(config.features.files, lists.recordings)
+    sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
+    try:
+        check_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
+    except ConfigError as error:
+        problems.note(error)
+    if not problems.errors:  # the duration is that of all recordings
+        try:
+            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=seconds / config.features.shift)
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
+
+
+def main() -> None:
+    """Write the lists only."""
+    from spkver.rsr2015.command import recipe_command
+
+    def lists_only(run: Run, corpus: Path, config: Config) -> str:
+        lists = prepare(run, corpus, config)
+        return (
+            f"{len(lists.ubm)} UBM, {len(lists.background)} background, {len(lists.nap)} NAP and "
+            f"{len(lists.test)} test recordings, {len(lists.enrolment.unique_models())} models, "
+            f"{int(lists.key.is_target.sum())} target and {int((~lists.key.is_target).sum())} nontarget trials: "
+            f"{run.path('task')}"
+        )
+
+    about = "Write the lists of an RSR2015 experiment."
+    recipe_command(lists_only, default_config="svm_gmm", description=about, has_stages=False)()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+from .features import SidekitFeatures as SidekitFeatures
+from .features import read_feature_file as read_feature_file
+from .features import write_feature_file as write_feature_file
+from .hdf5 import open_hdf5 as open_hdf5
+from .hdf5 import read_array as read_array
+from .hdf5 import read_strings as read_strings
+from .hdf5 import write_column as write_column
+from .hdf5 import write_strings as write_strings
+from .idmaps import read_idmap as read_idmap
+from .idmaps import write_idmap as write_idmap
+from .mixture import MixtureFile as MixtureFile
+from .mixture import read_mixture as read_mixture
+from .mixture import write_mixture as write_mixture
+from .stat_server import StatServer as StatServer
+from .stat_server import read_stat_server as read_stat_server
+from .stat_server import write_stat_server as write_stat_server
+from .svms import read_svm as read_svm

@@ -1,0 +1,201 @@
+"""Everything that an evaluation leaves behind: results as JSON, CSV and tables, files in the challenge's own form.
+
+results.json, results<suffix>.json             everything; the first is of the last run
+results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
+exp/asv_orig/results<suffix>.csv               the challenge's columns alone, of ASV_eval
+exp/asv_anon<suffix>/results<suffix>.csv       of ASV_eval^anon
+exp/.../<enrol>-<trial>/{scores,EER}           of the strongest attacker
+exp/results_summary/result_for_rank<suffix>    what the challenge ranks by
+tables<suffix>.md, tables<suffix>.tex, report.html
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenges import (
+    ASR,
+    ASV,
+    ASV_ANON,
+    SER,
+    RankFile,
+    Section,
+    make_section,
+    weighted_average,
+    write_rank_file,
+)
+from spkbase.files import atomic_path, file_digest, write_text
+from spkver.voiceprivacy.conditions import SCENARIOS
+from spkver.voiceprivacy.sets import POOLED, Sets
+from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.summary import number, places, strongest
+
+Json = dict[str, Any]
+
+LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
+_COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
+_MORE = ("scenario", "attacker", "EER_rocch", "low", "high", "n_target", "n_nontarget")
+_NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
+
+
+def split_name(dataset: str) -> tuple[str, str]:
+    """Corpus and part of a set.
+
+    Examples
+    --------
+    >>> split_name("libri_test"), split_name("vctk_dev_common"), split_name("mine")
+    (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
+    """
+    match = _NAME.fullmatch(dataset)
+    return (match["corpus"] + (match["subset"] or ""), match["split"]) if match else (dataset, "")
+
+
+def hashes(sets: Sets, config: Config) -> dict[str, str]:
+    """SHA-256 of every list of every data directory, by directory and name."""
+    directories = [*sets.original.values(), *sets.twins.values()]
+    heard = [one for one in (config.utility.hypotheses, config.utility.predictions) if one]
+    paths = {one.path / name for one in directories for name in (*LISTS, *heard)}
+    return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
+
+
+def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
+    """Results of other anonymisers that lie in the folder, by file name."""
+    found = {}
+    for path in sorted(output.glob("results_*.json")):
+        if path.name != f"results{suffix}.json":
+            try:
+                results = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            if isinstance(results, dict):
+                found[path.name] = results
+    return found
+
+
+def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
+    """The strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
+    kinds = {
+        one.name: ("anon" if one.enrolment else "original", "anon" if one.trials else "original") for one in SCENARIOS
+    }
+    rows = []
+    for (dataset, gender, scenario), part in places(conditions):
+        best = strongest(part)
+        corpus, split = split_name(dataset)
+        ends = best["intervals"].get("eer.rocch", {})
+        rows.append(
+            {
+                **dict(zip(_COLUMNS, (corpus, split, gender, *kinds[scenario], rate(best, reading)), strict=True)),
+                "scenario": scenario,
+                "attacker": best["attacker"],
+                "EER_rocch": round(100 * best["eer"]["rocch"], 3),
+                "low": _round(ends.get("low")),
+                "high": _round(ends.get("high")),
+                "n_target": best["n_target"],
+                "n_nontarget": best["n_nontarget"],
+            }
+        )
+    return rows
+
+
+def rate(condition: Json, reading: str) -> float:
+    """EER of a condition in per cent, as the challenge rounds it."""
+    return round(100 * condition["eer"][reading], 3)
+
+
+def averages(rows: Sequence[Json], config: Config) -> list[Json]:
+    """Averages for each part and scenario, and the minimum target EERs that each reaches.
+
+    With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
+    each corpus. Pooled trials count only where there are no lists by sex.
+    """
+    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
+    groups: dict[tuple[str, str, str], list[Json]] = {}
+    for row in single:
+        corpus = "" if config.challenge.weights else row["dataset"]
+        groups.setdefault((corpus, row["split"], row["scenario"]), []).append(row)
+    found = []
+    for (corpus, split, scenario), own in groups.items():
+        mean: float | None = sum(row["EER"] for row in own) / len(own)
+        if config.challenge.weights:
+            mean = weighted_average(
+                {(row["dataset"], row["gender"]): row["EER"] for row in own}, config.challenge.weights
+            )
+        if mean is not None:
+            reached = [target for target in config.challenge.targets if mean >= target]
+            place = {"dataset": corpus or "weighted", "split": split, "scenario": scenario}
+            numbers = {"eer_percent": round(mean, 3), "reading": config.challenge.eer, "targets_reached": reached}
+            found.append({**place, **numbers})
+    return found
+
+
+def write_challenge_files(
+    output: Path, conditions: Sequence[Json], utility: Json, *, suffix: str, reading: str
+) -> None:
+    """Write scores and EER of the strongest attackers, the CSV files, and what the challenge ranks by."""
+    for _, part in places(conditions):
+        best = strongest(part)
+        scores = output / best["scores"]
+        with atomic_path(scores.parents[1] / "scores") as temporary:
+            temporary.write_bytes(scores.read_bytes())
+        write_text(scores.parents[1] / "EER", f"{best['eer'][reading]!r}\n")
+    rows = challenge_rows(conditions, reading)
+    write_text(output / f"results{suffix}.csv", _as_csv((*_COLUMNS, *_MORE), rows))
+    for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):
+        own = [row for row in rows if row["scenario"] in {one.name for one in names} and row["gender"] != POOLED]
+        write_text(output / f"exp/{attacker}/results{suffix}.csv", _as_csv(_COLUMNS, own))
+    sections = list(_rank_sections(rows, utility))
+    write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
+
+
+def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
+    """Emotions, OO of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA."""
+    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
+    own = [
+        [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == one.name] for one in SCENARIOS
+    ]
+    yield from _recalls(utility.get("uar", {}))
+    yield make_section(ASV, own[0], index=[3 * row for row in range(len(own[0]))])
+    words: list[dict[str, str | float]] = []
+    for dataset, rates in utility.get("wer", {}).items():
+        corpus, split = split_name(dataset)
+        for kind, name in (("original", "original"), ("anonymised", "anon")):
+            wer = round(100 * number(rates[kind]["value"]), 3)
+            words.append({"dataset": corpus, "split": split, "asr": name, "WER": wer})
+    if words:
+        yield make_section(ASR, words)
+    yield make_section(ASV_ANON, own[3], index=[3 * row + 2 for row in range(len(own[3]))])
+
+
+def _recalls(found: Mapping[str, Any]) -> Iterator[Section]:
+    """UAR and the recall of each emotion; NaN where a set does not have one."""
+    emotions = sorted({emotion for kinds in found.values() for one in kinds.values() for emotion in one["recalls"]})
+    rows: list[dict[str, str | float]] = []
+    for dataset, kinds in found.items():
+        corpus, split = split_name(dataset)
+        for kind, name in (("anonymised", "anon"), ("original", "original")):
+            row: dict[str, str | float] = {"dataset": corpus, "split": split, "ser": name}
+            row["UAR"] = round(100 * number(kinds[kind]["value"]), 4)
+            recalls = kinds[kind]["recalls"]
+            row |= {f"ACC_{emotion}": round(100 * number(recalls.get(emotion)), 4) for emotion in emotions}
+            rows.append(row)
+    if rows:
+        yield make_section(SER, rows)
+
+
+def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _round(share: Any) -> float | None:
+    value = 100 * number(share)
+    return round(value, 3) if value == value else None

@@ -1,0 +1,334 @@
+"""What could make the numbers mean less than they seem to: checks whose outcome stands in every report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.formats import read_key, read_scores
+from evaluation.metrics import Runs, eer_of
+from evaluation.trials import read_speakers
+from evaluation.uncertainty import Interval, paired_differences, sample_from
+from spkbase.errors import DataError
+from spkver.datadir import DataDir, enrolment
+from spkver.voiceprivacy.conditions import SCENARIOS
+from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.summary import number, places, strongest
+
+Json = dict[str, Any]
+
+FEW_SPEAKERS = 20  # the fewest for which the coverage of the intervals was measured (docs/uncertainty.md)
+_MOST_REPLICATES = 500
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Found:
+    """Outcome of a check: its level is ok, note or warning."""
+
+    level: str
+    check: str
+    text: str
+
+
+def check_all(
+    conditions: Sequence[Json],
+    sets: Sets,
+    config: Config,
+    *,
+    output: Path,
+    earlier: Mapping[str, Json],
+    simulated: bool,
+) -> list[Json]:
+    """Make all checks.
+
+    Parameters
+    ----------
+    conditions : sequence of dict
+        Entries of ``results.json``.
+    sets : Sets
+    config : Config
+    output : Path
+        Where the scores are.
+    earlier : mapping
+        Results of other anonymisers in the same folder, by file name.
+    simulated : bool
+        Whether the speech is SIMULATED.
+
+    Returns
+    -------
+    list of dict
+        Level, check and text of each, in the order of the checks.
+    """
+    found = [
+        *([Found("warning", "SIMULATED speech", _SIMULATED)] if simulated else []),
+        *attacker_strength(conditions, config),
+        *attacker_order(conditions, config, output),
+        *lazy_order(conditions),
+        *shared_speakers(sets),
+        *duplicate_audio(sets),
+        *original_audio(sets),
+        *missing_lists(sets, config),
+        *few_speakers(conditions, config),
+        *independence(conditions, earlier, config),
+        *other_notes(conditions, config),
+    ]
+    return [vars(one) for one in found]
+
+
+_SIMULATED = (
+    "The speech is synthetic (eSpeak NG). The numbers show that everything works; they say nothing about how well the"
+    " anonymiser protects people."
+)
+
+
+def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
+    """An attacker that cannot even recognise original speech says little about anonymised speech."""
+    for dataset, part in _pooled(conditions, "original"):
+        best = strongest(part)
+        rate, ends = best["eer"]["rocch"], best["intervals"].get("eer.rocch", {})
+        span = f" (interval to {_percent(ends['high'])})" if number(ends.get("high")) >= 0 else ""
+        text = f"{dataset}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
+        text += f" {_percent(rate)}{span}"
+        if rate > config.weak_attacker_eer:
+            text += f", above {_percent(config.weak_attacker_eer)}: it is weak, and privacy is overestimated."
+            yield Found("warning", "attacker strength", text)
+        else:
+            text += ": strong enough that its errors on anonymised speech are mostly the anonymiser's doing."
+            yield Found("ok", "attacker strength", text)
+
+
+def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
+    """More knowledge must not make an attacker weaker: where it does, the stronger one was trained badly."""
+    order = [scenario.name for scenario in SCENARIOS]
+    for dataset, part in _pooled(conditions, "semi-informed"):
+        semi = strongest(part)
+        own = [one for one in conditions if all(one[name] == semi[name] for name in ("dataset", "gender"))]
+        by = {name: strongest([one for one in own if one["scenario"] == name]) for name in order}
+        for other in ("lazy-informed", "ignorant"):
+            more = semi["eer"]["rocch"] - by[other]["eer"]["rocch"]
+            rates = f"{_percent(semi['eer']['rocch'])} against {_percent(by[other]['eer']['rocch'])}"
+            if more <= 0:
+                yield Found(
+                    "ok", "attacker order", f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
+                )
+                continue
+            sure = _difference(semi, by[other], config, output) if other == "lazy-informed" else ""
+            yield Found(
+                "warning",
+                "attacker order",
+                f"{dataset}: the semi-informed attacker is weaker than the {other} one, {rates}{sure}. It knows more,"
+                " so its training failed; the result is the least privacy over the scenarios.",
+            )
+
+
+def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
+    """Anonymised enrolment need not help an attacker that was trained on original speech."""
+    for dataset, part in _pooled(conditions, "lazy-informed"):
+        lazy = strongest(part)
+        own = [one for one in conditions if all(one[name] == lazy[name] for name in ("dataset", "gender"))]
+        ignorant = strongest([one for one in own if one["scenario"] == "ignorant"])
+        if lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
+            rates = f"{_percent(lazy['eer']['rocch'])} against {_percent(ignorant['eer']['rocch'])}"
+            text = (
+                f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {rates}. That may be: it was"
+            )
+            yield Found("note", "attacker order", f"{text} trained on original speech and enrols with other speech.")
+
+
+def shared_speakers(sets: Sets) -> Iterator[Found]:
+    """Speakers that the attacker was trained on are recognised better than others would be."""
+    for dataset in sets.datasets:
+        training = set(sets.original[dataset.training].speakers.values())
+        tested = {one for name in dataset.tested for one in sets.original[name].speakers.values()}
+        shared = sorted(training & tested)
+        if shared:
+            text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
+            yield Found("warning", "speaker overlap", f"{text} {_some(shared)}.")
+        else:
+            text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of {dataset.training}."
+            yield Found("ok", "speaker overlap", text)
+        enrolled = set(enrolment(sets.original[dataset.enrolls]).segments)
+        twice = sorted(enrolled & {one for name in dataset.trials.values() for one in sets.original[name].recordings})
+        if twice:
+            text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {_some(twice)}."
+            yield Found("warning", "utterance overlap", text)
+
+
+def duplicate_audio(sets: Sets) -> Iterator[Found]:
+    """One recording under two names makes a trial trivial, or a training speaker a tested one."""
+    for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
+        equal = equal_files(directories.values())
+        if equal:
+            named = "; ".join(" = ".join(group) for group in equal[:_NAMED])
+            n_files = sum(map(len, equal))
+            text = f"{n_files} files of {what} speech hold the audio of another one: {named}"
+            yield Found("warning", "duplicate audio", text + (" ..." if len(equal) > _NAMED else "."))
+        else:
+            yield Found("ok", "duplicate audio", f"No two files of {what} speech are equal.")
+
+
+def original_audio(sets: Sets) -> Iterator[Found]:
+    """Audio of one original directory in the twin of another; that its own has none `check_twin` has made sure."""
+    originals = {f"{one.name}/{utterance}" for one in sets.original.values() for utterance in one.recordings}
+    left = []
+    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
+        here, there = [one for one in group if one in originals], [one for one in group if one not in originals]
+        # under its own name it was let through before: by an anonymiser that changes nothing, as was asked
+        if here and there and not {one.split("/")[1] for one in here} & {one.split("/")[1] for one in there}:
+            left.append(f"{there[0]} = {here[0]}")
+    if left:
+        text = f"{len(left)} files of anonymised speech hold original audio of another set: {'; '.join(left[:_NAMED])}"
+        yield Found("warning", "original audio", text + (" ..." if len(left) > _NAMED else "."))
+
+
+def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
+    """Averages over the sexes are not what they seem to be where a set lacks one."""
+    for dataset in sets.datasets:
+        lacking = [one for one in config.lists if one != "mixed" and one not in dataset.trials]
+        if lacking:
+            stem = dataset.name.removesuffix("_common")
+            names = ", ".join(f"{stem}_trials_{one}" for one in lacking)
+            text = f"{dataset.name}: there is no {names}; results and averages are those of the other sex alone."
+            yield Found("warning", "missing lists", text)
+
+
+def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
+    """Groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file is named once."""
+    by_size: dict[int, dict[Path, str]] = {}
+    for directory in directories:
+        for utterance, path in sorted(directory.recordings.items()):
+            by_size.setdefault(path.stat().st_size, {}).setdefault(path.resolve(), f"{directory.name}/{utterance}")
+    groups: dict[tuple[int, str], list[str]] = {}
+    for size, files in by_size.items():
+        if len(files) > 1:  # files of different sizes differ
+            for path, name in files.items():
+                groups.setdefault((size, hashlib.sha256(path.read_bytes()).hexdigest()), []).append(name)
+    return sorted(group for group in groups.values() if len(group) > 1)
+
+
+def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
+    """Intervals of few speakers are wide, and below some number not known to hold."""
+    for dataset, part in _pooled(conditions, "original"):
+        one = part[0]
+        speakers = min(one["n_enrolled"], one["n_trial_speakers"])
+        step = f"one missed target trial is {100 / one['n_target']:.1f} points"
+        text = f"{dataset}: {speakers} speakers with target trials, {one['n_target']} target trials ({step})"
+        if config.evaluation.replicates and not one["intervals"]:
+            yield Found("warning", "number of speakers", f"{text}: no intervals. {one['notes'].get('intervals', '')}")
+        elif speakers < FEW_SPEAKERS:
+            asked = f"{100 * config.evaluation.level:g} % intervals"
+            text += f": fewer than the {FEW_SPEAKERS} for which the coverage of {asked} is known."
+            yield Found("warning", "number of speakers", text)
+        else:
+            yield Found("ok", "number of speakers", f"{text}: enough for the intervals given.")
+
+
+def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config) -> Iterator[Found]:
+    """Original speech under ASV_eval gives one result whatever the anonymiser; results of other runs tell."""
+    check = "independence of the anonymiser"
+    now = _originals(conditions)
+    compared = 0
+    for file, results in earlier.items():
+        if not _comparable(results, config):
+            yield Found("note", check, f"{file} was made with other attackers or seeds: OO is not compared.")
+            continue
+        before = _originals(results.get("conditions", []))
+        shared = sorted(now.keys() & before.keys())
+        compared += len(shared)
+        other = [one for one in shared if now[one] != before[one]]
+        if other:
+            dataset, gender, attacker = other[0]
+            rates = f"{_percent(now[other[0]])}, there {_percent(before[other[0]])}"
+            text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions,"
+            text += f" such as {dataset} {gender} {attacker}: {rates}."
+            yield Found("warning", check, f"{text} It must not depend on the anonymiser: the data changed.")
+        elif shared:
+            yield Found("ok", check, f"OO is the same as in {file} in all {len(shared)} conditions.")
+    if not compared:
+        text = "OO, which must not depend on the anonymiser, could not be compared: no other results in this folder."
+        yield Found("note", check, text)
+
+
+def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
+    """Further things that a reader should know."""
+    if config.anonymizer.training_level == "speaker":
+        text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
+        yield Found("note", "training level", text)
+    reversed_ones = [one for one in conditions if number(one["eer"].get("interpolated")) > 0.5]
+    if reversed_ones:
+        one = reversed_ones[0]
+        text = (
+            f"{len(reversed_ones)} conditions have target trials that score below the others, such as {one['dataset']}"
+            f" {one['gender']} {one['scenario']} {one['attacker']}: an attacker could turn its scores round."
+        )
+        yield Found("warning", "reversed scores", text)
+    cut = [one for one in conditions if one["linkability"] is None]
+    if cut:
+        text = f"{len(cut)} conditions without linkability: {cut[0]['notes'].get('linkability', '')}"
+        yield Found("note", "linkability", text)
+
+
+def _originals(conditions: Sequence[Json]) -> dict[tuple[str, str, str], float]:
+    return {
+        (one["dataset"], one["gender"], one["attacker"]): number(one["eer"]["rocch"])
+        for one in conditions
+        if one["scenario"] == "original"
+    }
+
+
+def _comparable(results: Json, config: Config) -> bool:
+    from spkbase.configuration import to_dict
+
+    theirs, ours = results.get("config", {}), to_dict(config)
+    return all(theirs.get(name) == ours[name] for name in ("seed", "attackers", "attacker_settings", "training_sets"))
+
+
+def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
+    """How sure it is that one attacker is weaker than the other: the interval of the paired difference."""
+    replicates = min(config.evaluation.replicates, _MOST_REPLICATES)
+    if not replicates:
+        return ""
+    try:
+        samples = {
+            one["scenario"]: sample_from(
+                read_scores(output / one["scores"]),
+                read_key(output / one["key"]),
+                segment_speakers=read_speakers(output / one["segment_speakers"]),
+            )[0]
+            for one in (lazy, semi)
+        }
+        found = paired_differences(
+            samples, _rate, replicates=replicates, seed=config.seed, level=config.evaluation.level
+        )[semi["scenario"]]["eer"]
+    except DataError:
+        return ""
+    return f" (difference {_points(found)})"
+
+
+def _rate(runs: Runs) -> dict[str, float]:
+    return {"eer": eer_of(runs)}
+
+
+def _points(found: Interval) -> str:
+    return f"{100 * found.value:.1f} points, interval {100 * found.low:.1f} to {100 * found.high:.1f}"
+
+
+def _pooled(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, list[Json]]]:
+    """Conditions of a scenario for each set, those of all speakers where they are pooled, else of each sex."""
+    pooled = {one["dataset"] for one in conditions if one["gender"] == "all"}
+    for (dataset, gender, name), part in places(conditions):
+        if name == scenario and (gender == "all" or dataset not in pooled):
+            yield dataset if gender == "all" else f"{dataset} {gender}", part
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * number(share):.1f} %"

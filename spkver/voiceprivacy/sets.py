@@ -1,0 +1,302 @@
+"""The data directories of an evaluation: which sets there are, what they train on, and everything wrong with them.
+
+    DATA/<set>_enrolls, DATA/<set>_trials_{f,m,mixed}, DATA/<training set>     original speech
+    DATA/<the same>SUFFIX, or else OUTPUT/data/<the same>SUFFIX                anonymised twins
+
+Twins that somebody made stand beside the originals; those that this recipe makes go below OUTPUT, so that the data
+directory may be read-only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evaluation.trials import Key
+from spkbase.errors import DataError, Problems
+from spkbase.files import fingerprint
+from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
+from spkver.features import FeatureConfig, check_recordings
+from spkver.voiceprivacy.settings import Config
+
+DEFAULT_TRAINING_SET = "train-clean-360"
+POOLED = "all"
+
+_TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
+_PART = re.compile(r"_(test|dev)$")
+_HEADER = re.compile(r"\d+ problems:")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One set of the challenge, by the names of its data directories.
+
+    Attributes
+    ----------
+    name : str
+        Such as libri_test, or vctk_test_common.
+    enrolls : str
+    trials : dict of str to str
+        "f", "m" (or "all", for the list across the sexes) to data directory.
+    training : str
+    """
+
+    name: str
+    enrolls: str
+    trials: dict[str, str]
+    training: str
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """All data directories of the set."""
+        return (self.enrolls, *self.trials.values(), self.training)
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """Data directories of enrolment and trials."""
+        return (self.enrolls, *self.trials.values())
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The sets of an evaluation, read and checked.
+
+    Attributes
+    ----------
+    datasets : tuple of Dataset
+    original : dict of str to DataDir
+        By the name of the directory.
+    twins : dict of str to DataDir
+        Anonymised, by the name of the original; those that are still to be made are missing.
+    missing : tuple of str
+        Originals without a twin.
+    emotions : tuple of str
+        Originals whose emotions are recognised; they are no part of a dataset.
+    draws : dict of str to tuple of DataDir
+        Further anonymised versions of training sets, by the name of the original.
+    """
+
+    datasets: tuple[Dataset, ...]
+    original: dict[str, DataDir]
+    twins: dict[str, DataDir] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    emotions: tuple[str, ...] = ()
+    draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
+
+
+def find_datasets(data: Path, config: Config) -> list[Dataset]:
+    """Find the sets of a folder by the names of its data directories.
+
+    Raises
+    ------
+    DataError
+        With all problems: no folder, no set, a set that is asked for or a part of one is not there.
+    """
+    if not data.is_dir():
+        raise DataError("no such folder", file=data, remedy="give the folder of the data directories, or 'simulated'")
+    here = {path.name for path in data.iterdir() if path.is_dir()}
+    found: dict[str, dict[str, str]] = {}
+    for name in sorted(here):
+        match = _TRIALS.fullmatch(name)
+        if match and match["list"] in config.lists:
+            found.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
+    wanted = config.datasets or tuple(found)
+    if not wanted:
+        expected = ", ".join(f"<set>_trials_{one}" for one in config.lists)
+        raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
+    problems = Problems(data)
+    datasets = []
+    for name in wanted:
+        stem = name.removesuffix("_common")
+        lists = found.get(name, {})
+        if not lists:
+            there = f"there are {', '.join(found)}" if found else "there is none at all"
+            problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=there)
+            continue
+        if f"{stem}_enrolls" not in here:
+            problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
+        trials = {POOLED if one == "mixed" else one: lists[one] for one in config.lists if one in lists}
+        try:
+            datasets.append(Dataset(name, f"{stem}_enrolls", trials, _training_set(stem, name, here, config, data)))
+        except DataError as error:
+            problems.note(error)
+    for key in config.training_sets:
+        if key not in {*wanted, *found}:
+            problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(found) or 'none'}")
+    for key in config.utility.emotion:
+        if key not in here:
+            problems.add(f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out")
+    problems.raise_if_any()
+    return datasets
+
+
+def _training_set(stem: str, name: str, here: set[str], config: Config, data: Path) -> str:
+    own = _PART.sub("", stem) + "_train"
+    tried = [config.training_sets[name]] if name in config.training_sets else [own, DEFAULT_TRAINING_SET]
+    for one in tried:
+        if one in here:
+            return one
+    raise DataError(
+        f"no training set for {name}: looked for {' and '.join(tried)}",
+        file=data,
+        remedy=f"name another: --set training_sets.{name}=DIRECTORY",
+    )
+
+
+def read_sets(
+    data: Path,
+    output: Path,
+    suffix: str,
+    config: Config,
+    *,
+    can_make: bool,
+    allow_pipes: bool,
+    jobs: int | None,
+    hear: bool = True,
+) -> Sets:
+    """Read all data directories and the twins that are there, and check them.
+
+    Parameters
+    ----------
+    data, output : Path
+        Folders of the original sets and of the results.
+    suffix : str
+        What the names of twins end with.
+    can_make : bool
+        Whether missing twins can be made.
+    allow_pipes : bool
+        Run shell commands of ``wav.scp``.
+    hear : bool
+        Compare the recordings of twins with their originals; else lists alone are read.
+
+    Raises
+    ------
+    DataError
+        With all problems of all directories at once.
+    """
+    datasets = find_datasets(data, config)
+    emotions = config.utility.emotion
+    names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
+    problems = Problems()
+
+    def read(path: Path) -> DataDir | None:
+        try:
+            return read_datadir(path, allow_pipes=allow_pipes, pipes_to=output / "pipes" / path.name, jobs=jobs)
+        except DataError as error:
+            note_each(problems, error)
+            return None
+
+    original = {name: found for name in names if (found := read(data / name)) is not None}
+    missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
+    there = [name for name in names if name not in missing]
+    twins = {name: found for name in there if (found := read(data / f"{name}{suffix}")) is not None}
+    if missing and not can_make:
+        problems.add(
+            f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
+            file=data,
+            remedy="make them, or name an anonymiser: --set anonymizer.name=mcadams",
+        )
+    for dataset in datasets:
+        if all(name in original for name in dataset.directories):
+            for error in _check_dataset(dataset, original):
+                problems.note(error)
+    for name in names:
+        if hear and name in original and name in twins:
+            try:
+                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
+            except DataError as error:
+                note_each(problems, error)
+    problems.raise_if_any()
+    twins = {name: as_original(original[name], twins[name]) for name in twins}
+    return Sets(tuple(datasets), original, twins, missing, emotions)
+
+
+def as_original(original: DataDir, twin: DataDir) -> DataDir:
+    """A twin with the lists of the original: who enrols with what, and the trials, are no matter of the anonymiser."""
+    return replace(twin, genders=original.genders, enrolls=original.enrolls, trials=original.trials)
+
+
+def note_each(problems: Problems, error: DataError) -> None:
+    """Note an error; one that stands for several is taken apart, so that lists of problems do not nest."""
+    lines = str(error).splitlines()
+    if not _HEADER.fullmatch(lines[0]):
+        problems.note(error)
+        return
+    for line in lines[1:]:
+        problems.note(DataError(line.strip()))
+
+
+def pooled_key(keys: Iterable[Key]) -> Key:
+    """All trials of several lists, in their order.
+
+    Raises
+    ------
+    DataError
+        If two lists have a trial in common.
+    """
+    parts = list(keys)
+    models = [model for key in parts for model in key.model_ids[key.models]]
+    segments = [segment for key in parts for segment in key.segment_ids[key.segments]]
+    return Key.from_ids(models, segments, [bool(same) for key in parts for same in key.is_target])
+
+
+def _check_dataset(dataset: Dataset, original: dict[str, DataDir]) -> Iterator[DataError]:
+    """What is wrong between the directories of a set."""
+    enrolls = original[dataset.enrolls]
+    enrolled = set(enrolment(enrolls).models)
+    training = original[dataset.training]
+    if len(set(training.speakers.values())) < 2:
+        yield DataError("fewer than two speakers to train on", file=training.path, remedy="name another training set")
+    for gender, name in dataset.trials.items():
+        trials = original[name]
+        key = trials.trials
+        if key is None:
+            yield DataError("no list of trials", file=trials.path / "trials", remedy="copy it from the challenge")
+            continue
+        yield from _check_trials(key, trials, enrolls, enrolled)
+        yield from _check_sexes(key, trials, enrolls, gender)
+
+
+def _check_trials(key: Key, trials: DataDir, enrolls: DataDir, enrolled: set[str]) -> Iterator[DataError]:
+    file = trials.path / "trials"
+    strange = sorted(set(key.model_ids[key.models]) - enrolled)
+    if strange:
+        yield DataError(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
+    n_target = int(key.is_target.sum())
+    if not 0 < n_target < len(key):
+        text = f"{n_target} target and {len(key) - n_target} nontarget trials: expected both kinds"
+        yield DataError(text, file=file, remedy="copy the list from the challenge")
+
+
+def _check_sexes(key: Key, trials: DataDir, enrolls: DataDir, gender: str) -> Iterator[DataError]:
+    """Every speaker of the trials has a sex, that of the list where it is of one sex."""
+    for directory, speakers in (
+        (trials, set(trials.speakers.values())),
+        (enrolls, set(key.model_ids[key.models]) & set(enrolls.speakers.values())),
+    ):
+        unknown = sorted(speakers - set(directory.genders))
+        if unknown:
+            text = f"{_count(unknown)} of unknown sex"
+            yield DataError(text, file=directory.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
+        other = sorted(one for one in speakers & set(directory.genders) if directory.genders[one] != gender)
+        if other and gender != POOLED:
+            text = f"{_count(other)} in trials of {trials.name} with another sex than {gender!r}"
+            yield DataError(text, file=directory.path / "spk2gender", remedy="correct it, or the list of trials")
+
+
+def _count(speakers: list[str]) -> str:
+    named = ", ".join(map(repr, speakers[:3])) + (", ..." if len(speakers) > 3 else "")
+    return f"{len(speakers)} speaker{'s' if len(speakers) > 1 else ''} ({named})"
+
+
+def check_recordings_of(
+    sets: Sets, features: Sequence[FeatureConfig], problems: Problems, *, jobs: int | None = None
+) -> None:
+    """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
+    heard = {name for dataset in sets.datasets for name in dataset.directories}
+    for config in {fingerprint(one): one for one in features}.values():
+        for name, directory in (*sets.original.items(), *sets.twins.items()):
+            if name in heard:
+                check_recordings(directory.recordings, config, jobs=jobs, problems=problems)

@@ -1,0 +1,280 @@
+"""Configuration of a VoicePrivacy evaluation: sets, anonymiser, attackers, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from evaluation.metrics import METHODS
+from evaluation.utility import CONVENTIONS
+from spkbase.errors import ConfigError
+from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
+from spkver.attackers import PRESETS, AttackerConfig, attacker_config
+from spkver.corpora import Sizes
+
+ALL = "all"  # key of `attacker_settings` that holds for every attacker
+_SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True)
+class TwinConfig(AnonymizerConfig):
+    """What makes the twins that are missing: an anonymiser with its parameters, see `AnonymizerConfig`.
+
+    Attributes
+    ----------
+    name : str
+        By default the built-in anonymiser that the suffix names (_mcadams: mcadams), or none where it names none.
+    training_level : str
+        Whether each "utterance" or each "speaker" of a training set has a draw of its own; `level` is that of enrolment
+        and trials. The challenges train ASV_eval^anon on speech anonymised by utterance.
+    training_draws : int
+        How many times a training set is anonymised, each time with other random numbers: what differs between two
+        draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
+        beyond the first are made in OUTPUT/data also where the twin was taken as it is.
+    """
+
+    name: str = ""
+    training_level: str = "utterance"
+    training_draws: int = 4
+
+    def __post_init__(self) -> None:
+        if self.name:
+            super().__post_init__()
+        if self.training_level not in LEVELS:
+            raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
+        if self.training_draws < 1:
+            raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
+
+    def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
+        """The anonymiser of training sets, or of enrolment and trials; None where none is configured."""
+        name = self.name or suffix.removeprefix("_")
+        if not self.name and name not in BUILT_IN:
+            return None
+        values = {one.name: getattr(self, one.name) for one in fields(AnonymizerConfig)}
+        return AnonymizerConfig(**{**values, "name": name, "level": self.training_level if training else self.level})
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Numbers and their intervals.
+
+    Attributes
+    ----------
+    replicates : int
+        Resamples of speakers for each interval; 0 for none.
+    level : float
+        Share of true values that intervals should cover.
+    priors : tuple of str
+        Target priors of the detection costs, as `spkver-eval metrics` has them.
+    sizes : tuple of int
+        Numbers of enrolled speakers at which linkability is given; empty: all of them.
+    """
+
+    replicates: int = 1000
+    level: float = 0.95
+    priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
+    sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.replicates < 0 or self.replicates == 1:
+            raise ConfigError(f"evaluation.replicates is {self.replicates}: expected 0, or at least 2")
+        if not 0 < self.level < 1:
+            raise ConfigError(f"evaluation.level is {self.level}: expected a number between 0 and 1")
+        if any(size < 2 for size in self.sizes):
+            raise ConfigError(f"evaluation.sizes is {list(self.sizes)}: expected whole numbers of at least 2")
+
+
+@dataclass(frozen=True)
+class UtilityConfig:
+    """What is measured besides privacy: words and pitch on the trial utterances, emotions on sets of their own.
+
+    Attributes
+    ----------
+    wer : bool
+        Word and character error rates against ``text``, by PocketSphinx (extra [asr]; slow).
+    hypotheses : str or None
+        Name of a file in the data directories that holds what another recogniser heard, such as text_asr; then nothing
+        is recognised here.
+    f0 : bool
+        Correlation of the pitch with that of the original (slow).
+    emotion : tuple of str
+        Data directories with ``utt2emo`` (and ``spk2fold``), such as IEMOCAP_test: how well emotions are recognised by
+        machines that learnt from the original of other speakers.
+    predictions : str or None
+        Name of a file in these directories that holds what another recogniser made of them; then nothing is recognised
+        here.
+    recall : str
+        Convention of the unweighted average recall, see `evaluation.utility.recalls`.
+    """
+
+    wer: bool = False
+    hypotheses: str | None = None
+    f0: bool = False
+    emotion: tuple[str, ...] = ()
+    predictions: str | None = None
+    recall: str = "default"
+
+    def __post_init__(self) -> None:
+        for key in ("hypotheses", "predictions"):
+            name = getattr(self, key)
+            if name is not None and not _is_name(name):
+                raise ConfigError(f"utility.{key} is {name!r}: expected the name of a file")
+        if len(set(self.emotion)) < len(self.emotion) or not all(map(_is_name, self.emotion)):
+            raise ConfigError(f"utility.emotion is {list(self.emotion)}: expected names of data directories, each once")
+        if self.predictions is not None and not self.emotion:
+            raise ConfigError(
+                "utility.predictions is given without utility.emotion", remedy="name the sets they are of"
+            )
+        if self.recall not in CONVENTIONS:
+            raise ConfigError(f"utility.recall is {self.recall!r}: expected one of {', '.join(CONVENTIONS)}")
+
+
+@dataclass(frozen=True)
+class ChallengeConfig:
+    """What a VoicePrivacy Challenge adds.
+
+    Attributes
+    ----------
+    name : str
+        For the report.
+    eer : str
+        Its reading of the equal error rate, for the files in its own form; results are by `rocch`.
+    weights : dict
+        Share of each corpus for each sex in the averages; empty: every trial list counts alike.
+    targets : tuple of float
+        Minimum target EERs, in per cent.
+    """
+
+    name: str = ""
+    eer: str = "speechbrain"
+    weights: dict = field(default_factory=dict)
+    targets: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.eer not in METHODS:
+            raise ConfigError(f"challenge.eer is {self.eer!r}: expected one of {', '.join(METHODS)}")
+        for corpus, weight in self.weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0:
+                raise ConfigError(f"challenge.weights.{corpus} is {weight!r}: expected a number above 0")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that an evaluation depends on besides the data.
+
+    Attributes
+    ----------
+    seed : int
+        Of all that is drawn.
+    datasets : tuple of str
+        Sets such as libri_test; empty: all that the data directory holds.
+    lists : tuple of str
+        Trial lists of each set, by the end of their names: f, m, or mixed.
+    training_sets : dict
+        Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
+    attackers : tuple of str
+        Names; a name that is no preset has a `preset` in its settings.
+    attacker_settings : dict
+        Name of an attacker, or "all", to settings that differ from its preset's.
+    duration_change : float
+        How much longer or shorter an anonymised utterance may be, as a share of the original.
+    simulation : Sizes
+        Of the embedded SIMULATED set, for ``--data simulated``.
+    weak_attacker_eer : float
+        An attacker whose OO EER is above this is called weak in the sanity section.
+    """
+
+    seed: int = 0
+    datasets: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ("f", "m")
+    training_sets: dict = field(default_factory=dict)
+    anonymizer: TwinConfig = field(default_factory=TwinConfig)
+    attackers: tuple[str, ...] = tuple(PRESETS)
+    attacker_settings: dict = field(default_factory=dict)
+    duration_change: float = 0.1
+    weak_attacker_eer: float = 0.05
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    utility: UtilityConfig = field(default_factory=UtilityConfig)
+    challenge: ChallengeConfig = field(default_factory=ChallengeConfig)
+    simulation: Sizes = field(default_factory=Sizes)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}: expected a whole number of at least 0")
+        if (
+            not self.lists
+            or not set(self.lists) <= {"f", "m", "mixed"}
+            or ("mixed" in self.lists and self.lists != ("mixed",))
+        ):
+            raise ConfigError(f"lists is {list(self.lists)}: expected f and m, one of them, or mixed")
+        if not self.attackers or len(set(self.attackers)) < len(self.attackers):
+            raise ConfigError(f"attackers is {list(self.attackers)}: expected names, each once")
+        for key, value in self.training_sets.items():
+            if not isinstance(value, str):
+                raise ConfigError(f"training_sets.{key} is {value!r}: expected the name of a data directory")
+        for key, value in self.attacker_settings.items():
+            if key not in (ALL, *self.attackers):
+                known = ", ".join((ALL, *self.attackers))
+                raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {known}")
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        if not self.duration_change > 0:
+            raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
+
+
+def attacker_configs(config: Config) -> list[AttackerConfig]:
+    """Configurations of the attackers, in their order.
+
+    Raises
+    ------
+    ConfigError
+        If a preset is unknown, or with the problems of the settings.
+    """
+    shared = config.attacker_settings.get(ALL, {})
+    found = []
+    for name in config.attackers:
+        own = dict(config.attacker_settings.get(name, {}))
+        preset = own.pop("preset", name)
+        if preset not in PRESETS:
+            known = ", ".join(PRESETS)
+            raise ConfigError(
+                f"attackers: {name!r} is no preset ({known})",
+                remedy=f"give attacker_settings.{name}.preset, or correct it",
+            )
+        try:
+            found.append(attacker_config(preset, values=nested(shared, own, {"name": name})))
+        except ConfigError as error:
+            raise ConfigError(f"attacker_settings of {name}: {error}") from error
+    return found
+
+
+def nested(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested mappings merged, the later winning."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+            merged[key] = nested(merged[key], value) if both else value
+    return merged
+
+
+def check_suffix(suffix: str) -> None:
+    """Make sure that a suffix can end the names of folders and is none of the layout's own.
+
+    Raises
+    ------
+    ConfigError
+        If it is not.
+    """
+    if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
+        raise ConfigError(
+            f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
+            remedy="it is what the names of anonymised sets end with",
+        )
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can name a file or a folder in another one."""
+    return bool(name) and name not in (".", "..") and not set(name) & set("/\\\0")

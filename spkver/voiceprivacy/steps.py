@@ -1,0 +1,74 @@
+"""The steps of the recipe, and which of them a run is asked for by ``--only`` and ``--until``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from spkbase.errors import ConfigError
+from spkbase.runs import Run
+
+STEPS: Mapping[str, str] = {
+    "simulation": "SIMULATED speech, for --data simulated",
+    "checks": "everything wrong with data and configuration",
+    "anonymisation": "twins that are missing",
+    "scores": "attackers, and the scores of every condition",
+    "evaluation": "the numbers of every condition",
+    "utility": "words, pitch and emotions, where asked for",
+    "report": "results, tables and the page",
+}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which steps are worked on.
+
+    Attributes
+    ----------
+    only : str or None
+        This one alone; what it needs must be there as it would be made now.
+    until : str or None
+        All up to this one.
+    done : list of str
+        What was done, a line for each step, for the account at the end.
+    """
+
+    only: str | None = None
+    until: str | None = None
+    done: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for option, name in (("--only", self.only), ("--until", self.until)):
+            if name is not None and name not in STEPS:
+                raise ConfigError(f"{option} {name!r} is no step: expected one of {', '.join(STEPS)}")
+        if self.only is not None and self.until is not None:
+            raise ConfigError("--only and --until exclude each other", remedy="give one of them")
+
+    def includes(self, name: str) -> bool:
+        """Whether a step is worked on."""
+        order = list(STEPS)
+        return name == self.only or (self.only is None and order.index(name) <= order.index(self.until or order[-1]))
+
+    def needs(self, name: str) -> bool:
+        """Whether a step must be up to date, by this run or an earlier one, for those that are worked on."""
+        return self.includes(name) or not (self.only == "utility" and name in ("scores", "evaluation"))
+
+    def ends_with(self, name: str) -> bool:
+        """Whether nothing is to be done after a step."""
+        return name == (self.only or self.until or "report")
+
+    def run(self, run: Run, name: str) -> Run:
+        """The run as a step sees it: one that is not worked on makes nothing, its stages are taken as they are."""
+        return run if self.includes(name) else replace(run, force=False, frozen=True)
+
+    def tell(self, name: str, text: str) -> None:
+        """Note what a step has done, if it was worked on."""
+        if self.includes(name):
+            self.done.append(f"{name}: {text}")
+
+    def account(self) -> str:
+        """What a run says that ends before the report."""
+        last = self.only or self.until
+        left = list(STEPS)[list(STEPS).index(last) + 1 :] if last else []
+        follows = f"To go on ({', '.join(left)}), give the same command without --{'only' if self.only else 'until'}."
+        return "\n".join(["Done:", *(f"  {line}" for line in self.done), follows])

@@ -1,0 +1,114 @@
+"""The result of each scenario: the strongest attacker, who leaves the least privacy; and what that says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from spkver.voiceprivacy.conditions import SCENARIOS
+
+Json = dict[str, Any]
+
+_RANK = {scenario.name: place for place, scenario in enumerate(SCENARIOS)}
+# who the attacker is, as a sentence has it
+_KNOWS = {
+    "ignorant": "which does not know of the anonymisation",
+    "lazy-informed": "which anonymises its enrolment speech",
+    "semi-informed": "which anonymises its enrolment and its training speech",
+}
+
+
+def number(value: Any) -> float:
+    """A number of the results; those that JSON has as text or not at all too."""
+    return float("nan") if value is None else float(value)
+
+
+def places(conditions: Sequence[Json]) -> Iterator[tuple[tuple[str, str, str], list[Json]]]:
+    """Yield (set, sex, scenario) with its conditions, one for each attacker, in the order of the conditions."""
+    groups: dict[tuple[str, str, str], list[Json]] = {}
+    for one in conditions:
+        groups.setdefault((one["dataset"], one["gender"], one["scenario"]), []).append(one)
+    yield from groups.items()
+
+
+def strongest(conditions: Sequence[Json]) -> Json:
+    """Condition of the attacker with the smallest EER; of equal ones that with the most disclosed evidence."""
+    return min(conditions, key=lambda one: (one["eer"]["rocch"], -one["zebra"]["population"], one["attacker"]))
+
+
+def summarise(conditions: Sequence[Json]) -> list[Json]:
+    """The strongest attacker of each set, sex and scenario: the least privacy over the attackers is the result."""
+    rows = []
+    for (dataset, gender, scenario), part in places(conditions):
+        best = strongest(part)
+        ends = best["intervals"].get("eer.rocch", {})
+        curve = best["linkability"]
+        row = {
+            "dataset": dataset,
+            "gender": gender,
+            "scenario": scenario,
+            "strongest": best["attacker"],
+            "eer": best["eer"]["rocch"],
+            "low": ends.get("low"),
+            "high": ends.get("high"),
+            "population": best["zebra"]["population"],
+            "individual": best["zebra"]["individual"],
+            "tag": best["zebra"]["tag"],
+            "linkability_all": curve["linkability"][-1] if curve else None,
+            "n_enrolled": best["n_enrolled"],
+            "n_target": best["n_target"],
+            "n_nontarget": best["n_nontarget"],
+            "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
+        }
+        rows.append({**row, "verdict": _sentence(row)})
+    return sorted(rows, key=lambda row: (row["dataset"], _RANK[row["scenario"]]))
+
+
+def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
+    """One or two sentences for the top of the page: the least privacy that is left, and where speech started from."""
+    anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
+    worst = min(anonymised, key=lambda row: row["eer"])
+    before = next(
+        row
+        for row in summary
+        if (row["dataset"], row["gender"], row["scenario"]) == (worst["dataset"], worst["gender"], "original")
+    )
+    start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
+    return (
+        f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
+        f" ({worst['strongest']}), {_KNOWS[worst['scenario']]}, has an equal error rate of {_rate(worst, level)};"
+        f" without anonymisation it is {_percent(before['eer'])} ({before['strongest']}). A guess would have 50 %."
+    )
+
+
+def _main(summary: Sequence[Json]) -> list[Json]:
+    """Rows of all speakers where they are pooled, else of each sex."""
+    pooled = {row["dataset"] for row in summary if row["gender"] == "all"}
+    return [row for row in summary if row["gender"] == "all" or row["dataset"] not in pooled]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    linked = ""
+    if row["linkability_all"] is not None:
+        share = 100 * row["linkability_all"]
+        linked = f", and finds the speaker of an utterance among all enrolled ones in {share:.0f} % of the cases"
+    return (
+        f"{_where(row)}, {row['scenario']}: the strongest attacker ({row['strongest']}) has an equal error rate of"
+        f" {_percent(row['eer'])}{linked}."
+    )
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    sex = {"f": " (women)", "m": " (men)"}.get(row["gender"], "")
+    return f"{row['dataset']}{sex}"
+
+
+def _rate(row: Mapping[str, Any], level: float) -> str:
+    low, high = number(row["low"]), number(row["high"])
+    if low != low or high != high:
+        return _percent(row["eer"])
+    return f"{_percent(row['eer'])} ({100 * level:g} % interval {_percent(low)} to {_percent(high)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,148 @@
+"""Anonymised twins: those that are missing are made below OUTPUT/data, the others are taken as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spkbase.configuration import to_dict
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.runs import Run
+from spkver.anonymization import (
+    RECORD,
+    AnonymizerConfig,
+    anonymize_datadir,
+    check_source,
+    finished_twin,
+    make_anonymizer,
+)
+from spkver.datadir import DataDir, check_twin
+from spkver.voiceprivacy.sets import Sets, note_each
+from spkver.voiceprivacy.settings import TwinConfig
+
+FOLDER = "data"
+
+
+@dataclass(frozen=True)
+class Anonymizers:
+    """What anonymises enrolment and trials, and what anonymises training sets, and how many times."""
+
+    tested: AnonymizerConfig
+    training: AnonymizerConfig
+    draws: int
+
+
+def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
+    """The anonymisers that are configured, or that the suffix names; None where there is none.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range, a function cannot be imported or a command lacks a place.
+    DataError
+        If a package is missing.
+    """
+    tested, training = (config.resolved(suffix, training=one) for one in (False, True))
+    if tested is None or training is None:
+        if config.command:
+            raise ConfigError("anonymizer.command is given without anonymizer.name=command")
+        return None
+    for one in (tested, training):
+        make_anonymizer(one)
+    draws = 1 if tested.name == "none" else config.training_draws
+    return Anonymizers(tested, training, draws)
+
+
+def check_sources(sets: Sets, problems: Problems) -> None:
+    """Check the recordings that are to be anonymised."""
+    for name in sets.missing:
+        if name in sets.original:
+            for utterance, path in sets.original[name].recordings.items():
+                if error := check_source(utterance, path):
+                    problems.note(error)
+
+
+def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
+    """Anonymise the data directories without a twin, and training sets several times; returns the sets with all twins.
+
+    In a frozen run those that were made before are taken.
+
+    Raises
+    ------
+    DataError
+        If recordings cannot be anonymised, what comes out is the original, or a frozen run lacks twins.
+    """
+    if anonymizers is None:
+        return sets
+    training = list(dict.fromkeys(dataset.training for dataset in sets.datasets))
+    twins, draws, problems = dict(sets.twins), {}, Problems()
+
+    def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
+        target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
+        if run.frozen:
+            return finished_twin(sets.original[name], target, config, seed=seed, jobs=run.jobs)
+        made = anonymize_datadir(sets.original[name], target, config, seed=seed, jobs=run.jobs, force=run.force)
+        _check(sets.original[name], made, config, problems, run.jobs)
+        return made
+
+    with run.timed("anonymisation"):
+        for name in sets.missing:
+            config = anonymizers.training if name in training else anonymizers.tested
+            twins[name] = make(name, "", config, seed)
+        # the challenge's own random numbers know no seed: a second draw of them would be the first
+        further = replace(anonymizers.training, seeding="utterance")
+        for name in training:
+            numbers = range(2, anonymizers.draws + 1)
+            draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in numbers)
+    problems.raise_if_any()
+    return replace(sets, twins=twins, draws=draws)
+
+
+def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
+    """What anonymised, as far as it is known: which directories were made, which were taken as they are.
+
+    Returns
+    -------
+    dict
+        The entry ``anonymiser`` of ``results.json``.
+    """
+    taken = [name for name in sets.twins if name not in sets.missing]
+    found: dict[str, Any] = {"name": suffix.removeprefix("_"), "taken": taken, "made": list(sets.missing)}
+    found["training_draws"] = 1 + max((len(draws) for draws in sets.draws.values()), default=0)
+    if anonymizers is not None and sets.missing:
+        settings = dict(anonymizers.tested.record())
+        return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(found, "name")}
+    records = {json.dumps(one, sort_keys=True) for name in taken if (one := _record(sets.twins[name]))}
+    if len(records) == 1:  # made by `spkver anonymize`, all alike
+        return {**json.loads(records.pop()), **_without(found, "name")}
+    return found
+
+
+def _check(original: DataDir, twin: DataDir, config: AnonymizerConfig, problems: Problems, jobs: int | None) -> None:
+    if config.name == "none":  # the twin is the original, as was asked
+        return
+    change = {"duration_change": float("inf")} if config.changes_duration else {}
+    try:
+        check_twin(original, twin, jobs=jobs, **change)
+    except DataError as error:
+        note_each(problems, error)
+
+
+def _record(twin: DataDir) -> dict[str, Any] | None:
+    """What `spkver anonymize` left about itself in a folder."""
+    try:
+        record = json.loads((twin.path / RECORD).read_text(encoding="utf-8"))
+        known = AnonymizerConfig(**{name: _tuple(value) for name, value in record["anonymizer"].items()})
+        return {**json.loads(json.dumps(to_dict(known.record()))), "seed": record.get("seed")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {one: value for one, value in values.items() if one != name}

@@ -1,0 +1,188 @@
+"""The assessment of a whole challenge."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from evaluation.challenges.team_report import average_rows, write_challenge
+from evaluation.challenges.team_scores import VOICEPRIVACY, Rule, assess, find_runs, read_rule
+from evaluation.cli import main
+from evaluation.metrics.equal_error import eer
+from spkbase.errors import ConfigError, DataError
+
+SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]
+
+
+def lines(rng: np.random.Generator, distance: float) -> tuple[str, str]:
+    pairs = [
+        (f"s{model}", f"s{speaker}-u{number}") for model in range(5) for speaker in range(5) for number in range(4)
+    ]
+    same = [segment.startswith(model) for model, segment in pairs]
+    values = rng.normal(np.where(same, distance, -distance), 1.5)
+    scores = "".join(f"{a} {b} {value:.4f}\n" for (a, b), value in zip(pairs, values, strict=True))
+    key = "".join(f"{a} {b} {'target' if one else 'nontarget'}\n" for (a, b), one in zip(pairs, same, strict=True))
+    return scores, key
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Two systems, one of them without the sets of vctk_common."""
+    rng = np.random.default_rng(0)
+    for corpus, subset in SETS:
+        for sex in "fm":
+            name = f"{corpus}_dev_trials_{sex}{subset}"
+            for team, system, distance in (("A", "primary", 1.0), ("B", "first_try", 0.3)):
+                if subset and team == "B":
+                    continue
+                for enrol, anon in (("", ""), ("", "_anon"), ("_anon", "_anon")):
+                    folder = tmp_path / "exp" / team / system / "results-1"
+                    path = folder / f"ASV-{corpus}_dev_enrolls{enrol}-{name}{anon}" / "scores"
+                    path.parent.mkdir(parents=True)
+                    scores, key = lines(rng, distance)
+                    path.write_text(scores)
+            (tmp_path / "data" / name).mkdir(parents=True)
+            (tmp_path / "data" / name / "trials").write_text(key)
+    (tmp_path / "exp" / "A" / "primary" / "notes.txt").write_text("not a list of scores")
+    return tmp_path
+
+
+def test_names_are_understood(tree: Path) -> None:
+    runs = find_runs(tree / "exp", tree / "data")
+    assert len(runs) == 18 + 12
+    found = {(run.name, run.dataset, run.sex, run.condition) for run in runs}
+    assert len(found) == 30
+    assert ("A/primary", "vctk_dev_common", "f", "o-a") in found
+    assert {run.condition for run in runs} == {"o-o", "o-a", "a-a"}
+    for run in runs:
+        assert run.key.parent.name == f"{run.corpus}_dev_trials_{run.sex}{run.subset}"
+
+
+def test_figures_are_those_of_the_scores(tree: Path) -> None:
+    runs = find_runs(tree / "exp", tree / "data")
+    one = assess(runs[:1])[0]
+    score = {tuple(line.split()[:2]): float(line.split()[2]) for line in runs[0].scores.read_text().splitlines()}
+    truth = {tuple(line.split()[:2]): line.split()[2] == "target" for line in runs[0].key.read_text().splitlines()}
+    target, nontarget = ([score[pair] for pair in truth if truth[pair] == which] for which in (True, False))
+    assert one.values["eer.rocch"] == eer(target, nontarget)
+    assert one.values["eer.kaldi"] == eer(target, nontarget, method="kaldi")
+
+
+def test_averages_are_weighted_and_only_of_complete_parts(tree: Path) -> None:
+    assessed = assess(find_runs(tree / "exp", tree / "data"))
+    rows = average_rows(assessed)
+    assert [(row["System"], row["Split"], row["Task"]) for row in rows] == [
+        ("A/primary", "dev", task) for task in sorted({"o-o", "o-a", "a-a"}, key=["o-o", "o-a", "a-a"].index)
+    ]
+    weights = {"libri": 0.25, "vctk": 0.2, "vctk_common": 0.05}
+    for row in rows:
+        part = [one for one in assessed if one.run.team == "A" and one.run.condition == row["Task"]]
+        expected = sum(weights[one.run.corpus + one.run.subset] * one.values["eer.kaldi"] for one in part)
+        assert row["EER (Kaldi) [%]"] == pytest.approx(100 * expected, rel=1e-12)
+
+
+def test_the_command_writes_tables_and_plots(tree: Path) -> None:
+    command = ["challenge", tree / "exp", "--keys", tree / "data", "-o", tree / "out", "--bootstrap", 20, "-e", "tex"]
+    result = CliRunner().invoke(main, [str(one) for one in command])
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in (tree / "out").iterdir()}
+    tables = {"results.csv", "results.md", "results.tex", "averages.csv", "A-primary.md", "B-first_try.md"}
+    assert tables <= names
+    plots = names - tables
+    assert "ZEBRA-sorted-multiple_conditions_B-first_try.tex" in plots
+    assert "ZEBRA-task_wise_vctk_dev_common-o-a-m.tex" in plots
+    assert len(plots) == 2 * (2 + 18)
+    with (tree / "out" / "results.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+    reference = ["System", "Gender", "Dataset", "Task", "ROCCH-EER [%]", "ZEBRA Population [bit]", "ZEBRA Individual"]
+    assert list(rows[0])[:10] == [*reference, "ZEBRA Category", "Cllr", "min Cllr"]
+    assert len(rows) == 30
+    for row in rows:
+        assert float(row["Cllr low"]) < float(row["Cllr"]) < float(row["Cllr high"])
+    tex = (tree / "out" / "results.tex").read_text()
+    assert r"libri\_dev & o-o" in tex
+    assert tex.count("\\\\\n") == 31
+    assert "B/first_try" not in (tree / "out" / "results.md").read_text().split("## Weighted averages")[1]
+
+
+def test_every_problem_is_reported_at_once(tree: Path) -> None:
+    folder = tree / "exp" / "A" / "primary" / "results-1"
+    for name in ("ASV-libri_dev_speakers-libri_dev_trials_f", "ASV-libri_test_enrolls-libri_test_trials_f"):
+        (folder / name).mkdir()
+        (folder / name / "scores").write_text("a s 1\n")
+    with pytest.raises(DataError, match="2 problems") as caught:
+        find_runs(tree / "exp", tree / "data")
+    assert "got 'libri_dev_speakers'" in str(caught.value)
+    assert "looked for libri_test_trials_f/trials" in str(caught.value)
+
+
+def test_bad_scores_are_named_with_file_and_line(tree: Path) -> None:
+    runs = find_runs(tree / "exp", tree / "data")
+    runs[0].scores.write_text(runs[0].scores.read_text().replace("\n", " nan\n", 1))
+    runs[1].scores.write_text("".join(runs[1].scores.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(DataError, match="2 problems") as caught:
+        assess(runs[:2])
+    assert f"{runs[0].scores}:" in str(caught.value)
+    assert f"{runs[1].key}:100: " in str(caught.value)
+
+
+def test_nothing_found_and_wrong_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected a folder"):
+        find_runs(tmp_path / "none", tmp_path)
+    with pytest.raises(DataError, match="no list of scores was found"):
+        find_runs(tmp_path, tmp_path)
+
+
+def test_the_same_set_twice_is_refused(tree: Path) -> None:
+    again = tree / "exp" / "A" / "primary" / "results-2" / "ASV-libri_dev_enrolls-libri_dev_trials_f"
+    again.mkdir(parents=True)
+    (again / "scores").write_text("a s 1\n")
+    with pytest.raises(DataError, match="of the same as"):
+        find_runs(tree / "exp", tree / "data")
+
+
+def test_another_rule_reads_other_names(tmp_path: Path) -> None:
+    (tmp_path / "exp" / "T" / "S").mkdir(parents=True)
+    scores, key = lines(np.random.default_rng(1), 1.0)
+    (tmp_path / "exp" / "T" / "S" / "en-X-women.txt").write_text(scores)
+    (tmp_path / "women.key").write_text(key)
+    (tmp_path / "rule.yaml").write_text(
+        "scores: '(?P<team>[^/]+)/(?P<system>[^/]+)/(?P<enrol>[^/-]+-[OX])-(?P<trial>[^/-]+)\\.txt'\n"
+        "enrol: '.*-(O|(?P<anon>X))'\n"
+        "trial: '(?P<corpus>(?P<split>(?P<sex>women)))'\n"
+        "keys: ['{trial}.key']\n"
+        "weights: {women: 0.5}\n"
+    )
+    rule = read_rule(tmp_path / "rule.yaml")
+    runs = find_runs(tmp_path / "exp", tmp_path, rule=rule)
+    assert [(run.name, run.sex, run.condition) for run in runs] == [("T/S", "women", "a-o")]
+    write_challenge(assess(runs), tmp_path / "out", rule=rule, extensions=())
+    assert (tmp_path / "out" / "T-S.md").read_text().startswith("# T/S")
+
+
+def test_what_a_rule_leaves_out_is_voiceprivacys(tmp_path: Path) -> None:
+    (tmp_path / "rule.yaml").write_text("keys: '{trial}'\n")
+    rule = read_rule(tmp_path / "rule.yaml")
+    assert rule == Rule(VOICEPRIVACY.scores, VOICEPRIVACY.enrol, VOICEPRIVACY.trial, ("{trial}",), VOICEPRIVACY.weights)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("score: x", "names among scores, enrol"),
+        ("- x", "expected a mapping"),
+        ("scores: '('", "regular expression"),
+        ("trial: 'x'", "lacks the group corpus, sex, split"),
+        ("weights: {a: b}", "numbers"),
+        ("keys: [1]", "a list of paths"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_a_malformed_rule_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "rule.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        read_rule(tmp_path / "rule.yaml")

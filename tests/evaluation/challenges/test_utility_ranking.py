@@ -1,0 +1,346 @@
+"""Ranks of systems: the challenge's baselines, ties by intervals, and results of every kind of file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
+from evaluation.challenges.ranking import RULES, Condition, Measure, Rule, System, difference, rank_systems
+from evaluation.challenges.ranking_sources import Reading, binomial, read_system
+from spkbase.errors import DataError
+
+FILES = {
+    "B1": "b1b",
+    "B2": "mcadams",
+    "B3": "sttts",
+    "B4": "nac",
+    "B5": "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1",
+    "B6": "asrbn_hifigan_bn_tdnnf_600h_vq_48_v1",
+}
+
+
+def baselines(shared: Path, reading: Reading | None = None) -> list[System]:
+    folder = shared / "formats" / "vpc2024_results"
+    return [read_system(folder / f"result_for_rank_{file}", name, reading) for name, file in FILES.items()]
+
+
+def of(conditions: list[Condition], target: float, utility: str) -> Condition:
+    return next(one for one in conditions if (one.target, one.utility) == (target, utility))
+
+
+@pytest.mark.golden
+def test_the_baselines_of_2024(shared: Path) -> None:
+    systems = baselines(shared)
+    # plain means of the two sexes of libri_test, from the files
+    expected = {"B1": 6.0745, "B2": 4.52, "B3": 27.322, "B4": 30.2665, "B5": 34.3375, "B6": 21.1415}
+    assert {one.name: 100 * one.eer.value for one in systems} == pytest.approx(expected)
+    conditions = rank_systems(systems, RULES["vpc2024"])
+    assert len(conditions) == 8
+    places = {(one.target, one.utility): [(entry.place, entry.system) for entry in one.entries] for one in conditions}
+    for target in (0.1, 0.2):
+        assert places[target, "wer"] == [(1, "B3"), (2, "B5"), (3, "B4"), (4, "B6")]
+        assert places[target, "uar"] == [(1, "B4"), (2, "B5"), (3, "B3"), (4, "B6")]
+    assert places[0.3, "wer"] == [(1, "B5"), (2, "B4")]
+    assert places[0.3, "uar"] == [(1, "B4"), (2, "B5")]
+    assert places[0.4, "wer"] == places[0.4, "uar"] == []
+    first = of(conditions, 0.1, "wer")
+    assert first.entries[0].ties == ("B5",)
+    assert (first.entries[0].best, first.entries[0].worst) == (1, 2)
+    assert (first.entries[3].best, first.entries[3].worst) == (4, 4)
+    assert first.excluded == {"B1": "EER 6.075 % is below 10 %", "B2": "EER 4.52 % is below 10 %"}
+    reason = first.entries[1].reason
+    assert reason.startswith("EER 34.34 % reaches 10 %; WER 4.369 % (")
+    assert "is number 2 of 4, not to be told from B3" in reason
+    assert "B4" in of(conditions, 0.3, "wer").doubts
+    assert "reaches 30 % with an EER of 30.27 %, but the interval is" in of(conditions, 0.3, "wer").doubts["B4"]
+
+
+@pytest.mark.golden
+def test_each_system_in_its_highest_condition_alone(shared: Path) -> None:
+    rule = Rule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
+    conditions = rank_systems(baselines(shared), rule)
+    ranked = {one.target: {entry.system for entry in one.entries} for one in conditions if one.utility == "wer"}
+    assert ranked == {0.1: set(), 0.2: {"B3", "B6"}, 0.3: {"B4", "B5"}, 0.4: set()}
+    assert of(conditions, 0.1, "wer").excluded["B5"] == "ranked where the EER is at least 30 %"
+
+
+@pytest.mark.golden
+def test_other_readings_of_a_file(shared: Path) -> None:
+    dev = baselines(shared, Reading(split="dev", sizes=None))
+    assert not dev[1].eer.has_interval
+    assert 100 * dev[1].eer.value == pytest.approx((12.910 + 2.045) / 2)
+    assert 100 * dev[1].utilities["wer"].value == pytest.approx(10.442)
+    least = baselines(shared, Reading(average="least"))
+    assert 100 * least[1].eer.value == pytest.approx(1.557)
+    entry = of(rank_systems(dev, Rule("", (0.2,))), 0.2, "wer").entries[0]
+    assert (entry.best, entry.worst) == (0, 0)
+    assert "without intervals ties are not known" in entry.reason
+
+
+@pytest.mark.golden
+def test_the_counts_of_words_fit_the_published_rates(shared: Path) -> None:
+    """Every rate of the files is a whole number of errors among the words that we take the sets to have."""
+    from evaluation.challenges.rank_files import ASR, read_rank_file
+    from evaluation.challenges.ranking_sources import SIZES
+
+    for path in sorted((shared / "formats" / "vpc2024_results").iterdir()):
+        for row in read_rank_file(path).section(ASR).records():  # type: ignore[union-attr]
+            words = SIZES[str(row["split"])].words[0]
+            errors = round(float(row["WER"]) / 100 * words)
+            assert abs(100 * errors / words - float(row["WER"])) <= 0.000501, (path.name, row)
+
+
+@pytest.mark.golden
+def test_the_summaries_of_2022(shared: Path) -> None:
+    folder = shared / "formats" / "vpc2022_results"
+    systems = [read_system(folder / f"RESULTS_summary_{name}") for name in ("mcadams", "tts_old_c")]
+    assert [one.name for one in systems] == ["mcadams", "tts_old_c"]
+    assert 100 * systems[0].eer.value == pytest.approx(7.769, abs=5e-4)
+    assert systems[0].utilities["wer"].value == pytest.approx((4.58 + 13.48) / 200)
+    conditions = rank_systems(systems, RULES["vpc2022"])
+    assert [one.target for one in conditions] == [0.15, 0.2, 0.25, 0.3]
+    assert all(not one.entries and len(one.excluded) == 2 for one in conditions)
+    lower = rank_systems(systems, Rule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
+    assert [(entry.system, entry.place) for entry in lower.entries] == [("tts_old_c", 1), ("mcadams", 2)]
+    assert lower.excluded == {}
+    strict = rank_systems(systems, Rule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
+    assert all("is not above 0.99" in why for why in strict.excluded.values())
+    assert len(strict.excluded) == 2
+
+
+MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.001, 0.05)).map(
+    lambda one: Measure(one[0], one[0] - one[1], one[0] + one[2])
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms())
+def test_places_agree_with_counting(rows: list, random) -> None:  # type: ignore[no-untyped-def]
+    systems = [System(f"s{n}", Measure(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)]
+    rule = Rule("", (0.1, 0.3))
+    conditions = rank_systems(systems, rule)
+    shuffled = systems.copy()
+    random.shuffle(shuffled)
+    again = rank_systems(shuffled, rule)
+    assert [one.entries for one in again] == [
+        tuple(_with_ties_of(entry, other) for entry, other in zip(one.entries, two.entries, strict=True))
+        for one, two in zip(conditions, again, strict=True)
+    ]
+    for condition in conditions:
+        ranked = {entry.system for entry in condition.entries}
+        assert ranked == {one.name for one in systems if one.eer.value >= condition.target}
+        assert ranked.isdisjoint(condition.excluded)
+        assert len(ranked) + len(condition.excluded) == len(systems)
+        sign = 1 if condition.utility == "wer" else -1
+        for entry in condition.entries:
+            better = [one for one in condition.entries if sign * one.value.value < sign * entry.value.value]
+            assert entry.place == 1 + len(better)
+            assert entry.best <= entry.place <= entry.worst
+            sure = [one for one in better if one.system not in entry.ties]
+            assert entry.best == 1 + len(sure)
+            assert all(entry.system in one.ties for one in condition.entries if one.system in entry.ties)
+
+
+def _with_ties_of(entry, other):  # type: ignore[no-untyped-def]
+    """The order in which systems are given may show in the order of ties alone."""
+    from dataclasses import replace
+
+    assert sorted(entry.ties) == sorted(other.ties)
+    return replace(entry, ties=other.ties, reason=other.reason)
+
+
+def test_equal_values_share_a_place() -> None:
+    systems = [
+        System(name, Measure(0.5), {"wer": Measure(value)}) for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
+    ]
+    found = rank_systems(systems, Rule("", (0.5,), ("wer",)))[0]
+    assert [(entry.system, entry.place, entry.ties) for entry in found.entries] == [
+        ("a", 1, ("b",)),
+        ("b", 1, ("a",)),
+        ("c", 3, ()),
+    ]
+
+
+def test_an_unknown_utility_is_a_reason() -> None:
+    found = rank_systems([System("a", Measure(0.5), {"wer": Measure(0.1)})], Rule("", (0.5,), ("uar",)))[0]
+    assert found.excluded == {"a": "its UAR is not known"}
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_the_interval_of_a_difference_covers(correlation: float) -> None:
+    """Two means with normal errors of deviations 1 and 2: their difference is normal too."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for one, other in rng.multivariate_normal([5, 3], [[1, 2 * correlation], [2 * correlation, 4]], 2000).tolist():
+        ends = Measure(one, one - 1.96, one + 1.96), Measure(other, other - 3.92, other + 3.92)
+        low, high = difference(*ends, correlation)
+        hits += low <= 2 <= high
+    assert 0.935 <= hits / 2000 <= 0.965
+
+
+def test_wilsons_interval() -> None:
+    from scipy.stats import binomtest
+
+    for hits, count in ((3, 40), (0, 25), (200, 500)):
+        expected = binomtest(hits, count).proportion_ci(method="wilson")
+        found = binomial(hits / count, count, design=1)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    wide, narrow = binomial(0.1, 400, design=4), binomial(0.1, 100, design=1)
+    assert (wide.low, wide.high) == (narrow.low, narrow.high)
+    assert binomial(1.2, 100, design=1).high >= 1.2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"targets": ()}, "expected least EERs between 0 and 1"),
+        ({"targets": (10.0,)}, "expected least EERs between 0 and 1"),
+        ({"targets": (0.3, 0.2)}, "expected least EERs that rise"),
+        ({"utilities": ("mos",)}, "expected utilities among wer, cer, uar, f0"),
+        ({"utilities": ()}, "expected utilities among"),
+        ({"assignment": "all"}, "expected 'reached' or 'highest'"),
+        ({"correlation": 1.0}, "expected a correlation from 0"),
+    ],
+)
+def test_bad_rules(change: dict, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        Rule(**({"name": "", "targets": (0.1,)} | change))
+    assert message in str(caught.value)
+
+
+def test_bad_systems() -> None:
+    rule = Rule("", (0.1,))
+    with pytest.raises(DataError, match="no system"):
+        rank_systems([], rule)
+    with pytest.raises(DataError, match="two systems are named 'a'"):
+        rank_systems([System("a", Measure(0.1), {})] * 2, rule)
+    with pytest.raises(DataError, match="system 'a': WER is undefined"):
+        rank_systems([System("a", Measure(0.1), {"wer": Measure(np.nan)})], rule)
+
+
+def results() -> dict:
+    def row(
+        gender: str, attacker: str, eer: float, scenario: str = "semi-informed", dataset: str = "libri_test"
+    ) -> dict:
+        ends = {"low": eer - 0.02, "high": eer + 0.03}
+        return {
+            **{"dataset": dataset, "gender": gender, "scenario": scenario, "attacker": attacker},
+            **{"eer": {"rocch": eer, "kaldi": 0.9}, "intervals": {"eer.rocch": ends}},
+        }
+
+    return {
+        "anonymiser": {"name": "mcadams"},
+        "conditions": [
+            row("f", "gmm-ubm", 0.2),
+            row("f", "gmm-svm", 0.14),
+            row("m", "gmm-ubm", 0.1),
+            row("all", "gmm-ubm", 0.01),
+            row("f", "gmm-ubm", 0.03, "lazy-informed"),
+            row("f", "gmm-ubm", 0.02, "semi-informed", "libri_dev"),
+        ],
+        "utility": {
+            "wer": {
+                "libri_test": {
+                    "original": {"value": 0.02, "interval": [0.01, 0.03]},
+                    "anonymised": {"value": 0.05, "interval": [0.04, 0.07]},
+                }
+            },
+            "uar": {"value": 0.4, "low": 0.35, "high": 0.45},
+        },
+    }
+
+
+def test_our_own_results(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results()))
+    found = read_system(tmp_path)
+    assert found.name == "mcadams"
+    assert found.eer.value == pytest.approx((0.14 + 0.1) / 2)  # the strongest attacker of each sex
+    assert found.eer.low == pytest.approx(0.12 - np.hypot(0.02, 0.02) / 2)
+    assert found.utilities == {"wer": Measure(0.05, 0.04, 0.07), "uar": Measure(0.4, 0.35, 0.45)}
+    assert read_system(path, reading=Reading(average="least")).eer.value == 0.1
+    pooled = results()
+    pooled["conditions"] = [one for one in pooled["conditions"] if one["gender"] == "all"]
+    pooled["conditions"][0]["eer"] = 0.3
+    pooled["conditions"][0].pop("intervals")
+    del pooled["utility"]
+    path.write_text(json.dumps(pooled))
+    found = read_system(path, "x")
+    assert (found.name, found.eer.value, dict(found.utilities)) == ("x", 0.3, {})
+    assert not found.eer.has_interval
+    assert found.notes == (f"{path}: EER of libri_test all",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("results.json", "{", "expected JSON"),
+        ("results.json", "[]", "expected results with 'conditions'"),
+        ("results.json", '{"conditions": []}', "no EER of a semi-informed attacker on sets 'test'"),
+        ("result_for_rank_x", "---- ASR results ----\nx\n", "has no row|expected the columns|has no table"),
+        ("result_for_rank_x", "---- ASR results ----\ndataset split asr WER\n0 l test anon 1\n", "no EER anon-anon"),
+        ("RESULTS_summary_x", "ASV-a-b  EER: 3%\n", "the EERs of anonymised speech of the split 'test' are not all"),
+    ],
+)
+def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_system(tmp_path / name)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_system(tmp_path / "absent.json")
+
+
+def test_sets_of_the_other_split_do_not_count(tmp_path: Path) -> None:
+    """Utility of the development set is no utility of the test set; sets of common sentences are a part of theirs."""
+    found = results()
+    semi = [one for one in found["conditions"] if one["scenario"] == "semi-informed"]
+    common = [one | {"dataset": "vctk_test_common", "eer": {"rocch": 0.4}, "intervals": {}} for one in semi[:1]]
+    found["conditions"] += common
+    found["utility"] = {
+        "uar": {"IEMOCAP_dev": {"anonymised": {"value": 0.9}}, "IEMOCAP_test": {"anonymised": {"value": 0.5}}},
+        "wer": {"mine": {"anonymised": {"value": 0.2}}},
+    }
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(found))
+    system = read_system(path)
+    assert system.utilities["uar"].value == 0.5
+    assert system.utilities["wer"].value == 0.2
+    assert any(one.startswith("vctk_test_common") for one in system.sets)
+    assert read_system(path, "", Reading(split="test", average="least")).eer.value <= system.eer.value
+
+
+def test_the_weights_of_the_challenge_count(tmp_path: Path) -> None:
+    def row(dataset: str, gender: str, eer: float) -> dict:
+        names = {"dataset": dataset, "gender": gender, "scenario": "semi-informed", "attacker": "a"}
+        return names | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer - 0.04, "high": eer + 0.08}}}
+
+    rows = [row(name, sex, eer) for name, eer in (("libri_test", 0.1), ("vctk_test_common", 0.3)) for sex in "fm"]
+    found = {"conditions": rows, "config": {"challenge": {"weights": {"libri": 0.3, "vctk_common": 0.1}}}}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(found))
+    eer = read_system(path).eer
+    assert eer.value == pytest.approx((2 * 0.3 * 0.1 + 2 * 0.1 * 0.3) / 0.8)
+    reach = (2 * (0.3 / 0.8) ** 2 + 2 * (0.1 / 0.8) ** 2) ** 0.5
+    assert (eer.value - eer.low, eer.high - eer.value) == (pytest.approx(0.04 * reach), pytest.approx(0.08 * reach))
+    del found["config"]["challenge"]["weights"]["libri"]  # a set without weight: the plain mean
+    path.write_text(json.dumps(found))
+    assert read_system(path).eer.value == pytest.approx(0.2)
+
+
+def test_sizes_are_guessed_for_the_challenges_own_sets_alone(tmp_path: Path) -> None:
+    """A small set of one's own must not get the intervals of a large one."""
+    for dataset, known in (("libri", True), ("mine", False)):
+        row = {"dataset": dataset, "split": "test", "gender": "f", "enrollment": "anon", "trial": "anon", "EER": 20.0}
+        words = {"dataset": dataset, "split": "test", "asr": "anon", "WER": 5.0}
+        path = tmp_path / f"result_for_rank_{dataset}"
+        write_rank_file(path, RankFile((make_section(ASV_ANON, [row]), make_section(ASR, [words]))))
+        system = read_system(path)
+        assert (system.eer.has_interval, system.utilities["wer"].has_interval) == (known, known)
+        assert ("guessed" in system.notes[0]) == known
+        assert system.sets == (f"{dataset}_test f",)

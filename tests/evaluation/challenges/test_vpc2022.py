@@ -1,0 +1,76 @@
+"""Files of results of the VoicePrivacy Challenges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.challenges.results_2022 import read_results, recompute_averages, weighted_average
+from evaluation.metrics.zebra_profile import tag
+from spkbase.errors import DataError
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["mcadams", "tts_old_c"])
+def test_every_average_of_a_summary_is_recomputed(shared: Path, name: str) -> None:
+    results = read_results(shared / "formats" / "vpc2022_results" / f"RESULTS_summary_{name}")
+    assert len(results.averages) == 12
+    computed = recompute_averages(results)
+    assert {key: f"{value:.3f}" for key, value in computed.items()} == {
+        key: f"{value:.3f}" for key, value in results.averages.items()
+    }
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["orig", "anon"])
+def test_the_categories_of_zebra_are_those_of_the_files(shared: Path, name: str) -> None:
+    results = read_results(shared / "formats" / "vpc2022_results" / f"results.{name}_mcadams")
+    assert len(results.tags) == len(results.asv) == 36
+    assert {key: tag(values["individual"]) for key, values in results.asv.items()} == results.tags
+
+
+@pytest.mark.golden
+def test_both_kinds_of_file_say_the_same(shared: Path) -> None:
+    folder = shared / "formats" / "vpc2022_results"
+    summary, single = read_results(folder / "RESULTS_summary_mcadams"), read_results(folder / "results.anon_mcadams")
+    same = [key for key in summary.asv if key[0].endswith("_anon")]
+    assert len(same) == 12
+    assert all(single.asv[key]["eer"] == summary.asv[key]["eer"] for key in same)
+    assert single.pitch == summary.pitch
+    assert single.gain == summary.gain
+    assert single.deid["libri_dev_trials_f"] == 0.7805323634528221
+
+
+@pytest.mark.golden
+def test_the_form_of_2020_is_read(shared: Path) -> None:
+    results = read_results(shared / "formats" / "vpc2020_kaldi_dir" / "results.txt")
+    first = results.asv["libri_test_enrolls", "libri_test_trials_f"]
+    assert first == {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
+    assert results.wer["libri_test_asr"] == (4.14, 1452, 35042)
+    assert recompute_averages(results) == {}
+
+
+def test_an_average_needs_all_of_its_sets() -> None:
+    values = {("libri", sex): 1.0 for sex in "fm"} | {("vctk", sex): 2.0 for sex in "fm"}
+    assert weighted_average(values) is None
+    values |= {("vctk_common", sex): 10.0 for sex in "fm"}
+    assert weighted_average(values) == pytest.approx(0.5 * 1 + 0.4 * 2 + 0.1 * 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", None, "empty"),
+        ("ASV-a_enrolls-a_trials_f\n  EER: high%\n", 2, "got 'EER: high%'"),
+        ("EER: 5%\n", 1, "got 'EER: 5%'"),
+        ("ASV-a-b EER: 5%\nASV-a-b EER: 5%\n", 2, "EER"),
+        ("some words\n", 1, "some words"),
+    ],
+)
+def test_other_files_are_refused_with_the_line(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    path = tmp_path / "results.txt"
+    path.write_text(text)
+    with pytest.raises(DataError, match=words) as caught:
+        read_results(path)
+    assert (caught.value.file, caught.value.line) == (path, line)

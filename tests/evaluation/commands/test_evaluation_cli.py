@@ -1,0 +1,172 @@
+"""The command spkver-eval."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.trials.lists import Key, Scores, Trials
+
+
+@pytest.fixture
+def lists(tmp_path: Path, data: Path) -> Path:
+    """A folder with the golden scores and their key, in both formats."""
+    with np.load(data / "det.npz") as golden:
+        target, nontarget = golden["target"], golden["nontarget"]
+    names = [f"s{number:04d}" for number in range(len(target) + len(nontarget))]
+    models = ["m"] * len(names)
+    scores = Scores.from_ids(models, names, np.concatenate([target, nontarget]))
+    key = Key.from_ids(models[::-1], names[::-1], [number < len(target) for number in range(len(names))][::-1])
+    for extension in ("txt", "h5"):
+        formats.write_scores(tmp_path / f"scores.{extension}", scores)
+        formats.write_key(tmp_path / f"key.{extension}", key)
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("extension", ["txt", "h5"])
+def test_metrics_as_json_alone(lists: Path, extension: str) -> None:
+    result = run("metrics", "-s", lists / f"scores.{extension}", "-k", lists / f"key.{extension}", "--json", "-")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found) >= {"convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "zebra", "d_sys", "tpr_at_fpr"}
+    assert found["convention"] == "default"
+    assert (found["n_target"], found["n_nontarget"]) == (108, 2056)
+    assert found["eer"]["rocch"] == pytest.approx(0.20806610754810065, abs=1e-12)
+    assert list(found["min_dcf"]) == list(found["min_dcf_normalised"]) == ["0.001", "0.01", "0.05", "0.5"]
+    assert found["min_dcf"]["0.5"] == pytest.approx(0.2076127684104338, abs=1e-12)
+    assert found["min_dcf_normalised"]["0.5"] == pytest.approx(0.4152255368208676, abs=1e-12)
+    assert found["prbep"] == pytest.approx(61)
+
+
+def test_metrics_as_table_and_file(lists: Path) -> None:
+    path = lists / "out" / "metrics.json"
+    result = run(
+        "metrics", "-s", lists / "scores.h5", "-k", lists / "key.txt", "-p", "0.10", "-p", ".5", "--json", path
+    )
+    assert result.exit_code == 0, result.output
+    assert "20.807 %" in result.stdout
+    assert "minDCF at prior 0.10 (normalised)" in result.stdout
+    assert list(json.loads(path.read_text())["min_dcf"]) == ["0.10", ".5"]
+
+
+def test_plots_of_several_systems(lists: Path) -> None:
+    both = ["-s", lists / "scores.h5", "-s", lists / "scores.txt"]
+    outputs = ["-o", lists / "det.png", "-o", lists / "det.svg"]
+    result = run("plot", "det", *both, "-k", lists / "key.h5", "-l", "one", "-l", "two", *outputs, "--window", "old")
+    assert result.exit_code == 0, result.output
+    assert (lists / "det.png").stat().st_size > 10_000
+    assert (lists / "det.svg").stat().st_size > 10_000
+    result = run("plot", "det", *both, "-k", lists / "key.h5", "-l", "one", *outputs)
+    assert result.exit_code == 2
+    assert "expected a key (or one for all) and a label for each file of scores" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["scores", "key", "trials"])
+def test_conversion_there_and_back(tmp_path: Path, kind: str) -> None:
+    ids = ["a", "a", "b"], ["s", "t", "s"]
+    listed = {
+        "scores": Scores.from_ids(*ids, [1 / 3, 2.0, np.inf]),
+        "key": Key.from_ids(*ids, [True, False, True]),
+        "trials": Trials.from_ids(*ids),
+    }[kind]
+    getattr(formats, f"write_{kind}")(tmp_path / "a.txt", listed)
+    assert run("convert", kind, tmp_path / "a.txt", tmp_path / "b.h5").exit_code == 0
+    assert run("convert", kind, tmp_path / "b.h5", tmp_path / "c.txt").exit_code == 0
+    assert (tmp_path / "a.txt").read_text() == (tmp_path / "c.txt").read_text()
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("scores", "key", "words"),
+    [
+        (
+            "a s 1\n",
+            "a s target\nb s nontarget\n",
+            ["s.txt", "k.txt", "1 trial of 2 without a score: 'b s'", "--missing"],
+        ),
+        ("a s 1\nB s 2\n", "a s target\nb s nontarget\n", ["the model 'B'", "--missing drop"]),
+        ("a s 1\nb s x\n", "a s target\nb s nontarget\n", ["s.txt:2: expected a number as score, got 'x'"]),
+        ("a s 1\nb s 2\n", "a s target\nb s nontarget\nb s target\n", ["k.txt:3: trial 'b s' repeats line 2"]),
+        ("a s 1\nb s 2\n", "a s target\nb s target\n", ["expected nontarget scores, got none"]),
+        ("a s 1\nb s 2\n", "a s nontarget\nb s nontarget\n", ["expected target scores, got none"]),
+        ("", "a s target\n", ["s.txt: expected trials, got an empty file"]),
+    ],
+)
+def test_bad_input_is_one_message_and_status_2(tmp_path: Path, scores: str, key: str, words: list[str]) -> None:
+    paths = write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)
+    result = run("metrics", "-s", paths[0], "-k", paths[1], "--json", "-")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_dropping_is_asked_for_and_counted(tmp_path: Path) -> None:
+    scores = write(tmp_path / "s.txt", "a s 1\nb s 0\nC s 0\n")
+    key = write(tmp_path / "k.txt", "a s target\nb s nontarget\nc s nontarget\n")
+    result = run("metrics", "-s", scores, "-k", key, "--missing", "drop", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["n_nontarget"] == 1
+    assert "dropped 1 score with an id that the key does not know" in result.stderr
+    assert "dropped 1 trial of 3 without a score: 'c s'" in result.stderr
+
+
+@pytest.mark.parametrize("prior", ["0", "1", "2", "x", "nan"])
+def test_a_prior_out_of_range_is_refused(lists: Path, prior: str) -> None:
+    result = run("metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5", "-p", prior)
+    assert result.exit_code == 2
+    assert f"between 0 and 1, got '{prior}'" in result.stderr
+
+
+def test_other_errors_end_the_same_way(lists: Path) -> None:
+    for arguments in (
+        ("metrics", "-s", lists / "none.h5", "-k", lists / "key.h5"),
+        ("convert", "scores", lists / "scores.h5", lists / "scores.xls"),
+        ("plot", "det", "-s", lists / "scores.h5", "-k", lists / "key.h5", "-o", lists / "det.gif"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("Error: ")
+
+
+def test_an_interrupt_ends_cleanly(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(path: Path, choice: formats.Choice) -> Scores:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(formats, "read_scores", interrupted)
+    result = run("metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("interrupted")
+
+
+def test_the_command_works_inside_a_checkout_with_another_evaluation_package(lists: Path) -> None:
+    """VoicePAT and the VoicePrivacy toolkits have one."""
+    (lists / "evaluation").mkdir()
+    (lists / "evaluation" / "__init__.py").write_text("raise RuntimeError('the wrong package')")
+    command = Path(sys.executable).parent / "spkver-eval"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for arguments in (["--version"], ["metrics", "-s", "scores.h5", "-k", "key.txt", "--json", "-"]):
+        done = subprocess.run(
+            [command, *arguments], cwd=lists, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_target"] == 108

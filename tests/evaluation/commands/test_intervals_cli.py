@@ -1,0 +1,112 @@
+"""``spkver-eval metrics`` with intervals and groups: options, names of methods, the same numbers as in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from evaluation.cli import main
+from evaluation.formats.reading import read_key, read_scores
+from evaluation.metrics.summary import Metrics
+from evaluation.trials.speakers import read_speakers
+from evaluation.uncertainty.confidence import confidence_intervals, sample_from
+
+N_SPEAKERS, N_SEGMENTS = 16, 3
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    own, scores, key = rng.standard_normal(N_SPEAKERS), [], []
+    for model in range(N_SPEAKERS):
+        for speaker in range(N_SPEAKERS):
+            for number in range(N_SEGMENTS):
+                pair = f"m{model} u{speaker}-{number}"
+                score = (2.5 if model == speaker else 0) - 1.2 + rng.standard_normal() + own[model]
+                scores.append(f"{pair} {score:.3f}\n")
+                key.append(f"{pair} {'target' if model == speaker else 'nontarget'}\n")
+    (tmp_path / "scores").write_text("".join(scores))
+    (tmp_path / "key").write_text("".join(key))
+    segments = [(f"u{speaker}-{number}", speaker) for speaker in range(N_SPEAKERS) for number in range(N_SEGMENTS)]
+    (tmp_path / "utt2spk").write_text("".join(f"{one} m{speaker}\n" for one, speaker in segments))
+    rows = [f"m{speaker},{'fm'[speaker % 2]}\n" for speaker in range(N_SPEAKERS)]
+    (tmp_path / "meta.csv").write_text("id,sex\n" + "".join(rows))
+    return tmp_path
+
+
+def run(files: Path, *options: str, fails: bool = False) -> Any:
+    paths = ["-s", str(files / "scores"), "-k", str(files / "key")]
+    result = CliRunner().invoke(main, ["metrics", *paths, "--jobs", "1", *options, "--json", "-"])
+    if fails:
+        assert result.exit_code == 2
+        return result.stderr
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_intervals_are_those_of_python(files: Path) -> None:
+    found = run(files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk"))
+    sample, _ = sample_from(
+        read_scores(files / "scores"),
+        read_key(files / "key"),
+        segment_speakers=read_speakers(files / "utt2spk"),
+    )
+    expected = confidence_intervals(sample, Metrics(), replicates=40, seed=3)
+    assert list(found["intervals"]) == list(expected)
+    for name, (low, high) in found["intervals"].items():
+        if np.isfinite(expected[name].low):
+            assert (low, high) == (expected[name].low, expected[name].high), name
+        else:
+            assert low is None
+            assert found["notes"][f"intervals.{name}"] == expected[name].note
+    assert found["interval_methods"]["eer.rocch"] == "t on the logit scale, 1.70 times the bias removed"
+    assert "speakers (16" in found["notes"]["intervals"]
+    # the key alone tells the same speakers here
+    assert run(files, "--bootstrap", "40", "--seed", "3") == found
+    assert run(files, "--bootstrap", "40", "--seed", "4")["intervals"] != found["intervals"]
+
+
+def test_by_trial_is_narrower(files: Path) -> None:
+    widths = []
+    for option in ((), ("--by-trial",)):
+        low, high = run(files, "--bootstrap", "100", *option)["intervals"]["threshold_at_eer"]
+        widths.append(high - low)
+    assert widths[1] < 0.6 * widths[0]
+
+
+def test_no_intervals_unless_asked(files: Path) -> None:
+    found = run(files)
+    assert found["intervals"] == {}
+    assert "interval_methods" not in found
+
+
+@pytest.mark.parametrize("replicates", ["0", "30"])
+def test_groups(files: Path, replicates: str) -> None:
+    options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", replicates)
+    found = run(files, *options, "--segment-speakers", str(files / "utt2spk"))["groups"]
+    assert list(found["groups"]) == ["f", "m"]
+    assert found["groups"]["f"]["n_target"] == N_SPEAKERS // 2 * N_SEGMENTS
+    assert found["n_across_groups"] == N_SPEAKERS**2 * N_SEGMENTS // 2
+    gap = found["extremes"]["cllr"]["gap"]
+    values = [group["metrics"]["cllr"] for group in found["groups"].values()]
+    assert gap["value"] == pytest.approx(max(values) - min(values))
+    if replicates == "0":
+        assert gap["interval"] == [None, None]
+    else:
+        assert 0 <= gap["interval"][0] < gap["interval"][1]
+
+
+def test_errors(files: Path) -> None:
+    (files / "few").write_text("u0-0 m0\n")
+    message = run(files, "--bootstrap", "10", "--segment-speakers", str(files / "few"), fails=True)
+    assert "47 of 48 segments without a speaker" in message
+    message = run(files, "--by", "age", "--metadata", str(files / "meta.csv"), fails=True)
+    assert "no column 'age' beside the ids; there are: sex" in message
+    assert "--metadata" in run(files, "--by", "sex", fails=True)
+    assert "at least 2 replicates" in run(files, "--bootstrap", "1", fails=True)
+    assert "a seed from 0" in run(files, "--bootstrap", "5", "--seed", "-1", fails=True)

@@ -1,0 +1,433 @@
+"""The commands linkability and cosine: their files, their agreement with each other, and their one clear message."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.embeddings.cosine import cosine_scores
+from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.sets import Embeddings
+from evaluation.linkage.curve import linkability, linkability_over_sizes
+from evaluation.linkage.ranks import ranks_from_embeddings
+from evaluation.linkage.table import Ranks, read_ranks
+from evaluation.reports.linkability import Settings, linkability_run
+from evaluation.trials.lists import Key, Trials
+from spkbase.errors import DataError
+from spkbase.work import devices
+from spkbase.work.devices import Device
+
+
+def run(*arguments: Any, command: str = "linkability") -> Result:
+    return CliRunner().invoke(main, [command, *map(str, arguments)])
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    """30 enrolled speakers, 12 of them with 4 trial utterances each; as embeddings, and as all their scores."""
+    folder = tmp_path_factory.mktemp("linkability")
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((30, 16))
+    names = np.array([f"s{one:02d}" for one in range(30)], object)
+    enrol = Embeddings(np.array([f"e-{one}" for one in names], object), names, voices.astype(np.float32))
+    speakers = np.repeat(names[:12], 4)
+    ids = np.array([f"t-{one}-{row % 4}" for row, one in enumerate(speakers)], object)
+    spoken = np.repeat(voices[:12], 4, axis=0) + 2.0 * rng.standard_normal((48, 16))
+    trial = Embeddings(ids, speakers, spoken.astype(np.float32))
+    paths = {"enrol": folder / "enrol.npz", "trial": folder / "trial.h5", "key": folder / "key"}
+    write_embeddings(paths["enrol"], enrol)
+    write_embeddings(paths["trial"], trial)
+    pairs = [
+        (model, segment, model == speaker) for model in names for segment, speaker in zip(ids, speakers, strict=True)
+    ]
+    formats.write_key(paths["key"], Key.from_ids(*zip(*pairs, strict=True)))
+    return paths
+
+
+def embeddings(files: dict[str, Path]) -> tuple[str, Path, str, Path]:
+    return "--enroll", files["enrol"], "--trial", files["trial"]
+
+
+def test_a_whole_run(files, tmp_path: Path) -> None:
+    done = run(*embeddings(files), "--utterances", 1, 3, "--top", 2, 5, "--bootstrap", 50, "--output", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "run" / "linkability.json").read_text())
+    assert {
+        name: report[name] for name in ("n_enroll", "n_trial", "n_speakers", "tie_rule", "estimator", "measure")
+    } == {
+        "n_enroll": 30,
+        "n_trial": 12,
+        "n_speakers": 12,
+        "tie_rule": "shared",
+        "estimator": "exact",
+        "measure": "log",
+    }
+    ranks = read_ranks(tmp_path / "run" / "ranks.npz")
+    assert list(ranks) == [1, 3]
+    for number, one in ranks.items():
+        block = report["utterances"][str(number)]
+        sizes = list(range(2, 31))
+        assert block["sizes"] == sizes
+        assert block["linkability"] == pytest.approx(linkability(one, sizes))
+        assert block["rank1"] == (one.beaters == 0).mean()
+        assert block["top"]["5"] == pytest.approx(linkability(one, sizes, top=5))
+        assert all(
+            low < value < high
+            for low, value, high in zip(block["low"], block["linkability"], block["high"], strict=True)
+        )
+        assert block["chance"][0] == 0.5
+        assert 0 < block["srd_mean_bits"] < block["srd_worst_bits"] < np.log2(30) + 1e-9
+    table = rows_of(Path(report["per_speaker"]))
+    names = ["speaker", "linkability_mean", "rank_L1", "rank_L3", "linkability_L1", "linkability_L3"]
+    assert list(table[0]) == names
+    assert [row["speaker"] for row in table] == ranks[1].speakers.tolist()
+    assert [float(row["rank_L3"]) for row in table] == (ranks[3].beaters + 1).tolist()
+    means = [linkability_over_sizes(ranks[number]) for number in (1, 3)]
+    assert [float(row["linkability_L1"]) for row in table] == pytest.approx(means[0])
+    assert [float(row["linkability_mean"]) for row in table] == pytest.approx(np.mean(means, axis=0))
+    curve = rows_of(tmp_path / "run" / "curve.csv")
+    assert (len(curve), curve[0]["utterances"], curve[-1]["size"], curve[0]["kind"]) == (58, "1", "30", "measured")
+    places = rows_of(tmp_path / "run" / "cmc.csv")
+    assert (len(places), places[29]["share"]) == (60, "1.0")
+
+
+def test_json_alone_and_sizes(files) -> None:
+    done = run(*embeddings(files), "--sizes", 2, 10, 30, "--bootstrap", 0, "--json", "-")
+    block = json.loads(done.stdout)["utterances"]["1"]
+    assert (block["sizes"], block["low"]) == ([2, 10, 30], [None] * 3)
+    assert run(*embeddings(files), "--sizes", "2,10,30", "--bootstrap", 0, "--json", "-").stdout == done.stdout
+    published = run(*embeddings(files), "--sizes", "published", "--json", "-")
+    assert json.loads(published.stdout)["utterances"]["1"]["sizes"] == [30]
+
+
+def test_results_do_not_depend_on_workers(files) -> None:
+    outputs = {run(*embeddings(files), "--jobs", jobs, "--json", "-").stdout for jobs in (1, 2, 3)}
+    assert len(outputs) == 1
+
+
+def test_results_do_not_depend_on_the_device(files, device, monkeypatch) -> None:
+    monkeypatch.setattr(devices, "find_device", {None: None, "here": device}.get)
+    asked = []
+    monkeypatch.setattr(Device, "to_numpy", lambda self, array: asked.append(array) or np.asarray(array))
+    expected, found = (run(*embeddings(files), *extra, "--json", "-") for extra in ([], ["--device", "here"]))
+    assert expected.exit_code == 0
+    assert found.stdout == expected.stdout
+    assert asked
+
+
+def test_monte_carlo_beside_the_exact_value(files) -> None:
+    options = "--estimator", "monte-carlo", "--runs", 40, "--sizes", 2, 10, 30, "--json", "-"
+    block = json.loads(run(*embeddings(files), *options).stdout)["utterances"]["1"]
+    for drawn, exact, error in zip(block["linkability"], block["exact"], block["standard_error"], strict=True):
+        assert abs(drawn - exact) <= 4 * error + 1e-12
+    assert block["linkability"][:2] != block["exact"][:2]
+    assert block["linkability"][2] == pytest.approx(block["exact"][2])
+
+
+def test_scores_give_what_embeddings_give(files, tmp_path: Path) -> None:
+    """Cosine scores of single utterances, then the means over all segments of one speaker."""
+    scores = tmp_path / "scores"
+    done = run(*embeddings(files), "--trials", files["key"], "--output", scores, command="cosine")
+    assert (done.exit_code, done.output) == (0, f"1440 scores -> {scores}\n")
+    one = json.loads(run("-s", scores, "-k", files["key"], "--utterances", 1, "--json", "-").stdout)
+    other = json.loads(run(*embeddings(files), "--json", "-").stdout)
+    assert one["utterances"]["1"]["linkability"] == pytest.approx(other["utterances"]["1"]["linkability"])
+    each = json.loads(run("-s", scores, "-k", files["key"], "--json", "-").stdout)
+    assert (each["n_trial"], each["n_speakers"], each["n_enroll"]) == (48, 12, 30)
+    every = json.loads(run("-s", scores, "-k", files["key"], "--utterances", "all", "--json", "-").stdout)
+    assert list(every["utterances"]) == ["all"]
+    assert every["utterances"]["all"]["notes"] == []
+    assert every["utterances"]["all"]["rank1"] > each["utterances"]["1"]["rank1"]
+    metrics = run("-s", scores, "-k", files["key"], "--json", "-", command="metrics")
+    assert json.loads(metrics.stdout)["n_target"] == 48
+
+
+def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    voices, names = rng.standard_normal((60, 8)), np.array([f"s{one:02d}" for one in range(60)], object)
+    for side, vectors in (("enrol", voices), ("trial", voices + rng.standard_normal(voices.shape))):
+        ids = np.array([f"{side}-{name}" for name in names], object)
+        write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, names, vectors.astype(np.float32)))
+    sides = ("--enroll", tmp_path / "enrol.npz", "--trial", tmp_path / "trial.npz")
+    result = run(*sides, "--extrapolate", 1000, 100000, "--bootstrap", 0, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "EXTRAPOLATED beyond the 60 of the gallery, not measured" in result.stdout
+    rows = rows_of(tmp_path / "out/curve.csv")
+    assert {int(row["size"]) <= 60: row["kind"] for row in rows} == {True: "measured", False: "extrapolated"}
+    report = json.loads((tmp_path / "out/linkability.json").read_text())
+    assert report["extrapolation"]["1"]["kind"] == "extrapolated"
+    methods = {row["method"] for row in rows_of(tmp_path / "out/extrapolation.csv")}
+    assert {"normal", "beta", "tail", "npmle", "span"} <= methods  # the tail needs scores of impostors
+    key = tmp_path / "key"
+    formats.write_key(key, Key.from_ids(*zip(*[(m, u, u == f"trial-{m}") for m in names for u in ids], strict=True)))
+    assert run(*sides, "--trials", key, "--output", tmp_path / "scores", command="cosine").exit_code == 0
+    scored = run("-s", tmp_path / "scores", "-k", key, "--extrapolate", 1000, "--bootstrap", 0)
+    assert scored.exit_code == 0, scored.output
+    assert "low and high: the span of the intervals of normal, beta, tail" in scored.stdout
+    easy = (tmp_path / "out/easy_speakers_L1.txt").read_text().splitlines()[1:]
+    assert 0 < len(easy) == report["quartiles"]["1"]["n_easy"] < 30
+    for name in ("linkability.png", "extrapolation_L1.svg", "cmc.png", "speakers.png", "easy_speakers_L1.txt"):
+        assert (tmp_path / "out" / name).stat().st_size > 0
+    result = run(*sides, "--extrapolate", 60)
+    assert (result.exit_code, "larger than the gallery of 60, got 60" in result.stderr) == (2, True)
+
+
+def test_singling_out(files) -> None:
+    done = run(*embeddings(files), "--utterances", 1, 3, "--singling-out", "--json", "-")
+    found = json.loads(done.stdout)["singling_out"]
+    assert (found["1"]["n_crowd"], found["1"]["n_calibration"], found["1"]["n_predicates"]) == (12, 3, 30)
+    assert found["1"]["chance"] == pytest.approx(np.exp(-1))
+    assert found["3"]["value"] is None
+    assert "no singling out for L = 3: expected at least 2 speakers" in done.stderr
+    assert run(*embeddings(files), "--utterances", 3, "--singling-out").exit_code == 2
+
+
+def test_short_speakers_are_noted_or_an_error(files) -> None:
+    done = run(*embeddings(files), "--utterances", 9, "--json", "-")
+    note = "12 of 12 speakers have fewer than 9 utterances: s00, s01, s02, ...; all of theirs are used"
+    assert json.loads(done.stdout)["utterances"]["9"]["notes"] == [note]
+    strict = run(*embeddings(files), "--utterances", 9, "--strict-utterances")
+    assert strict.exit_code == 2
+    assert f"Error: {files['trial']}: 12 of 12 speakers have fewer than 9 utterances" in strict.stderr
+
+
+def test_pickles_on_request(files, tmp_path: Path) -> None:
+    path = tmp_path / "e.pkl"
+    rng = np.random.default_rng(0)
+    path.write_bytes(pickle.dumps({f"s{one:02d}": [rng.standard_normal(16)] for one in range(30)}))
+    refused = run("--enroll", path, "--trial", files["trial"])
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"Error: {path}: is a pickle, a format that can carry programs (--allow-pickle")
+    assert run("--enroll", path, "--trial", files["trial"], "--allow-pickle").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY"),
+        (["--enroll", "e.npz"], "expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY"),
+        (["--enroll", "e", "--trial", "t", "-s", "s", "-k", "k"], "expected --enroll FILE with --trial FILE, or"),
+        (["-s", "s", "-k", "k", "--singling-out"], "--singling-out needs embeddings"),
+        (["-s", "s", "-k", "k", "--sizes", "2", "many"], "numbers from 2 to 1,000,000,000,000, got 'many'"),
+        (["-s", "s", "-k", "k", "--sizes", "1"], "expected all, log, published, or numbers from 2 to 1,"),
+        (["-s", "s", "-k", "k", "--sizes", "9" * 5000], f"got '{'9' * 39}"),
+        (["-s", "s", "-k", "k", "--utterances", "9" * 20], "expected all, or numbers from 1 to 1,000,000,000,000, got"),
+        (["-s", "s", "-k", "k", "--extrapolate", "9" * 20], "expected numbers from 2 to 1,000,000,000,000, got"),
+        (["-s", "s", "-k", "k", "--bootstrap", "1"], "expected 0 for no intervals, or at least 2 resamples, got 1"),
+        (["-s", "s", "-k", "k", "--output", __file__], "expected a folder for results, got a file"),
+        (
+            ["-s", "s", "-k", "k", "--output", f"{__file__}/sub"],
+            f"{__file__}: expected a folder for results, got a file",
+        ),
+        (["-s", "s", "-k", "k", "--json", str(Path(__file__).parent)], "expected a file for JSON, got a folder"),
+        (["-s", "s", "-k", "k", "--utterances", "0"], "expected all, or numbers from 1 to 1,000,000,000,000, got '0'"),
+        (["-s", "s", "-k", "k"], "s: cannot be read: No such file or directory"),
+        (["--enroll", "e.npz", "--trial", "t.npz"], "e.npz: cannot be read: No such file or directory"),
+    ],
+)
+def test_wrong_options(options, message) -> None:
+    done = run(*options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_bad_embeddings_end_in_one_message(files, tmp_path: Path) -> None:
+    def written(name: str, **columns: Any) -> Path:
+        found = {"ids": ["u", "v"], "speakers": ["s00", "s01"], "vectors": np.ones((2, 16), np.float32)} | columns
+        np.savez(tmp_path / f"{name}.npz", **{one: np.array(column) for one, column in found.items()})
+        return tmp_path / f"{name}.npz"
+
+    broken = np.ones((2, 16), np.float32)
+    broken[1, 3] = np.nan
+    cases = {
+        written("stranger", speakers=["s00", "x"]): "1 of 2 trial speakers are not enrolled: x",
+        written("narrow", vectors=np.ones((2, 8))): "expected as many dimensions on both sides, got 16",
+        written("nan", vectors=broken): "1 vector is not finite (NaN, infinite or far too large): v",
+        written("zero", vectors=np.zeros((2, 16))): "2 vectors are zero (or far too small): no direction: u, v",
+        written("twice", ids=["u", "u"]): "ids of utterances: 'u' is repeated",
+        written("objects", ids=np.array(["u", None])): "holds Python objects, which are never read",
+    }
+    for path, message in cases.items():
+        done = run("--enroll", files["enrol"], "--trial", path, "--output", tmp_path / "run")
+        assert done.exit_code == 2
+        assert f"Error: {path}: {message}" in done.stderr
+        assert not (tmp_path / "run").exists()
+    dropped = run("--enroll", files["enrol"], "--trial", next(iter(cases)), "--not-enrolled", "drop", "--json", "-")
+    assert json.loads(dropped.stdout)["n_trial"] == 1
+
+
+def test_sizes_beyond_the_gallery(files) -> None:
+    done = run(*embeddings(files), "--sizes", 31)
+    assert done.exit_code == 2
+    assert (
+        "expected sizes from 1 to 30, the whole gallery, got 31 (larger populations can only be extrapolated)"
+        in done.stderr
+    )
+
+
+def test_published_sizes_need_twenty_speakers(files, tmp_path: Path) -> None:
+    small = Embeddings([f"e{one}" for one in range(19)], [f"s{one:02d}" for one in range(19)], np.eye(19, 16) + 1)
+    write_embeddings(tmp_path / "small.npz", small)
+    done = run("--enroll", tmp_path / "small.npz", "--trial", files["trial"], "--sizes", "published")
+    assert done.exit_code == 2
+    assert "expected a gallery of 20 or more for the published sizes, got 19 (--sizes all, or numbers)" in done.stderr
+
+
+def test_nothing_of_an_earlier_run_stays(files, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert run(*embeddings(files), "--utterances", 1, 3, "--bootstrap", 0, "--output", folder).exit_code == 0
+    (folder / "notes.txt").write_text("mine")
+    (folder / "extrapolation_L3.png").write_text("of a run with --extrapolate")
+    assert run(*embeddings(files), "--utterances", 1, "--bootstrap", 0, "--no-plots", "--output", folder).exit_code == 0
+    names = {one.name for one in folder.iterdir()}
+    lists = {"easy_speakers_L1.txt", "hard_speakers_L1.txt"}
+    tables = {"linkability.json", "ranks.npz", "per_speaker.csv", "curve.csv", "cmc.csv"}
+    assert names == lists | tables | {"notes.txt"}
+
+
+def test_files_of_others_stay(files, tmp_path: Path) -> None:
+    """A folder without an earlier run is not cleared, whatever its files are called."""
+    (tmp_path / "speakers.png").write_text("mine")
+    assert run(*embeddings(files), "--bootstrap", 0, "--no-plots", "--output", tmp_path).exit_code == 0
+    assert (tmp_path / "speakers.png").read_text() == "mine"
+
+
+def test_an_interrupt_leaves_no_report_beside_half_a_run(files, tmp_path: Path, monkeypatch) -> None:
+    assert run(*embeddings(files), "--bootstrap", 0, "--output", tmp_path).exit_code == 0
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evaluation.reports.linkability_files.write_plots", interrupt)
+    assert run(*embeddings(files), "--utterances", 3, "--bootstrap", 0, "--output", tmp_path).exit_code == 130
+    assert {one.name for one in tmp_path.iterdir()} == {"easy_speakers_L3.txt", "hard_speakers_L3.txt"}
+
+
+def test_each_speaker_at_sizes_by_number(files, tmp_path: Path) -> None:
+    done = run(*embeddings(files), "--utterances", 1, 3, "--sizes", 2, 30, "--bootstrap", 0, "--output", tmp_path)
+    assert done.exit_code == 0, done.output
+    table, ranks = rows_of(tmp_path / "per_speaker.csv"), read_ranks(tmp_path / "ranks.npz")
+    for number, size in ((1, 2), (1, 30), (3, 2), (3, 30)):
+        beaters = ranks[number].beaters
+        expected = 1 - beaters / 29 if size == 2 else (beaters == 0).astype(float)
+        assert [float(row[f"linkability_L{number}_N{size}"]) for row in table] == pytest.approx(expected)
+
+
+def test_the_rule_of_quarters_is_an_option(files, tmp_path: Path) -> None:
+    voices = np.eye(16)
+    names = [f"s{one:02d}" for one in range(16)]
+    write_embeddings(tmp_path / "e.npz", Embeddings(names, names, voices))
+    write_embeddings(tmp_path / "t.npz", Embeddings(names, names, voices[[1, 0, *range(2, 16)]]))  # 14 are first
+    sides = "--enroll", tmp_path / "e.npz", "--trial", tmp_path / "t.npz", "--ties", "strict", "--bootstrap", 0
+    found = {}
+    for rule in ("include", "exclude"):
+        assert run(*sides, "--quartile-ties", rule, "--no-plots", "--output", tmp_path / rule).exit_code == 0
+        found[rule] = json.loads((tmp_path / rule / "linkability.json").read_text())["quartiles"]["1"]
+        assert found[rule]["tie_rule"] == rule
+    assert {rule: one["n_easy"] for rule, one in found.items()} == {"include": 14, "exclude": 0}
+
+
+@pytest.mark.golden
+def test_real_x_vectors(shared: Path, tmp_path: Path) -> None:
+    """Utterances of one enrolled speaker of a challenge, against its 29 enrolled speakers, with Kaldi's files."""
+    folder = shared / "formats" / "vpc2020_kaldi_dir"
+    files = "--enroll", folder / "enrolls_spk_xvector.ark", "--trial", folder / "enrolls_xvector.1.ark"
+    done = run(
+        *files, "--trial-speakers", folder / "enrolls_utt2spk", "--utterances", 1, 3, "all", "--output", tmp_path
+    )
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "linkability.json").read_text())
+    assert (report["n_enroll"], report["n_trial"]) == (29, 1)
+    assert [block["rank1"] for block in report["utterances"].values()] == [1.0, 1.0, 1.0]
+    mated = [one.mated[0] for one in read_ranks(tmp_path / "ranks.npz").values()]
+    # all 18 utterances (kept under 0) are the enrolled mean itself, fewer are farther off
+    assert mated[0] == pytest.approx(1, abs=1e-5)
+    assert mated[1] < mated[2] < mated[0]
+
+
+# cosine
+
+
+def test_models_are_speakers_or_utterances() -> None:
+    enrol = Embeddings(["a1", "a2", "b1"], ["a", "a", "b"], np.array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
+    trial = Embeddings(["t"], ["x"], np.array([[0.0, 0.5]]))
+    trials = Trials.from_ids(["a", "b", "a1", "a2"], ["t"] * 4)
+    assert cosine_scores(enrol, trial, trials).values == pytest.approx([3 / 10**0.5, 0.5**0.5, 0.0, 1.0])
+    from evaluation.embeddings.speaker_means import Averaging
+
+    assert cosine_scores(enrol, trial, trials, averaging=Averaging("normalised")).values[0] == pytest.approx(0.5**0.5)
+
+
+def test_all_that_has_no_embedding_at_once() -> None:
+    enrol = Embeddings(["a1"], ["a"], np.eye(1, 2))
+    with pytest.raises(DataError) as caught:
+        cosine_scores(enrol, Embeddings(["t"], ["x"], np.eye(1, 2)), Trials.from_ids(["a", "b"], ["t", "u"]))
+    assert "1 of 2 models without an embedding: b" in str(caught.value)
+    assert "1 of 2 segments without an embedding: u" in str(caught.value)
+    with pytest.raises(DataError, match="expected as many dimensions"):
+        cosine_scores(enrol, Embeddings(["t"], ["x"], np.eye(1, 3)), Trials.from_ids(["a"], ["t"]))
+
+
+def test_cosine_names_the_list(files, tmp_path: Path) -> None:
+    (tmp_path / "trials").write_text("nobody t-s00-0 target\n")
+    done = run(*embeddings(files), "--trials", tmp_path / "trials", "--output", tmp_path / "scores", command="cosine")
+    assert done.exit_code == 2
+    assert f"Error: {tmp_path / 'trials'}: 1 of 1 models without an embedding: nobody" in done.stderr
+    assert not (tmp_path / "scores").exists()
+
+
+def test_scores_do_not_depend_on_the_list(files) -> None:
+    from evaluation.embeddings.files import read_embeddings
+
+    enrol, trial = read_embeddings(files["enrol"]), read_embeddings(files["trial"])
+    key = formats.read_key(files["key"])
+    whole = cosine_scores(enrol, trial, key.trials())
+    some = np.arange(5, 1440, 7)
+    part = cosine_scores(enrol, trial, key.trials().subset(some))
+    assert (part.values == whole.values[some]).all()
+    own = whole.values[key.is_target].reshape(-1)
+    assert own.mean() > whole.values[~key.is_target].mean()
+
+
+# settings of a run
+
+
+def test_large_galleries_get_a_grid_of_sizes() -> None:
+    ranks = Ranks.of([0, 10], 0, 200_000)
+    found = linkability_run({1: ranks}, Settings(replicates=0))
+    sizes = found.curves[1].sizes
+    assert (sizes[0], sizes[-1]) == (2, 200_001)
+    assert 500 < len(sizes) <= 1000
+
+
+def test_galleries_of_different_sizes_have_no_disclosure() -> None:
+    block = linkability_run({1: Ranks.of([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
+    assert block["srd_mean_bits"] is None
+    assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
+    assert block["rank1"] == 0.5
+    assert block["notes"] == ["galleries differ between trials, 6 to 7 speakers: sizes end at the smallest"]
+
+
+def test_ranks_from_mapped_files_are_the_same(files, tmp_path: Path) -> None:
+    from evaluation.embeddings.files import read_embeddings
+
+    plain, mapped = (
+        ranks_from_embeddings(*(read_embeddings(files[side], map_above=above) for side in ("enrol", "trial")))
+        for above in (1 << 26, 0)
+    )
+    assert plain.beaters.tolist() == mapped.beaters.tolist()
+    assert plain.mated.tolist() == mapped.mated.tolist()

@@ -1,0 +1,185 @@
+"""The commands that read scores and write others, or plots."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.formats.joining import read_split
+from evaluation.metrics.calibration import cllr, min_cllr
+from evaluation.score_maps.affine import train_affine
+from evaluation.trials.lists import Key, Scores
+
+
+def run(*arguments: str | Path | float) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    """Two systems of ten speakers, badly calibrated, and their key."""
+    rng = np.random.default_rng(4)
+    pairs = [
+        (f"p{model}", f"p{speaker}-{number}") for model in range(10) for speaker in range(10) for number in range(6)
+    ]
+    truth = np.array([segment.split("-")[0] == model for model, segment in pairs])
+    ids = tuple(zip(*pairs, strict=True))
+    formats.write_key(tmp_path / "key.txt", Key.from_ids(*ids, truth))
+    (tmp_path / "utt2spk").write_text("".join(f"{one} {one.split('-')[0]}\n" for one in sorted(set(ids[1]))))
+    for name in ("one", "two"):
+        values = 20 + 5 * rng.normal(np.where(truth, 1, -1), 1)
+        formats.write_scores(tmp_path / f"{name}.txt", Scores.from_ids(*ids, values))
+    cohort = [(model, f"k{number}") for model in sorted(set(ids[0])) for number in range(20)]
+    formats.write_scores(tmp_path / "z.txt", Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))))
+    cohort = [(f"k{number}", segment) for segment in sorted(set(ids[1])) for number in range(20)]
+    formats.write_scores(tmp_path / "t.txt", Scores.from_ids(*zip(*cohort, strict=True), rng.normal(size=len(cohort))))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        ("det", ["--window", "big", "--steppy", "--sort"]),
+        ("roc", ["--lowest-fpr", "1e-3", "--sort"]),
+        ("ece", ["--sort"]),
+        ("nece", []),
+        ("ape", []),
+        ("nber", []),
+        ("zebra", ["--sort"]),
+        ("histogram", ["--bins", "20"]),
+        ("reliability", ["-p", "0.1"]),
+    ],
+)
+def test_every_kind_of_plot_in_every_format(lists: Path, kind: str, extra: list[str]) -> None:
+    systems = ["-s", lists / "one.txt", "-s", lists / "two.txt", "-k", lists / "key.txt", "-l", "one", "-l", "the_2nd"]
+    outputs = [lists / f"x.{extension}" for extension in ("png", "pdf", "svg", "tex")]
+    result = run(
+        "plot", kind, *systems, *extra, "--title", "A title", *[word for one in outputs for word in ("-o", one)]
+    )
+    assert result.exit_code == 0, result.output
+    starts = [path.read_bytes()[:5] for path in outputs]
+    assert starts == [b"\x89PNG\r", b"%PDF-", b"<?xml", b"% Com"]
+    tex = outputs[-1].read_text()
+    assert r"the\_2nd" in tex
+    assert "A title" in tex
+
+
+def test_a_systems_name_is_that_of_its_file(lists: Path) -> None:
+    run("plot", "zebra", "-s", lists / "one.txt", "-k", lists / "key.txt", "-o", lists / "x.tex")
+    assert r"\addlegendentry{one~(" in (lists / "x.tex").read_text() or "{one (" in (lists / "x.tex").read_text()
+
+
+@pytest.mark.parametrize("kind", ["z", "t", "s", "as"])
+def test_scores_are_normalised(lists: Path, kind: str) -> None:
+    from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+
+    given, z, t = (formats.read_scores(lists / name) for name in ("one.txt", "z.txt", "t.txt"))
+    expected = {
+        "z": lambda: z_norm(given, z),
+        "t": lambda: t_norm(given, t),
+        "s": lambda: s_norm(given, z, t),
+        "as": lambda: s_norm(given, z, t, top=7),
+    }[kind]()
+    cohorts = ["--model-cohort", lists / "z.txt"] if kind != "t" else []
+    cohorts += ["--segment-cohort", lists / "t.txt"] if kind != "z" else []
+    result = run("normalise", "-s", lists / "one.txt", "-m", kind, *cohorts, "--top", 7, "-o", lists / "n.txt")
+    assert result.exit_code == 0, result.output
+    assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
+
+
+def test_a_norm_without_its_cohort_is_refused(lists: Path) -> None:
+    result = run("normalise", "-s", lists / "one.txt", "-m", "s", "--model-cohort", lists / "z.txt", "-o", lists / "n")
+    assert result.exit_code == 2
+    assert "method s needs --segment-cohort" in result.stderr
+
+
+def test_a_calibration_is_trained_saved_and_applied(lists: Path) -> None:
+    training = ["--train-scores", lists / "one.txt", "--train-key", lists / "key.txt"]
+    result = run("calibrate", "-s", lists / "two.txt", *training, "--save", lists / "c.json", "-o", lists / "a.txt")
+    assert result.exit_code == 0, result.output
+    expected = train_affine(*read_split(lists / "one.txt", lists / "key.txt"))
+    saved = json.loads((lists / "c.json").read_text())
+    assert saved["weights"] == pytest.approx(list(expected.weights))
+    values = formats.read_scores(lists / "two.txt").values
+    assert formats.read_scores(lists / "a.txt").values == pytest.approx(expected(values))
+    run("calibrate", "-s", lists / "two.txt", "--calibration", lists / "c.json", "-o", lists / "b.txt")
+    assert (lists / "a.txt").read_text() == (lists / "b.txt").read_text()
+    target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
+    assert cllr(target, nontarget) < 0.7 < 5 < cllr(*read_split(lists / "two.txt", lists / "key.txt"))
+    assert cllr(target, nontarget) - min_cllr(target, nontarget) < 0.1
+
+
+def test_scores_are_calibrated_by_other_speakers(lists: Path) -> None:
+    options = ["-k", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--folds", 5]
+    result = run("calibrate", "-s", lists / "one.txt", *options, "-o", lists / "a.txt")
+    assert result.exit_code == 0, result.output
+    target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
+    assert (len(target), len(nontarget)) == (60, 540)
+    assert cllr(target, nontarget) < 0.8
+
+
+def test_systems_are_fused(lists: Path) -> None:
+    both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
+    saved = ["--save", lists / "f.json"]
+    result = run("fuse", *both, "--train-key", lists / "key.txt", *saved, "-o", lists / "fused.txt")
+    assert result.exit_code == 0, result.output
+    single = [min_cllr(*read_split(lists / f"{name}.txt", lists / "key.txt")) for name in ("one", "two")]
+    assert cllr(*read_split(lists / "fused.txt", lists / "key.txt")) < min(single)
+    run("fuse", *both, "--calibration", lists / "f.json", "-o", lists / "again.txt")
+    assert (lists / "again.txt").read_text() == (lists / "fused.txt").read_text()
+    training = ["--train-scores", lists / "one.txt", "--train-scores", lists / "two.txt"]
+    run("fuse", *both, *training, "--train-key", lists / "key.txt", "-o", lists / "third.txt")
+    assert (lists / "third.txt").read_text() == (lists / "fused.txt").read_text()
+
+
+def test_a_system_without_a_trial_is_named(lists: Path) -> None:
+    rows = (lists / "two.txt").read_text().splitlines(keepends=True)
+    (lists / "two.txt").write_text("".join(rows[:-1]))
+    both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
+    result = run("fuse", *both, "--train-key", lists / "key.txt", "-o", lists / "fused.txt")
+    assert result.exit_code == 2
+    assert "two.txt: 1 trial of 600 without a score" in result.stderr
+    assert not (lists / "fused.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("calibrate", "-s", "one.txt", "-o", "x"),
+        ("calibrate", "-s", "one.txt", "-o", "x", "--train-scores", "one.txt"),
+        ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--save", "c.json"),
+        ("fuse", "-s", "one.txt", "-o", "x"),
+        ("fuse", "-s", "one.txt", "-s", "two.txt", "--train-scores", "one.txt", "--train-key", "key.txt", "-o", "x"),
+    ],
+)
+def test_a_wrong_choice_of_options_is_refused(lists: Path, monkeypatch: pytest.MonkeyPatch, arguments) -> None:
+    monkeypatch.chdir(lists)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert not (lists / "x").exists()
+
+
+@pytest.mark.parametrize("extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"])
+def test_conversion_between_all_formats(lists: Path, extension: str) -> None:
+    for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
+        there, back = lists / f"{name}.{extension}", lists / "back.txt"
+        assert run("convert", kind, lists / f"{name}.txt", there).exit_code == 0
+        assert run("convert", kind, there, back).exit_code == 0
+        read = {"scores": formats.read_scores, "key": formats.read_key, "trials": formats.read_trials}[kind]
+        assert sorted(read(back).pairs()) == sorted(read(lists / f"{name}.txt").pairs())
+    result = run("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
+    assert result.exit_code == 0, result.output
+
+
+def test_orders_are_forced_on_the_command_line(lists: Path) -> None:
+    (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
+    assert (
+        run("convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model").exit_code == 0
+    )
+    assert (lists / "x.txt").read_text() == "a 1 0.5\nb 2 -1.0\n"

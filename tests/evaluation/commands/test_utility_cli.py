@@ -1,0 +1,156 @@
+"""The commands ``spkver-eval wer``, ``uar``, ``f0`` and ``rank``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner, Result
+
+from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
+from evaluation.cli import main
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    write(tmp_path / "text", "a1 ONE TWO\na2 THREE\nb1 FOUR FIVE\n")
+    write(tmp_path / "hyp", "a1 ONE TWO\na2 TREE\nb1 FOUR\n")
+    write(tmp_path / "better", "a1 ONE TWO\na2 THREE\nb1 FOUR\n")
+    write(tmp_path / "utt2spk", "a1 a\na2 a\nb1 b\n")
+    write(tmp_path / "utt2emo", "a1 sad\na2 hap\nb1 sad\n")
+    write(tmp_path / "predictions", "a1 sad\na2 sad\nb1 sad\n")
+    return tmp_path
+
+
+def test_wer(lists: Path) -> None:
+    options = ("wer", "--ref", lists / "text", "--utt2spk", lists / "utt2spk", "--bootstrap", 50)
+    done = run(*options, "--hyp", lists / "hyp", "--unit", "wer", "--unit", "cer", "--json", lists / "out.json")
+    assert done.exit_code == 0, done.output
+    assert "WER" in done.output
+    assert "40.00" in done.output
+    assert "normaliser: none" in done.output
+    found = json.loads((lists / "out.json").read_text())["hyp"]
+    assert found["wer"]["value"] == 2 / 5
+    assert found["cer"]["value"] == 6 / 21  # one letter and ' FIVE' of 7 + 5 + 9
+    assert found["wer"]["unit"] == "words"
+    paired = run(*options, "--hyp", lists / "hyp", "--hyp", lists / "better", "-l", "x", "-l", "y", "--json", "-")
+    assert json.loads(paired.stdout)["y"]["wer"]["difference"]["value"] == pytest.approx(-1 / 5)
+    assert run(*options, "--hyp", lists / "hyp").output == run(*options, "--hyp", lists / "hyp").output
+
+
+def test_uar(lists: Path) -> None:
+    options = (
+        "uar",
+        "--ref",
+        lists / "utt2emo",
+        "--predictions",
+        lists / "predictions",
+        "--utt2spk",
+        lists / "utt2spk",
+    )
+    done = run(*options, "--bootstrap", 50)
+    assert done.exit_code == 0, done.output
+    assert "75.00" in done.output
+    assert "convention: default; 2 folds; chance: 50.00 %" in done.output
+    write(lists / "spk2fold", "a 1\nb 1\n")
+    found = json.loads(run(*options, "--spk2fold", lists / "spk2fold", "--bootstrap", 0, "--json", "-").stdout)
+    assert found["predictions"]["uar"]["value"] == 0.5
+    assert found["predictions"]["uar"]["folds"] == {"1": 0.5}
+    assert found["predictions"]["uar"]["interval"] == [None, None]
+
+
+def test_f0(tmp_path: Path) -> None:
+    pytest.importorskip("pyworld")
+    rate = 16000
+    rng = np.random.default_rng(0)
+    for folder, factor in (("set", 1.0), ("set_anon", 1.2)):
+        (tmp_path / folder).mkdir()
+        for number in range(2):
+            pitch = factor * (140 + 30 * np.sin(np.linspace(number, 9, rate)))
+            phase = 2 * np.pi * np.cumsum(pitch) / rate
+            samples = 0.1 * sum(np.sin(k * phase) / k for k in range(1, 6)) + 1e-4 * rng.standard_normal(rate)
+            soundfile.write(tmp_path / folder / f"u{number}.wav", samples, rate)
+        write(tmp_path / folder / "wav.scp", "".join(f"u{n} {tmp_path / folder}/u{n}.wav\n" for n in range(2)))
+    write(tmp_path / "set" / "utt2spk", "u0 a\nu1 b\n")
+    done = run("f0", tmp_path / "set", tmp_path / "set_anon", "--tracker", "dio", "--jobs", 1, "--json", tmp_path / "j")
+    assert done.exit_code == 0, done.output
+    assert "convention: default; tracker: dio" in done.output
+    found = json.loads((tmp_path / "j").read_text())["set_anon"]["f0"]
+    assert found["value"] > 0.98
+    assert (found["n_utterances"], found["n_undefined"]) == (2, 0)
+    write(tmp_path / "set_anon" / "wav.scp", "u0 cat x |\n")
+    broken = run("f0", tmp_path / "set", tmp_path / "set_anon")
+    assert broken.exit_code == 2
+    assert "shell command" in broken.output
+
+
+def rank_file(path: Path, eer: float, wer: float) -> Path:
+    known = {"dataset": "libri", "split": "test"}
+    eers = [known | {"gender": sex, "enrollment": "anon", "trial": "anon", "EER": eer} for sex in "fm"]
+    wers = [known | {"asr": "anon", "WER": wer}, known | {"asr": "original", "WER": 1.8}]
+    write_rank_file(path, RankFile((make_section(ASR, wers), make_section(ASV_ANON, eers))))
+    return path
+
+
+def test_rank(tmp_path: Path) -> None:
+    one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
+    two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
+    done = run("rank", one, two)
+    assert done.exit_code == 0, done.output
+    assert "EER of 20 % or more, by WER\n  1. one: EER 35 % reaches 20 %; WER 5 %" in done.output
+    assert "  -  two: EER 22 % is below 30 %" in done.output
+    assert "its UAR is not known" in done.output
+    options = ("--target", 25, "--utility", "wer", "--assignment", "highest", "-l", "x", "-l", "y", "--json", "-")
+    found = json.loads(run("rank", one, two, *options).stdout)
+    assert [entry["system"] for entry in found["conditions"][0]["entries"]] == ["x"]
+    assert found["rule"]["targets"] == [0.25]
+    assert [system["name"] for system in found["systems"]] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wer", "--ref", "text", "--hyp", "absent", "--utt2spk", "utt2spk"], "absent: cannot be read"),
+        (["wer", "--ref", "text", "--hyp", "utt2emo", "--utt2spk", "absent"], "absent: cannot be read"),
+        (["wer", "--ref", "text", "--hyp", "short", "--utt2spk", "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
+        (["wer", "--ref", "text", "--hyp", "hyp", "--utt2spk", "short"], "expected 2 columns (id speaker)"),
+        (["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", "--utt2spk", "utt2spk"], "two systems have one name"),
+        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", "--utt2spk", "utt2spk"], "expected a label"),
+        (["uar", "--ref", "text", "--predictions", "predictions", "--utt2spk", "utt2spk"], "expected 'id emotion'"),
+        (["uar", "--ref", "utt2emo", "--predictions", "short", "--utt2spk", "utt2spk"], "expected 'id emotion'"),
+        (["f0", "text", "text"], "wav.scp|is not there|cannot be read"),
+        (["rank", "text"], "expected '---- ... ----'"),
+        (["rank", "absent.json"], "cannot be read"),
+        (["rank", "text", "--target", "250"], "expected least EERs between 0 and 1"),
+        (["rank", "text", "--utility", "mos"], "expected utilities among"),
+    ],
+)
+def test_every_bad_input_gets_one_clear_error(
+    lists: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(lists)
+    write(lists / "short", "a1 ONE TWO\n")
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert any(part in done.output for part in message.split("|")), done.output
+
+
+def test_nothing_is_written_where_something_is_wrong(lists: Path) -> None:
+    done = run(
+        "wer", "--ref", lists / "text", "--hyp", lists / "utt2emo", "--utt2spk", lists / "text", "--json", lists / "o"
+    )
+    assert done.exit_code == 2
+    assert not (lists / "o").exists()

@@ -1,0 +1,123 @@
+"""The commands `metrics` under conventions and `zebra`: lines, files and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.trials.lists import Key, Scores
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+GOLDEN = json.loads((DATA / "golden.json").read_text())
+
+
+@pytest.fixture
+def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Scores and keys of two sets as text, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("vpc_like", "all_ties"):
+        with np.load(DATA / "scores.npz") as file:
+            target, nontarget = file[f"{name}/target"], file[f"{name}/nontarget"]
+        ids = [f"s{number:05d}" for number in range(len(target) + len(nontarget))]
+        models = ["m"] * len(ids)
+        is_target = np.arange(len(ids)) < len(target)
+        formats.write_scores(f"{name}.txt", Scores.from_ids(models, ids, np.concatenate([target, nontarget])))
+        formats.write_key(f"{name}.key", Key.from_ids(models, ids, is_target))
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def profile(name: str, *arguments: str) -> Result:
+    return run("zebra", "-s", f"{name}.txt", "-k", f"{name}.key", *arguments)
+
+
+@pytest.mark.parametrize("name", ["vpc_like", "all_ties"])
+def test_lines_of_the_reference(lists: Path, name: str) -> None:
+    population, individual = GOLDEN[name]["zebra"]["print"]
+    expected = (
+        f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({GOLDEN[name]['zebra']['tag']})\n\n"
+    )
+    result = profile(name, "-l", "my label", "--convention", "zebra-2020")
+    assert (result.exit_code, result.stdout) == (0, expected)
+    assert list(lists.glob("ZEBRA*")) == []
+
+
+def test_the_default_label_and_the_truth_of_useless_scores(lists: Path) -> None:
+    assert profile("all_ties").stdout == "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\n"
+
+
+def test_exported_files_are_named_by_the_label(lists: Path) -> None:
+    (lists / "out").mkdir()
+    result = profile("vpc_like", "-l", "out/my label", "-e", "tex", "-e", "png", "-e", "svg", "-e", "pdf")
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (lists / "out").iterdir())
+    assert names == [f"ZEBRA-my label.{extension}" for extension in ("pdf", "png", "svg", "tex")]
+    assert all((lists / "out" / name).stat().st_size > 1000 for name in names)
+    assert "my label" in (lists / "out" / "ZEBRA-my label.tex").read_text()
+
+
+def test_an_unknown_export_is_refused_before_all_computation(lists: Path) -> None:
+    result = run("zebra", "-s", "none", "-k", "none", "-e", "bogus")
+    assert result.exit_code == 2
+    assert "'bogus' is not one of 'tex', 'pdf', 'png', 'svg'" in result.stderr
+
+
+def test_json_alone_on_standard_output_or_in_a_file(lists: Path) -> None:
+    alone = profile("vpc_like", "--json", "-")
+    report = json.loads(alone.stdout)
+    assert list(report) == ["label", "n_target", "n_nontarget", "convention", "zebra"]
+    assert report["zebra"]["population"] == pytest.approx(GOLDEN["vpc_like"]["zebra"]["population"], abs=2e-9)
+    assert report["zebra"]["tag"] == "C"
+    beside = profile("vpc_like", "--json", "zebra.json")
+    assert "Population: 0.278 bit" in beside.stdout
+    assert json.loads((lists / "zebra.json").read_text()) == report
+
+
+def test_a_window_needs_a_screen(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib
+
+    monkeypatch.setattr(matplotlib, "get_backend", lambda: "agg")
+    result = profile("vpc_like", "-p")
+    assert result.exit_code == 2
+    assert "no window can be opened here (export the profile with -e png instead of -p)" in result.stderr
+
+
+def test_tags_of_a_user(lists: Path) -> None:
+    (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
+    assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout
+    result = run("metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--scale", "tags.yaml", "--json", "-")
+    assert json.loads(result.stdout)["zebra"]["tag"] == "bad"
+
+
+@pytest.mark.parametrize("convention", ["default", "zebra-2020", "vpc2022", "vpc2024", "bosaris"])
+def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> None:
+    arguments = ["metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--convention", convention]
+    table = run(*arguments, "--json", "m.json")
+    assert table.exit_code == 0, table.output
+    report = json.loads((lists / "m.json").read_text())
+    assert report["convention"] == convention
+    assert f"convention                            {convention}\n" in table.stdout
+    assert report["min_cllr"] == pytest.approx(GOLDEN["vpc_like"]["pybosaris"]["min_cllr"], abs=2e-9)
+    assert json.loads(profile("vpc_like", "--convention", convention, "--json", "-").stdout)["convention"] == convention
+
+
+def test_notes_stand_below_the_table(lists: Path) -> None:
+    result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key")
+    assert "\nd_sys: undefined: the histogram needs finite scores that are not all equal\n" in result.stdout
+    assert "D_sys linkability                     undefined\n" in result.stdout
+    assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
+
+
+def test_groups_need_column_and_table_together(lists: Path) -> None:
+    result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key", "--by", "sex")
+    assert result.exit_code == 2
+    assert "expected --by COLUMN together with --metadata FILE" in result.stderr

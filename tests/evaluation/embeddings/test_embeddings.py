@@ -1,0 +1,338 @@
+"""Files of embeddings: every format gives the same; mapping; and what is broken, foreign or hostile."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.embeddings.files import read_embeddings, write_embeddings
+from evaluation.embeddings.sets import Embeddings
+from spkbase.errors import DataError
+
+IDS = ["u1", "u2", "\u00fc3"]
+SPEAKERS = ["anna", "bert", "anna"]
+VECTORS = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [1e-3, 4.0, 0.0]], np.float32)
+FOUND = Embeddings(np.array(IDS, object), np.array(SPEAKERS, object), VECTORS)
+
+
+class Hostile:
+    """Pickles to a call."""
+
+    def __init__(self, flag: Path, function: Any = None, *arguments: Any) -> None:
+        self.call = (function or Path.touch, arguments or (flag,))
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def same(found: Embeddings, *, dtype: Any = np.float32) -> None:
+    assert found.ids.tolist() == IDS
+    assert found.speakers.tolist() == SPEAKERS
+    assert found.vectors.dtype == dtype
+    assert found.vectors.tolist() == VECTORS.astype(dtype).tolist()
+
+
+def write_folder(path: Path, **columns: Any) -> Path:
+    path.mkdir()
+    for name, column in columns.items():
+        np.save(path / f"{name}.npy", column)
+    return path
+
+
+def binary_ark(path: Path, *, ids: list[str] = IDS) -> list[int]:
+    """An archive as Kaldi writes it: id, blank, zero byte, B, FV, blank, 4, length, floats; where each begins."""
+    raw, places = b"", []
+    for one, vector in zip(ids, VECTORS, strict=True):
+        raw += one.encode() + b" "
+        places.append(len(raw))
+        raw += b"\0BFV \4" + struct.pack("<i", len(vector)) + vector.astype("<f4").tobytes()
+    path.write_bytes(raw)
+    return places
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.hdf5"])
+@pytest.mark.parametrize("map_above", [0, 1 << 26])
+def test_what_is_written_is_read(tmp_path: Path, name: str, dtype: Any, map_above: int) -> None:
+    vectors = VECTORS.astype(dtype)
+    write_embeddings(tmp_path / name, Embeddings(FOUND.ids, FOUND.speakers, vectors))
+    found = read_embeddings(tmp_path / name, map_above=map_above)
+    assert found.vectors.tolist() == vectors.tolist()
+    assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
+    assert isinstance(found.vectors, np.memmap) == (map_above == 0)
+
+
+@pytest.mark.parametrize("map_above", [0, 1 << 26])
+def test_folder_of_npy(tmp_path: Path, map_above: int) -> None:
+    folder = write_folder(tmp_path / "e", ids=np.array(IDS), speakers=np.array(SPEAKERS), vectors=VECTORS)
+    found = read_embeddings(folder, map_above=map_above)
+    same(found)
+    assert isinstance(found.vectors, np.memmap) == (map_above == 0)
+
+
+def test_packed_files_are_copied(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "e.npz", ids=np.array(IDS), speakers=np.array(SPEAKERS), vectors=VECTORS)
+    same(read_embeddings(tmp_path / "e.npz", map_above=0))
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        file.create_dataset("ids", data=IDS, dtype=h5py.string_dtype())
+        file.create_dataset("speakers", data=SPEAKERS, dtype=h5py.string_dtype())
+        file.create_dataset("vectors", data=VECTORS, chunks=(1, 3), compression="gzip")
+    same(read_embeddings(tmp_path / "e.h5", map_above=0))
+
+
+def test_column_order_and_big_endian_in_an_npz(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "e.npz", ids=np.array(IDS), speakers=np.array(SPEAKERS), vectors=np.asfortranarray(VECTORS, ">f4")
+    )
+    for map_above in (0, 1 << 26):
+        found = read_embeddings(tmp_path / "e.npz", map_above=map_above)
+        assert found.vectors.tolist() == VECTORS.tolist()
+
+
+def test_speakers_from_a_map_from_beside_and_from_nowhere(tmp_path: Path) -> None:
+    binary_ark(tmp_path / "e.ark")
+    alone = read_embeddings(tmp_path / "e.ark")
+    assert alone.speakers.tolist() == IDS
+    assert alone.notes == ("e.ark has no speakers: each id counts as one",)
+    (tmp_path / "utt2spk").write_text("".join(f"{one} {two}\n" for one, two in zip(IDS, SPEAKERS, strict=True)))
+    same(read_embeddings(tmp_path / "e.ark"))
+    (tmp_path / "other").write_text("u1 x\nu2 x\n\u00fc3 y\n")
+    assert read_embeddings(tmp_path / "e.ark", speakers=tmp_path / "other").speakers.tolist() == ["x", "x", "y"]
+    (tmp_path / "other").write_text("u2 x\n")
+    with pytest.raises(DataError, match=r"2 of 3 utterances of .*e\.ark without a speaker: u1, \u00fc3"):
+        read_embeddings(tmp_path / "e.ark", speakers=tmp_path / "other")
+
+
+# Kaldi
+
+
+def test_binary_and_text_archives(tmp_path: Path) -> None:
+    binary_ark(tmp_path / "b.ark")
+    lines = [f"{one}  [ {' '.join(map(repr, map(float, v)))} ]\n" for one, v in zip(IDS, VECTORS, strict=True)]
+    (tmp_path / "t.ark").write_text("".join(lines))
+    for name in ("b.ark", "t.ark"):
+        found = read_embeddings(tmp_path / name)
+        assert found.ids.tolist() == IDS
+        assert found.vectors == pytest.approx(VECTORS)
+
+
+def test_scp_finds_archives_and_keeps_its_order(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    places = binary_ark(folder / "e.ark")
+    order = [2, 0, 1]
+    for name in (str(folder / "e.ark"), "e.ark", "data/e.ark", "far/away/e.ark"):
+        (folder / "e.scp").write_text("".join(f"{IDS[row]} {name}:{places[row]}\n" for row in order))
+        monkeypatch.chdir(tmp_path)
+        found = read_embeddings(folder / "e.scp")
+        assert found.ids.tolist() == [IDS[row] for row in order]
+        assert found.vectors.tolist() == VECTORS[order].tolist()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["touch {flag} |", "touch {flag}|", "| touch {flag}", "cat {ark} | tee {flag} |", "|touch {flag};"],
+)
+def test_commands_in_an_scp_are_never_run(tmp_path: Path, entry: str) -> None:
+    places = binary_ark(tmp_path / "e.ark")
+    flag = tmp_path / "ran"
+    hostile = entry.format(flag=flag, ark=tmp_path / "e.ark")
+    (tmp_path / "e.scp").write_text(f"u1 {tmp_path / 'e.ark'}:{places[0]}\nu2 {hostile}\n")
+    with pytest.raises(DataError, match=r"e\.scp:2: is a command, and commands are never run"):
+        read_embeddings(tmp_path / "e.scp")
+    assert not flag.exists()
+
+
+def test_pickle_inside_an_archive_is_never_loaded(tmp_path: Path) -> None:
+    """kaldiio would unpickle what stands behind the letters PKL."""
+    (tmp_path / "e.ark").write_bytes(b"u1 PKL" + pickle.dumps(Hostile(tmp_path / "ran")))
+    for name, text in (("e.ark", None), ("e.scp", f"u1 {tmp_path / 'e.ark'}:3\n")):
+        if text:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(DataError, match="expected a vector of Kaldi for"):
+            read_embeddings(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", [b"NPY\x04", b"AUDIO", b"RIFF", b"fLaC", b"\0B\4xxxx", b"\0", b"", b"12 34"])
+def test_other_things_in_an_archive(tmp_path: Path, kind: bytes) -> None:
+    (tmp_path / "e.ark").write_bytes(b"u1 " + kind)
+    with pytest.raises(DataError, match="expected a vector of Kaldi for u1, got"):
+        read_embeddings(tmp_path / "e.ark")
+
+
+def test_all_bad_lines_of_an_scp_at_once(tmp_path: Path) -> None:
+    binary_ark(tmp_path / "e.ark")
+    (tmp_path / "e.scp").write_text("u1\nu2 none.ark:3\nu3 -\nu4 e.ark:3[0:2]\n\n")
+    with pytest.raises(DataError) as caught:
+        read_embeddings(tmp_path / "e.scp")
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "4 problems:"
+    expected = ["expected 'id archive:offset'", "there is no archive 'none.ark'", "standard input", "range of an array"]
+    for number, (line, part) in enumerate(zip(lines[1:], expected, strict=True), 1):
+        assert f"e.scp:{number}: " in line
+        assert part in line
+
+
+def test_a_missing_archive_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "e.scp").write_text("".join(f"u{line} none.ark:{line}\n" for line in range(30)))
+    with pytest.raises(DataError) as caught:
+        read_embeddings(tmp_path / "e.scp")
+    message = f"{tmp_path / 'e.scp'}:1: there is no archive 'none.ark', which 30 lines name (tried it as it is, in"
+    assert str(caught.value).startswith(message)
+    assert "problems" not in str(caught.value)
+
+
+def test_broken_archives(tmp_path: Path) -> None:
+    places = binary_ark(tmp_path / "e.ark")
+    (tmp_path / "e.scp").write_text(f"u1 e.ark:{places[0] + 1}\n")
+    with pytest.raises(DataError, match=r"e\.scp:1: expected a vector of Kaldi for .*e\.ark:4"):
+        read_embeddings(tmp_path / "e.scp")
+    (tmp_path / "e.scp").write_text(f"u1 e.ark:{'9' * 30}\n")
+    with pytest.raises(DataError, match="there is no archive"):
+        read_embeddings(tmp_path / "e.scp")
+    (tmp_path / "e.scp").write_text("u1 e.ark:99999\n")
+    with pytest.raises(DataError, match="the end of the file"):
+        read_embeddings(tmp_path / "e.scp")
+    whole = (tmp_path / "e.ark").read_bytes()
+    (tmp_path / "cut.ark").write_bytes(whole[:-4])
+    with pytest.raises(DataError, match="broken vector for \u00fc3: it is cut short"):
+        read_embeddings(tmp_path / "cut.ark")
+    (tmp_path / "whole.ark").write_text("u1 [ 1 2 ]\nu2 [ 0.5 3 ]\n")
+    assert read_embeddings(tmp_path / "whole.ark").vectors.tolist() == [[1.0, 2.0], [0.5, 3.0]]
+    (tmp_path / "matrix.ark").write_text("u1 [ 1 2\n 3 4 ]\n")
+    with pytest.raises(DataError, match=r"expected a vector of floats for u1, got float32 of shape \(2, 2\)"):
+        read_embeddings(tmp_path / "matrix.ark")
+
+
+def test_matrices_of_one_row(tmp_path: Path) -> None:
+    """Double, and compressed as Kaldi's copy-feats writes it; read to about 8 bits."""
+    kaldiio = pytest.importorskip("kaldiio")
+    values = {"u1": VECTORS[:1].astype(np.float64), "u2": VECTORS[1:2].astype(np.float64)}
+    kaldiio.save_ark(str(tmp_path / "d.ark"), values)
+    assert read_embeddings(tmp_path / "d.ark").vectors.tolist() == VECTORS[:2].astype(np.float64).tolist()
+    kaldiio.save_ark(str(tmp_path / "c.ark"), {"u1": VECTORS[:1]}, compression_method=2)
+    assert read_embeddings(tmp_path / "c.ark").vectors == pytest.approx(VECTORS[:1], abs=0.05)
+
+
+@given(raw=st.binary(max_size=60))
+def test_random_bytes_after_an_id(tmp_path_factory, raw: bytes) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "e.ark"
+    path.write_bytes(b"u1 " + raw)
+    with suppress(DataError):
+        read_embeddings(path)
+
+
+def test_kaldiio_is_an_extra(tmp_path: Path, monkeypatch) -> None:
+    binary_ark(tmp_path / "e.ark")
+    monkeypatch.setitem(__import__("sys").modules, "kaldiio.matio", None)
+    with pytest.raises(DataError, match=r"Kaldi's archives need the package kaldiio \(pip install 'spkver\[kaldi\]'"):
+        read_embeddings(tmp_path / "e.ark")
+
+
+@pytest.mark.golden
+def test_real_x_vectors(shared: Path, tmp_path: Path) -> None:
+    """The archives of a challenge's enrolment: the mean of 18 utterances is their speaker's x-vector."""
+    folder = shared / "formats" / "vpc2020_kaldi_dir"
+    speakers = read_embeddings(folder / "enrolls_spk_xvector.ark")
+    utterances = read_embeddings(folder / "enrolls_xvector.1.ark", speakers=folder / "enrolls_utt2spk")
+    assert (len(speakers), len(utterances), utterances.vectors.shape[1]) == (29, 18, 512)
+    assert set(utterances.speakers.tolist()) == {"1089"}
+    own = speakers.vectors[speakers.ids.tolist().index("1089")]
+    assert utterances.vectors.mean(axis=0) == pytest.approx(own, abs=1e-4)
+    # the scp says where in the archive each stands, under a path of its first home
+    scp = (folder / "enrolls_xvector.1.scp").read_text()
+    (tmp_path / "e.scp").write_text(scp.replace("xvector.1.ark", "enrolls_xvector.1.ark"))
+    (tmp_path / "enrolls_xvector.1.ark").symlink_to(folder / "enrolls_xvector.1.ark")
+    listed = read_embeddings(tmp_path / "e.scp", speakers=folder / "enrolls_utt2spk")
+    assert listed.ids.tolist() == utterances.ids.tolist()
+    assert (listed.vectors == utterances.vectors).all()
+
+
+# other bad files
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"ids": IDS, "speakers": SPEAKERS}, "vectors not there"),
+        ({"vectors": VECTORS}, "ids not there"),
+        ({"ids": IDS, "vectors": VECTORS.astype(int)}, "expected vectors (n, D) of floats, got int64 of shape (3, 3)"),
+        ({"ids": IDS, "vectors": VECTORS[0]}, "expected vectors (n, D) of floats, got float32 of shape (3,)"),
+        ({"ids": [1, 2, 3], "vectors": VECTORS}, "expected ids of text, got int64 of shape (3,)"),
+        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape (2,)"),
+        ({"ids": ["a", "b", "a"], "vectors": VECTORS}, "ids of utterances: 'a' is repeated"),
+        ({"ids": ["a", "", "c"], "vectors": VECTORS}, "expected ids of utterances to be strings that are not empty"),
+        ({"ids": IDS, "speakers": ["a", "", "c"], "vectors": VECTORS}, "expected speakers to be strings"),
+        ({"ids": IDS, "vectors": VECTORS[:, :0]}, "expected vectors of floats, one row an utterance"),
+        ({"ids": np.array([b"a", b"\xff", b"c"]), "vectors": VECTORS}, "ids holds an id that is not UTF-8"),
+    ],
+)
+def test_bad_columns(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    columns = {name: np.array(column) for name, column in columns.items()}
+    np.savez(tmp_path / "e.npz", **columns)
+    places = [tmp_path / "e.npz", write_folder(tmp_path / "folder", **columns)]
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        for name, column in columns.items():
+            file[name] = np.char.encode(column, "utf-8") if column.dtype.kind == "U" else column
+    for path in [*places, tmp_path / "e.h5"]:
+        with pytest.raises(DataError) as caught:
+            read_embeddings(path)
+        assert message in str(caught.value)
+        assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.ark", "e.scp", "e.pkl", "e.txt"])
+@pytest.mark.parametrize("contents", [b"", b"\xff\xfe\x00", b"PK\x03\x04nothing", b"\x89HDF\r\n\x1a\nnothing"])
+def test_broken_and_foreign_files(tmp_path: Path, name: str, contents: bytes) -> None:
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(DataError) as caught:
+        read_embeddings(tmp_path / name, allow_pickle=True)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["e.npz", "e.h5"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_truncated_files(tmp_path: Path, name: str, share: float) -> None:
+    write_embeddings(tmp_path / name, FOUND)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: int(share * len(whole))])
+    for map_above in (0, 1 << 26):
+        with pytest.raises(DataError, match="cannot be read as"):
+            read_embeddings(tmp_path / name, map_above=map_above)
+
+
+def test_objects_in_an_npz_are_refused(tmp_path: Path) -> None:
+    flag = tmp_path / "ran"
+    np.savez(tmp_path / "e.npz", ids=np.array([Hostile(flag)], object), vectors=VECTORS[:1])
+    np.savez(tmp_path / "f.npz", ids=np.array(["a"]), vectors=np.array([[Hostile(flag)]], object))
+    for name in ("e.npz", "f.npz"):
+        for map_above in (0, 1 << 26):
+            with pytest.raises(DataError):
+                read_embeddings(tmp_path / name, map_above=map_above)
+    assert not flag.exists()
+
+
+def test_missing_files_and_unknown_extensions(tmp_path: Path) -> None:
+    for name in ("none.npz", "none.scp", "none.pkl"):
+        with pytest.raises(DataError, match=f"{name}: cannot be read: No such file or directory"):
+            read_embeddings(tmp_path / name)
+    with pytest.raises(DataError, match=r"no format of embeddings is known for '\.txt' \(use \.npz or \.h5\)"):
+        write_embeddings(tmp_path / "e.txt", FOUND)
+
+
+def test_a_dataset_that_claims_too_much(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        file.create_dataset("ids", data=np.array([b"a"]))
+        file.create_dataset("vectors", (1 << 20, 1 << 16), "f4", chunks=(1, 1 << 10))
+    with pytest.raises(DataError, match="more than the file can hold"):
+        read_embeddings(tmp_path / "e.h5")

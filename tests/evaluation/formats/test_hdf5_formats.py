@@ -1,0 +1,273 @@
+"""Lists as SIDEKIT and BOSARIS keep them in HDF5, and the golden samples of both forms."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evaluation import formats
+from evaluation.formats import hdf5
+from evaluation.trials.lists import Key, Scores, Trials
+from spkbase.errors import DataError
+
+few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ids = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
+pair_lists = st.lists(st.tuples(ids, ids), min_size=1, max_size=20, unique=True)
+
+
+def as_dict(listed: Scores | Key) -> dict[tuple[str, str], float]:
+    return dict(zip(listed.pairs(), listed.values if isinstance(listed, Scores) else listed.is_target, strict=True))
+
+
+@few
+@given(pair_lists, st.data())
+def test_lists_come_back(tmp_path: Path, listed, draw) -> None:
+    size = {"min_size": len(listed), "max_size": len(listed)}
+    values = draw.draw(st.lists(st.floats(allow_nan=False), **size))
+    truth = draw.draw(st.lists(st.booleans(), **size))
+    types = draw.draw(st.none() | st.lists(st.sampled_from(["TC", "TW", "IC", "Ü"]), **size))
+    columns = tuple(zip(*listed, strict=True))
+    scores, key = Scores.from_ids(*columns, values), Key.from_ids(*columns, truth, types=types)
+    formats.write_scores(tmp_path / "s.h5", scores)
+    formats.write_key(tmp_path / "k.h5", key)
+    formats.write_trials(tmp_path / "t.h5", key)
+    order = np.lexsort((scores.segments, scores.models))
+    again = formats.read_scores(tmp_path / "s.h5")
+    assert list(again.pairs()) == list(scores.subset(order).pairs())
+    assert again.values.tobytes() == scores.values[order].tobytes()
+    key_again = formats.read_key(tmp_path / "k.h5")
+    assert as_dict(key_again) == as_dict(key)
+    assert (key_again.types is None) == (types is None)
+    if types is not None:
+        assert [key_again.type_names[code] for code in key_again.types] == [types[row] for row in order]
+    for name in ("t.h5", "k.h5"):
+        assert list(formats.read_trials(tmp_path / name).pairs()) == list(again.pairs())
+
+
+def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
+    formats.write_scores(
+        tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0]), attributes={"a": "é"}
+    )
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert set(file) == {"modelset", "segset", "score_mask", "scores"}
+        assert file["modelset"].dtype == "S3"
+        assert file["modelset"][()].astype("U100").tolist() == ["m1", "m22"]  # as SIDEKIT reads them
+        assert file["segset"][()].astype("U100").tolist() == ["s/1", "s/2"]
+        assert file["score_mask"].dtype == np.int8
+        assert file["score_mask"][()].tolist() == [[1, 0], [0, 1]]
+        assert file["scores"].dtype == np.float64
+        assert file["scores"][()].tolist() == [[0.5, 0.0], [0.0, -1.0]]
+        for name, rank in (("modelset", 1), ("segset", 1), ("score_mask", 2), ("scores", 2)):
+            assert file[name].maxshape == (None,) * rank
+            assert file[name].compression == "gzip"
+            assert file[name].fletcher32
+        assert file.attrs["a"] == "é"
+    key = Key.from_ids(["m1", "m1", "m2"], ["s1", "s2", "s1"], [True, False, True])
+    formats.write_key(tmp_path / "k.h5", key)
+    formats.write_trials(tmp_path / "t.h5", key)
+    with h5py.File(tmp_path / "k.h5") as file, h5py.File(tmp_path / "t.h5") as other:
+        assert set(file) == set(other) == {"modelset", "segset", "trial_mask"}
+        assert file["trial_mask"][()].tolist() == [[1, -1], [1, 0]]
+        assert other["trial_mask"][()].tolist() == [[1, 1], [1, 0]]
+        assert file["trial_mask"].dtype == other["trial_mask"].dtype == np.int8
+
+
+def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    names = ["é/" * 80, "漢字/1"]
+    with caplog.at_level(logging.WARNING, "evaluation"):
+        formats.write_trials(tmp_path / "t.h5", Trials.from_ids(names, ["s", "s"]))
+    assert "cut ids at 100 characters; the longest has 160" in caplog.text
+    assert sorted(formats.read_trials(tmp_path / "t.h5").model_ids) == sorted(names)
+    with h5py.File(tmp_path / "t.h5") as file:
+        assert h5py.check_string_dtype(file["modelset"].dtype).encoding == "utf-8"
+        with pytest.raises(UnicodeDecodeError):  # an error in SIDEKIT rather than another id
+            file["modelset"][()].astype("U100")
+
+
+def test_the_same_list_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        formats.write_scores(
+            tmp_path / name, Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 2.0]), attributes={"x": "y"}
+        )
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_large_matrices_go_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(hdf5, "_CELLS_PER_BLOCK", 100)
+    monkeypatch.setattr(hdf5, "_CELLS_PER_CHUNK", 50)
+    names = np.array([f"i{number:03d}" for number in range(97)], dtype=object)
+    cells = rng.choice(97 * 23, 300, replace=False)
+    scores = Scores(names, names[:23], cells // 23, cells % 23, rng.normal(size=300))
+    formats.write_scores(tmp_path / "s.h5", scores)
+    assert as_dict(formats.read_scores(tmp_path / "s.h5")) == as_dict(scores)
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["scores"].chunks == (2, 23)
+
+
+def test_variable_length_strings_are_read(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["modelset"] = ["é", "b"]
+        file["segset"] = ["s"]
+        file["trial_mask"] = np.array([[True], [True]])
+    assert list(formats.read_trials(tmp_path / "t.h5").pairs()) == [("é", "s"), ("b", "s")]
+
+
+def sample(path: Path, **changes: object) -> Path:
+    """Write a small file of scores and key in one, with changes; None leaves a dataset out."""
+    parts = {
+        "modelset": np.array([b"a", b"b"]),
+        "segset": np.array([b"s", b"t"]),
+        "score_mask": np.ones((2, 2), np.int8),
+        "trial_mask": np.array([[1, -1], [-1, 1]], np.int8),
+        "scores": np.array([[1.0, 2.0], [3.0, 4.0]]),
+        **changes,
+    }
+    with h5py.File(path, "w") as file:
+        for name, part in parts.items():
+            if isinstance(part, str):
+                file.create_group(name)
+            elif part is not None:
+                file[name] = part
+    return path
+
+
+def test_nan_without_a_trial_does_not_matter(tmp_path: Path) -> None:
+    values = np.array([[1.0, np.nan], [3.0, np.inf]])
+    path = sample(tmp_path / "s.h5", scores=values, score_mask=np.array([[1, 0], [1, 1]], np.int8))
+    assert as_dict(formats.read_scores(path)) == {("a", "s"): 1.0, ("b", "s"): 3.0, ("b", "t"): np.inf}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"modelset": None}, "expected the ids of models .modelset or ID/row_ids., got only"),
+        ({"segset": None}, "segset"),
+        ({"score_mask": None}, "expected score_mask"),
+        ({"scores": None}, "expected scores"),
+        ({"scores": np.ones((2, 3))}, r"shape \(2, 2\) for its ids, got float64 of shape \(2, 3\)"),
+        ({"scores": np.ones(4)}, "shape"),
+        ({"score_mask": np.ones((3, 2), np.int8)}, "score_mask"),
+        ({"score_mask": np.zeros((2, 2), np.int8)}, "zeros"),
+        ({"score_mask": np.full((2, 2), 3, np.int8)}, "got 3"),
+        ({"scores": np.full((2, 2), np.nan)}, "4 scores not a number .*'a s'"),
+        ({"scores": np.array([[b"1", b"2"], [b"3", b"4"]])}, "numbers"),
+        ({"scores": "group"}, "s.h5"),
+        ({"modelset": "group"}, "s.h5"),
+        ({"modelset": np.array([b"a", b"a"])}, "'a' is repeated"),
+        ({"modelset": np.array([b"a", b""])}, "not empty"),
+        ({"modelset": np.array([b"a", b"\xe9"])}, "not UTF-8"),
+        ({"modelset": np.array([1, 2])}, "column of strings"),
+        ({"modelset": b"a"}, "column of strings"),
+    ],
+)
+def test_malformed_files_are_refused(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+    path = sample(tmp_path / "s.h5", **changes)
+    with pytest.raises(DataError, match=words) as caught:
+        formats.read_scores(path)
+    assert str(path) in str(caught.value)
+
+
+def test_scores_are_not_taken_for_a_key(tmp_path: Path) -> None:
+    path = sample(tmp_path / "s.h5", trial_mask=None)
+    with pytest.raises(DataError, match="expected trial_mask, got only modelset, score_mask, scores, segset"):
+        formats.read_key(path)
+
+
+def test_truncated_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"m{number}" for number in range(500)]
+    path = tmp_path / "s.h5"
+    formats.write_scores(path, Scores.from_ids(names, ["s"] * 500, rng.normal(size=500)))
+    raw = path.read_bytes()
+    for length in (8, 100, len(raw) // 2, len(raw) - 1):
+        path.write_bytes(raw[:length])
+        with pytest.raises(DataError, match="truncated"):
+            formats.read_scores(path)
+    for content, words in ((b"", "an empty file"), (b"a s 1\n", "something else")):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"expected an HDF5 file by its name, got {words}"):
+            formats.read_scores(path)
+    with pytest.raises(DataError, match="No such file"):
+        formats.read_scores(tmp_path / "none.h5")
+    with pytest.raises(DataError, match="directory"):
+        formats.read_scores(tmp_path)
+
+
+@pytest.mark.parametrize("chunk", [2, 1 << 30])
+def test_a_damaged_size_does_not_take_all_memory(tmp_path: Path, chunk: int) -> None:
+    path = sample(tmp_path / "s.h5", modelset=None)
+    with h5py.File(path, "a") as file:
+        file.create_dataset("modelset", (1 << 40,), "S1", chunks=(chunk,))
+    with pytest.raises(DataError, match="modelset claims more than the file can hold"):
+        formats.read_scores(path)
+
+
+def test_a_matrix_of_few_trials_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    names = np.array([f"i{number:04d}" for number in range(2000)], dtype=object)
+    scores = Scores(names, names, np.array([5, 1999]), np.array([7, 0]), np.array([1.5, -np.inf]))
+    formats.write_scores(tmp_path / "s.h5", scores)
+    assert as_dict(formats.read_scores(tmp_path / "s.h5")) == {("i0005", "i0007"): 1.5, ("i1999", "i0000"): -np.inf}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 20000), st.integers(0, 255)), min_size=1, max_size=8))
+def test_a_damaged_file_ends_in_a_data_error_or_is_read(tmp_path: Path, damage: list[tuple[int, int]]) -> None:
+    path = tmp_path / "k.h5"
+    if not (tmp_path / "whole").exists():
+        formats.write_key(path, Key.from_ids(["a", "b", "a"], ["s", "s", "t"], [True, False, True]))
+        path.rename(tmp_path / "whole")
+    raw = bytearray((tmp_path / "whole").read_bytes())
+    for place, byte in damage:
+        raw[place % len(raw)] = byte
+    path.write_bytes(raw)
+    with contextlib.suppress(DataError):
+        assert len(formats.read_key(path)) == 3
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    trials = Trials.from_ids(["a"], ["s"])
+    with pytest.raises(DataError, match="zero byte"):
+        formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["a\0"], ["s"]))
+    with pytest.raises(DataError, match="UTF-8"):
+        formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["\udcff"], ["s"]))
+    with pytest.raises(DataError, match="empty list"):
+        formats.write_trials(tmp_path / "t.h5", trials.subset(np.array([False])))
+    for name in ("t.mat", "t.xls", "t.wav.gz"):
+        with pytest.raises(DataError, match="no format of lists is known for the extension"):
+            formats.write_trials(tmp_path / name, trials)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize(
+    "name", ["ndx_small", "key_small", "key_big", "scores_small", "scores_big", "scores_small_matlab"]
+)
+def test_sidekits_files_are_read_and_ours_equal_them(shared: Path, tmp_path: Path, name: str) -> None:
+    kind = name.split("_")[0].replace("ndx", "trials")
+    read, write = getattr(formats, f"read_{kind}"), getattr(formats, f"write_{kind}")
+    source = shared / "golden" / "sidekit" / "h5" / f"{name}.h5"
+    listed = read(source)
+    other = read(shared / "golden" / "sidekit" / "txt" / f"{name.removesuffix('_matlab')}.txt")
+    assert set(listed.pairs()) == set(other.pairs())
+    if kind != "trials":
+        assert as_dict(listed) == as_dict(other)
+    assert len(listed) == {"small": 32, "big": 2164}[name.split("_")[1]]
+    write(tmp_path / "ours.h5", listed)
+    if name.endswith("matlab"):
+        return
+    with h5py.File(source) as theirs, h5py.File(tmp_path / "ours.h5") as ours:
+        assert set(ours) == set(theirs)
+        for part in theirs:
+            assert ours[part].dtype == theirs[part].dtype
+            expected = theirs[part][()]
+            if part == "scores":  # theirs holds numbers beside the mask too
+                expected[theirs["score_mask"][()] == 0] = 0
+            np.testing.assert_array_equal(ours[part][()], expected)

@@ -1,0 +1,310 @@
+"""Orders of columns, tables with a header, npz and gzip."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evaluation import formats
+from evaluation.formats import tokens
+from evaluation.formats.joining import read_split
+from evaluation.formats.layouts import Choice, forced_layout
+from evaluation.trials.lists import Key, Scores, Trials
+from spkbase.errors import DataError
+
+SCORES = {
+    "kaldi": "a s 1.5\nb s -2\n",
+    "voxsrc": "1.5 a s\n-2 b s\n",
+    "wespeaker": "a s 1.5 target\nb s -2 nontarget\n",
+    "wespeaker with numbers": "a s 1.5 1\nb s -2.0 0\n",
+    "speechbrain": "a s 1 1.5\nb s 0 -2\n",
+    "bob": "a a s 1.5\nb a s -2\n",
+    "bob5": "a a a s 1.5\nb b a s -2\n",
+    "csv": "model,segment,score\na,s,1.5\nb,s,-2\n",
+    "csv in another order": '"llr";"test";"sex";"enrol"\n1.5;s;f;"a"\n-2;s;m;b\n',
+    "tsv": "score\tmodel\ttest\n1.5\ta\ts\n-2\tb\ts\n",
+    "blanks": "model segment score\na s 1.5\n\nb s -2\n",
+    "bob csv": "bio_ref_subject_id,probe_subject_id,probe_key,score\na,a,s,1.5\nb,a,s,-2\n",
+}
+KEYS = {
+    "kaldi": "a s target\nb s nontarget\n",
+    "digits": "a s 1\nb s 0\n",
+    "words": "a s True\nb s FALSE\n",
+    "voxceleb": "1 a s\n0 b s\n",
+    "label first": "target a s\nnontarget b s\n",
+    "csv": "model,segment,target\na,s,True\nb,s,False\n",
+    "nist": "modelid\tsegmentid\ttargettype\na\ts\ttarget\nb\ts\tnontarget\n",
+    "bob": SCORES["bob"],
+    "bob5": SCORES["bob5"],
+    "wespeaker": SCORES["wespeaker"],
+    "speechbrain": SCORES["speechbrain"],
+    "bob csv": SCORES["bob csv"],
+}
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("text", SCORES.values(), ids=SCORES)
+def test_the_order_of_scores_is_detected(tmp_path: Path, text: str, zipped: bool) -> None:
+    raw = gzip.compress(text.encode()) if zipped else text.encode()
+    scores = formats.read_scores(write(tmp_path / "s", raw))
+    assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
+
+
+@pytest.mark.parametrize("text", KEYS.values(), ids=KEYS)
+def test_the_order_of_a_key_is_detected(tmp_path: Path, text: str) -> None:
+    key = formats.read_key(write(tmp_path / "k", text))
+    assert list(zip(key.pairs(), key.is_target, strict=True)) == [(("a", "s"), True), (("b", "s"), False)]
+    if "label" in text or len(text.split("\n")[0].split()) in (2, 3) or "," in text:
+        assert list(formats.read_trials(tmp_path / "k").pairs()) == list(key.pairs())
+
+
+@pytest.mark.parametrize(
+    ("layout", "text"),
+    [
+        ("segment,model,score", "s a 1.5\ns b -2\n"),
+        ("- segment model - score", "x s a 9 1.5\nx s b 9 -2\n"),
+        ("voxsrc", "1.5 a s\n-2 b s\n"),
+        (("model", "segment", "score"), "a s 1.5\nb s -2\n"),
+    ],
+)
+def test_the_order_can_be_forced(tmp_path: Path, layout: str, text: str) -> None:
+    scores = formats.read_scores(write(tmp_path / "s", text), Choice(layout))
+    assert list(zip(scores.pairs(), scores.values, strict=True)) == [(("a", "s"), 1.5), (("b", "s"), -2.0)]
+
+
+@pytest.mark.parametrize("layout", ["kaldy", "model,score", "model,segment", "model,model,segment,score", ""])
+def test_a_wrong_order_is_refused(layout: str) -> None:
+    with pytest.raises(DataError, match=r"no order of the columns of scores.*kaldi"):
+        forced_layout(layout, "scores")
+
+
+def test_speakers_that_are_numbers_stay_speakers(tmp_path: Path) -> None:
+    scores = formats.read_scores(write(tmp_path / "s", "121 u1 0.5\n1089 u1 2\n"))
+    assert scores.model_ids.tolist() == ["1089", "121"]
+    with pytest.raises(DataError, match="s:2: expected a number as score, got 'high'"):
+        formats.read_scores(write(tmp_path / "s", "121 u1 0.5\n1089 u1 high\n"))
+    key = formats.read_key(write(tmp_path / "k", "1 u1 target\n0 u1 nontarget\n"))
+    assert key.model_ids.tolist() == ["0", "1"]
+
+
+def test_a_file_that_changes_its_order_is_refused(tmp_path: Path) -> None:
+    lines = [f"{number}.5 m{number} s" for number in range(1000)] + ["1089 u1 0.5"]
+    with pytest.raises(DataError, match=r"s:1001: the score is first .*'0.5'.*--scores-columns"):
+        formats.read_scores(write(tmp_path / "s", "\n".join(lines)))
+
+
+def test_two_columns_that_could_be_the_score_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"two columns could be the score.*--scores-columns"):
+        formats.read_scores(write(tmp_path / "s", "a s 1 0\nb s 0 1\n"))
+
+
+def test_several_columns_form_an_id(tmp_path: Path) -> None:
+    text = "model\ttest\tchan\tscore\ttarget\n1\tx\ta\t2\tTrue\n1\tx\tb\t-1\tFalse\n"
+    path = write(tmp_path / "t.tsv", text)
+    with pytest.raises(DataError, match=r"t.tsv:3: trial '1 x' repeats line 2 .*--segment test,chan"):
+        formats.read_scores(path)
+    choice = Choice(segment=("test", "chan"))
+    assert list(formats.read_scores(path, choice).pairs()) == [("1", "x:a"), ("1", "x:b")]
+    target, nontarget = read_split(path, path, scores_columns=choice, key_columns=choice)
+    assert (target.tolist(), nontarget.tolist()) == ([2.0], [-1.0])
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "who,what,quality,truth\na,s,1,1\nb,s,2,0\n")
+    choice = Choice(model=("who",), segment=("what",), score="quality")
+    assert formats.read_scores(path, choice).values.tolist() == [1.0, 2.0]
+    assert formats.read_key(path, choice).is_target.tolist() == [True, False]
+    with pytest.raises(DataError, match=r"t.csv:1: expected a header with a column for score, got who, .*--score"):
+        formats.read_scores(path, Choice(model=("who",), segment=("what",), score="Quality"))
+    with pytest.raises(DataError, match="expected a header with a column for segment and score"):
+        formats.read_scores(write(tmp_path / "k.txt", "a s 1\n"), Choice(model=("a",)))
+
+
+BAD_TABLES = {
+    "no score": ("model,segment,sex\na,s,f\n", 1, "a column for score"),
+    "too few": ("model,segment,score\na,s,1\nb,s\n", 3, "expected 3 columns as in the header, got 2"),
+    "too many": ("model,segment,score\na,s,1,2\n", 2, "got 4"),
+    "word": ("model,segment,score\na,s,high\n", 2, "expected a number as score, got 'high'"),
+    "blank score": ("model,segment,score\na,s,\n", 2, "expected a number as score, got ''"),
+    "nan": ("model,segment,score\n\na,s,1\nb,s,NaN\n", 4, "NaN"),
+    "blank id": ("model,segment,score\na,s,1\n,s,2\n", 3, "the model is blank"),
+    "repeated": ("model,segment,score\na,s,1\na,s,1\n", 3, "repeats line 2"),
+    "header alone": ("model,segment,score\n", None, "a header alone"),
+    "open quote": ('model,segment,score\n"a,s,1\nb,s,2\n', 2, "unexpected end of data"),
+    "not UTF-8": (b"model,segment,score\na,s,1\n\xe9,s,2\n", 3, "is not UTF-8"),
+    "long line": (b"model,segment,score\na,s,1\n" + b"x" * 1_000_000 + b"\n", 3, "."),
+    "zero bytes": (b"model,segment,score\na,s\0,1\n", 2, "zero bytes"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_malformed_tables_are_refused_with_the_line(tmp_path: Path, text, line: int | None, words: str) -> None:
+    path = write(tmp_path / "t.csv", text)
+    with pytest.raises(DataError, match=words) as caught:
+        formats.read_scores(path)
+    assert (caught.value.file, caught.value.line) == (path, line)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_label_in_a_table_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t.csv:3: expected target or nontarget, got 'maybe'"):
+        formats.read_key(write(tmp_path / "t.csv", "model,segment,label\na,s,target\nb,s,maybe\n"))
+
+
+LINES_THAT_DO_NOT_FIT = {
+    "missing line": ("a s 1\n\nb s 0\n", "a s target\nb s nontarget\n\nb t nontarget\n", "k.txt:4:", "'b t'"),
+    "renamed id": ("a s 1\n\nB s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'B'"),
+    "in a table": ("model,segment,score\na,s,1\n", "model,segment,target\na,s,1\nb,s,0\n", "k.txt:3:", "'b s'"),
+    "only targets": ("a s 1\n", "a s target\n", "", "expected nontarget scores, got none"),
+}
+
+
+@pytest.mark.parametrize(("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT)
+def test_scores_and_key_that_do_not_fit_are_named_with_the_line(tmp_path, scores, key, place, words) -> None:
+    from evaluation.metrics.sorted_scores import runs_of
+
+    with pytest.raises(DataError) as caught:
+        runs_of(*read_split(write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)))
+    assert place in str(caught.value)
+    assert words in str(caught.value)
+
+
+IDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=12, unique=True), st.data())
+@pytest.mark.parametrize("name", ["x.npz", "x.csv", "x.tsv", "x.csv.gz", "x.npz.gz"])
+def test_tables_and_npz_come_back(tmp_path: Path, name: str, listed, data) -> None:
+    if ".np" not in name:
+        # a table keeps ids as they are, but for line ends of old Macintoshes, which CSV cannot tell from others
+        listed = [(a, b) for a, b in listed if not set("\r\n") & set(a + b)] or [("a", "b")]
+    values = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(listed), max_size=len(listed)))
+    path = tmp_path / name
+    formats.write_scores(path, Scores.from_ids(*zip(*listed, strict=True), values))
+    again = formats.read_scores(path)
+    assert list(again.pairs()) == listed
+    assert again.values.tobytes() == np.array(values).tobytes()
+    truth = [value > 0 for value in values]
+    formats.write_key(path, Key.from_ids(*zip(*listed, strict=True), truth))
+    key = formats.read_key(path)
+    assert (list(key.pairs()), key.is_target.tolist()) == (listed, truth)
+    formats.write_trials(path, Trials.from_ids(*zip(*listed, strict=True)))
+    assert list(formats.read_trials(path).pairs()) == listed
+
+
+@pytest.mark.parametrize("name", ["s.txt.gz", "s.h5.gz", "s.npz.gz", "s.csv.gz", "s.gz"])
+def test_gzip_of_each_format(tmp_path: Path, name: str) -> None:
+    scores = Scores.from_ids(["a", "b"], ["s", "s"], [0.1, -np.inf])
+    formats.write_scores(tmp_path / name, scores)
+    assert (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b"
+    first = (tmp_path / name).read_bytes()
+    again = formats.read_scores(tmp_path / name)
+    assert list(again.pairs()) == list(scores.pairs())
+    assert again.values.tolist() == [0.1, -np.inf]
+    if ".h5" not in name:
+        formats.write_scores(tmp_path / name, scores)
+        assert (tmp_path / name).read_bytes() == first
+
+
+def test_npz_of_plain_ids_is_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), scores=[1, 2])
+    assert list(formats.read_scores(tmp_path / "s.npz").pairs()) == [("b", "s"), ("a", "s")]
+    np.savez(tmp_path / "k.npz", models=np.array(["b", "a"]), segments=np.array(["s", "s"]), is_target=[1, 0])
+    assert formats.read_key(tmp_path / "k.npz").is_target.tolist() == [True, False]
+
+
+def bad_npz(path: Path, kind: str) -> None:
+    ids = {"models": np.array(["a", "b"]), "segments": np.array(["s", "s"])}
+    bad: dict[str, dict[str, np.ndarray]] = {
+        "no scores": ids,
+        "objects": {**ids, "scores": np.array([1, None], object)},
+        "too short": {**ids, "scores": np.zeros(1)},
+        "two dimensions": {**ids, "scores": np.zeros((2, 1))},
+        "nan": {**ids, "scores": np.array([np.nan, 1])},
+        "repeated": {"models": np.array(["a", "a"]), "segments": np.array(["s", "s"]), "scores": np.zeros(2)},
+        "none": {"models": np.empty(0, "U1"), "segments": np.empty(0, "U1"), "scores": np.empty(0)},
+        "codes out of range": {
+            **{"model_ids": np.array(["a"]), "segment_ids": np.array(["s"]), "segments": np.array([0])},
+            **{"models": np.array([1]), "scores": np.zeros(1)},
+        },
+    }
+    if kind in bad:
+        np.savez(path, **bad[kind])
+    elif kind == "truncated":
+        np.savez(path, **ids, scores=np.zeros(2))
+        path.write_bytes(path.read_bytes()[:-30])
+    else:  # a header that claims more than there is
+        array = io.BytesIO()
+        np.lib.format.write_array_header_1_0(array, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("scores.npy", array.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("no scores", "expected an array scores"),
+        ("objects", "holds Python objects"),
+        ("too short", "scores|values"),
+        ("two dimensions", "of shape"),
+        ("nan", "NaN"),
+        ("repeated", "repeated"),
+        ("none", "empty list"),
+        ("codes out of range", "from 0 to 0"),
+        ("truncated", "cannot be read as npz"),
+        ("claims too much", "does not fit its 0 bytes"),
+    ],
+)
+def test_malformed_npz_is_refused(tmp_path: Path, kind: str, words: str) -> None:
+    bad_npz(tmp_path / "s.npz", kind)
+    with pytest.raises(DataError, match=words) as caught:
+        formats.read_scores(tmp_path / "s.npz")
+    assert caught.value.file == tmp_path / "s.npz"
+
+
+def test_ids_that_collide_in_the_hash_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "s", "".join(f"m{number % 7} s{number} {number}\n" for number in range(100)))
+    expected = list(formats.read_scores(path).pairs())
+    monkeypatch.setattr(tokens, "_PRIME", np.uint64(0))
+    assert list(formats.read_scores(path).pairs()) == expected
+    assert expected[-1] == ("m1", "s99")
+
+
+def test_long_ids_and_short_ones_together(tmp_path: Path) -> None:
+    ids = ["é" * number for number in range(1, 120)] + ["a" * 127, "a" * 128, "a" * 129]
+    path = write(tmp_path / "s", "".join(f"{one} s 1\n" for one in ids))
+    scores = formats.read_scores(path)
+    assert [model for model, _ in scores.pairs()] == ids
+    assert scores.model_ids.tolist() == sorted(ids)
+    short = write(tmp_path / "t", "".join(f"{one[:40]}{len(one)} s 1\n" for one in ids))
+    assert formats.read_scores(short).model_ids.tolist() == sorted(f"{one[:40]}{len(one)}" for one in ids)
+
+
+@pytest.mark.golden
+def test_the_examples_of_the_tools_are_read(shared: Path) -> None:
+    lists = shared / "formats" / "trial_lists"
+    assert formats.read_key(lists / "speechbrain_verification.txt").is_target.sum() == 1
+    for name in ("veri_test.head200.txt", "kaldi_trials.head200"):
+        key = formats.read_key(lists / name)
+        assert (len(key), key.is_target.sum()) == (200, 100)
+    bob = shared / "formats" / "bob_scores"
+    for name in ("scores-nonorm-gmm-dev", "scores-ztnorm-gmm-dev", "scores-nonorm-ivector-cosine-dev"):
+        target, nontarget = read_split(bob / name, bob / name)
+        assert (len(target), len(nontarget)) == (100, 1900)
+    with pytest.raises(DataError, match="csv:3: trial 'x 0' repeats line 2"):
+        formats.read_scores(bob / "scores-dev.head200.csv")
+    trials = shared / "formats" / "vpc2020_kaldi_dir" / "trials_f_trials"
+    assert len(formats.read_key(trials)) == 11744

@@ -1,0 +1,104 @@
+"""Writing scores and keys in the orders of other tools: what is written reads back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.cli import main
+from evaluation.formats.layouts import Choice
+from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
+from evaluation.trials.lists import Key, Scores, align
+
+KEY = Key.from_ids(["anna", "anna", "bert", "bert"], ["s1", "s2", "s1", "s2"], [True, False, False, True])
+SCORES = Scores.from_ids(["bert", "anna", "anna", "bert"], ["s2", "s2", "s1", "s1"], [1.5, -0.25, 2.0, 1 / 3])
+SPEAKERS = "s1 anna\ns2 bert\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_scores(tmp_path / "scores.txt", SCORES)
+    write_key(tmp_path / "key.txt", KEY)
+    (tmp_path / "utt2spk").write_text(SPEAKERS)
+    return tmp_path
+
+
+def convert(folder: Path, *arguments: str) -> Result:
+    paths = [str(folder / one) if one.endswith((".txt", ".h5", ".gz", "utt2spk")) else one for one in arguments]
+    return CliRunner().invoke(main, ["convert", *paths])
+
+
+@pytest.mark.parametrize(
+    ("order", "line"),
+    [
+        ("kaldi", "bert s2 1.5"),
+        ("voxsrc", "1.5 bert s2"),
+        ("wespeaker", "bert s2 1.5 target"),
+        ("speechbrain", "bert s2 1 1.5"),
+        ("bob", "bert bert s2 1.5"),
+        ("bob5", "bert bert bert s2 1.5"),
+        ("segment,score,model", "s2 1.5 bert"),
+    ],
+)
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+def test_scores_come_back(folder: Path, order: str, line: str, name: str) -> None:
+    result = convert(
+        folder, "scores", "scores.txt", name, "--to", order, "-k", "key.txt", "--segment-speakers", "utt2spk"
+    )
+    assert result.exit_code == 0, result.output
+    if name == "out.txt":
+        assert (folder / name).read_text().splitlines()[0] == line
+    back = read_scores(folder / name, Choice(layout=order))
+    np.testing.assert_array_equal(align(back, SCORES), SCORES.values)
+    if order in ("wespeaker", "speechbrain", "bob", "bob5"):
+        truth = read_key(folder / name, Choice(layout=order))
+        assert {pair: bool(one) for pair, one in zip(truth.pairs(), truth.is_target, strict=True)} == {
+            pair: bool(one) for pair, one in zip(KEY.pairs(), KEY.is_target, strict=True)
+        }
+
+
+def test_a_key_in_the_order_of_voxceleb(folder: Path) -> None:
+    assert convert(folder, "key", "key.txt", "out.txt", "--to", "voxceleb").exit_code == 0
+    assert (folder / "out.txt").read_text().splitlines() == ["1 anna s1", "0 anna s2", "0 bert s1", "1 bert s2"]
+
+
+def test_the_matlab_form(folder: Path) -> None:
+    assert convert(folder, "scores", "scores.txt", "out.h5", "--to", "matlab").exit_code == 0
+    with h5py.File(folder / "out.h5") as file:
+        assert set(file) == {"ID", "score_mask", "scores"}
+        assert file["ID/row_ids"][:].tolist() == [b"anna", b"bert"]
+        assert file["ID/column_ids"][:].tolist() == [b"s1", b"s2"]
+    np.testing.assert_array_equal(align(read_scores(folder / "out.h5"), SCORES), SCORES.values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scores", "scores.txt", "out.txt", "--to", "wespeaker"], "give the key"),
+        (["scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt"], "give the speakers"),
+        (["scores", "scores.txt", "out.txt", "--to", "score,model,-,segment"], "when reading only"),
+        (["scores", "scores.txt", "out.txt", "--to", "nonsense"], "nonsense"),
+        (["key", "key.txt", "out.txt", "--to", "speechbrain"], "a key has none"),
+        (["key", "key.txt", "out.h5", "--to", "matlab"], "scores only"),
+        (["trials", "key.txt", "out.txt", "--to", "kaldi"], "one order"),
+    ],
+)
+def test_what_is_missing_is_said(folder: Path, arguments: list[str], words: str) -> None:
+    result = convert(folder, *arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert not (folder / "out.txt").exists()
+
+
+def test_speakers_must_fit_the_truth(folder: Path) -> None:
+    (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
+    arguments = ["scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt", "--segment-speakers", "utt2spk"]
+    result = convert(folder, *arguments)
+    assert result.exit_code == 2
+    assert "'bert s1' is a nontarget trial" in result.output
+    (folder / "utt2spk").write_text("s2 bert\n")
+    assert "speaker of segment 's1' is not known" in convert(folder, *arguments).output

@@ -1,0 +1,318 @@
+"""Easy and hard speakers: quarters with ties, overlaps against chance, comparisons over conditions."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.cli import main
+from evaluation.linkage.agreement import joint_agreement, mean_agreement, pair_agreement
+from evaluation.linkage.comparison import PUBLISHED, Condition, compare_conditions, published
+from evaluation.linkage.curve import linkability_by_row, linkability_over_sizes
+from evaluation.linkage.easy_and_hard import RULES, disclosure_sets, write_lists
+from evaluation.linkage.table import Ranks, write_ranks
+from spkbase.errors import DataError
+
+VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)
+
+
+def named(values: list[float]) -> dict[str, float]:
+    return {f"s{place:02d}": value for place, value in enumerate(values)}
+
+
+# ---- quarters
+
+
+def test_without_ties_all_rules_give_the_same_quarters() -> None:
+    values = named(np.random.default_rng(0).permutation(40).tolist())
+    expected = {name for name, value in values.items() if value >= 30}
+    for rule in RULES:
+        found = disclosure_sets(values, rule=rule)
+        assert len(found.hard) == 10
+        assert found.easy == expected
+        assert not found.notes
+
+
+def test_rules_for_ties() -> None:
+    # of 12 speakers five are always first
+    values = named([1.0] * 5 + [0.5, 0.4, 0.35, 0.3, 0.2, 0.1, 0.1])
+    sizes = {rule: (len(one.easy), len(one.hard)) for rule in RULES for one in [disclosure_sets(values, rule=rule)]}
+    assert sizes == {"nearest": (5, 3), "include": (5, 3), "exclude": (0, 3), "random": (3, 3)}
+    assert "5 of 12 speakers are easy to link, not a quarter" in disclosure_sets(values).notes[0]
+    drawn = {disclosure_sets(values, rule="random", seed=seed).easy for seed in range(30)}
+    assert len(drawn) > 3
+    assert frozenset().union(*drawn) == {f"s{place:02d}" for place in range(5)}
+
+
+def test_equal_speakers_are_neither_easy_nor_hard() -> None:
+    for rule in RULES:
+        found = disclosure_sets(named([0.3 + 1e-15, 0.3, 0.3, 0.3, 0.3]), rule=rule)
+        assert not found.easy
+        assert not found.hard
+        assert "all speakers are equal" in found.notes[0]
+
+
+@given(VALUES, st.sampled_from(RULES))
+def test_quarters_are_ends_of_the_order(values: list[int], rule: str) -> None:
+    speakers = named([float(value) for value in values])
+    found = disclosure_sets(speakers, rule=rule)  # type: ignore[arg-type]
+    inside = {name: speakers[name] for name in speakers}
+    if found.easy:
+        least = min(inside[name] for name in found.easy)
+        assert found.easy >= {name for name, value in inside.items() if value > least}
+        if rule != "random":
+            assert found.easy >= {name for name, value in inside.items() if value == least}
+    mirrored = disclosure_sets({name: -value for name, value in speakers.items()}, rule=rule)  # type: ignore[arg-type]
+    assert mirrored.easy == found.hard
+    if rule == "nearest" and len(set(values)) > 1:
+        sizes = [sum(value >= one for value in values) for one in set(values)]
+        assert abs(len(found.easy) - len(values) / 4) == min(abs(size - len(values) / 4) for size in sizes)
+
+
+def test_with_one_trial_each_the_measure_of_sizes_does_not_change_the_order() -> None:
+    rng = np.random.default_rng(1)
+    ranks = Ranks.of(rng.geometric(0.02, 200).clip(0, 300), 0, 300)
+    grids = [linkability_by_row(ranks, sizes).mean(axis=1) for sizes in ([2, 3], [2, 50, 301], list(range(2, 302)))]
+    grids += [linkability_over_sizes(ranks, measure="log"), linkability_over_sizes(ranks, measure="uniform")]
+    found = [disclosure_sets(dict(zip(ranks.speakers.tolist(), grid.tolist(), strict=True))) for grid in grids[1:]]
+    assert len({(one.easy, one.hard) for one in found[1:]}) == 1
+
+
+def test_lists_are_written(tmp_path: Path) -> None:
+    paths = write_lists(tmp_path, disclosure_sets(named([0.1, 0.2, 0.3, 0.9])), suffix="_L3")
+    assert paths["easy"].name == "easy_speakers_L3.txt"
+    assert paths["easy"].read_text() == "# easy to link: 1 of 4 speakers, Q3 0.45, ties nearest\ns03\n"
+    assert paths["hard"].read_text().splitlines()[1:] == ["s00"]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "text"),
+    [
+        ([1.0, 2.0, 3.0], {}, "expected at least 4 speakers to take quarters of, got 3"),
+        ([1.0, 2.0, 3.0, float("nan")], {}, "expected finite values, got nan for 's03'|for the speaker 's03'"),
+        ([1.0, 2.0, 3.0, 4.0], {"rule": "best"}, "expected a rule for ties among nearest, include, exclude, random"),
+    ],
+)
+def test_bad_values_are_refused(values: list[float], options: dict, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        disclosure_sets(named(values), **options)
+
+
+# ---- overlaps
+
+
+@pytest.mark.parametrize(("n", "first", "second"), [(6, 2, 3), (7, 4, 4), (5, 5, 2)])
+def test_chance_is_that_of_all_permutations(n: int, first: int, second: int) -> None:
+    left = frozenset(range(first))
+    found = [(len(left & set(one)), len(left | set(one))) for one in combinations(range(n), second)]
+    similarity = np.array([common / together for common, together in found])
+    for right in ({0, *range(n - second + 1, n)}, set(range(second))):
+        one = pair_agreement(left, right, n)
+        assert one.chance == pytest.approx(similarity.mean())
+        assert one.p_value == pytest.approx((similarity >= one.jaccard - 1e-12).mean())
+        assert one.corrected == pytest.approx((one.jaccard - one.chance) / (1 - one.chance))
+
+
+def test_two_random_quarters_have_one_seventh_and_its_interval_holds_them() -> None:
+    rng = np.random.default_rng(2)
+    n = 2000
+    drawn = [pair_agreement(*(rng.choice(n, n // 4, replace=False).tolist() for _ in range(2)), n) for _ in range(400)]
+    assert drawn[0].chance == pytest.approx(1 / 7, abs=2e-4)
+    assert np.mean([one.jaccard for one in drawn]) == pytest.approx(1 / 7, abs=2e-3)
+    assert np.mean([one.low <= one.jaccard <= one.high for one in drawn]) == pytest.approx(0.95, abs=0.03)
+    assert np.mean([one.p_value <= 0.1 for one in drawn]) == pytest.approx(0.1, abs=0.05)
+
+
+def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance() -> None:
+    same, apart = pair_agreement({1, 2}, {1, 2}, 10), pair_agreement({1, 2}, {3, 4}, 10)
+    assert (same.jaccard, same.corrected) == (1, 1)
+    assert apart.jaccard == 0
+    assert apart.corrected < 0
+    assert apart.p_value == 1
+    for empty in (pair_agreement(set(), set(), 10), pair_agreement({1, 2}, set(), 10)):
+        assert np.isnan([empty.jaccard, empty.chance, empty.corrected, empty.p_value]).all()
+    members = np.array([[1, 1, 0], [0, 0, 0]], bool)
+    assert np.isnan(joint_agreement(members, permutations=5).jaccard)
+    assert joint_agreement(members, permutations=5).union == 2
+
+
+def test_permutations_agree_with_the_exact_chance() -> None:
+    rng = np.random.default_rng(3)
+    members = rng.random((2, 80)) < 0.3
+    exact = pair_agreement(*(np.flatnonzero(row).tolist() for row in members), 80)
+    for drawn in (
+        joint_agreement(members, permutations=4000, seed=1),
+        mean_agreement(members, [(0, 1)], permutations=4000, seed=1),
+    ):
+        assert drawn.jaccard == pytest.approx(exact.jaccard)
+        assert drawn.chance == pytest.approx(exact.chance, abs=0.003)
+        assert (drawn.low, drawn.high) == pytest.approx((exact.low, exact.high), abs=0.04)  # a step
+        assert drawn.p_value == pytest.approx(exact.p_value, abs=0.04)
+
+
+def test_the_mean_over_pairs_counts_each_pair_once() -> None:
+    members = np.array([[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
+    found = mean_agreement(members, [(0, 1), (0, 2), (1, 3)], permutations=50)
+    assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set says nothing
+    assert found.spread == pytest.approx(np.std([1 / 3, 0]))
+    assert found.n_pairs == 2
+    assert joint_agreement(members[:2], permutations=5).jaccard == pytest.approx(1 / 3)
+
+
+def test_published_means() -> None:
+    found = published()
+    assert found["anonymiser"]["easy"]["jaccard"] == pytest.approx(0.289, abs=5e-4)
+    assert found["anonymiser"]["hard"]["jaccard"] == pytest.approx(0.344, abs=5e-4)
+    assert {factor: len(pairs) for factor, pairs in PUBLISHED.items()} == {
+        "anonymiser": 9, "attacker": 18, "utterances": 18
+    }  # fmt: skip
+    assert found["anonymiser"]["easy"]["corrected"] == pytest.approx((0.289 - 1 / 7) / (6 / 7), abs=1e-3)
+
+
+# ---- conditions
+
+
+def conditions(n: int = 400, *, shared: float = 1.0) -> dict[Condition, dict[str, float]]:
+    rng = np.random.default_rng(4)
+    common = rng.normal(size=n)
+    own = {name: rng.normal(size=n) for name in ("A", "B")}
+    found = {}
+    for attacker in ("A", "B"):
+        for anonymiser in ("x", "y"):
+            for utterances in ("1", "3", "5"):
+                levels = (("attacker", attacker), ("anonymiser", anonymiser), ("utterances", utterances))
+                values = shared * common + own[attacker] + 0.3 * rng.normal(size=n)
+                found[Condition(levels)] = {f"s{place:03d}": float(one) for place, one in enumerate(values)}
+    return found
+
+
+def test_pairs_differ_in_one_factor_alone() -> None:
+    found = compare_conditions(conditions(), permutations=50)
+    assert {factor: kinds["easy"].n_pairs for factor, kinds in found.factors.items()} == {
+        "attacker": 6, "anonymiser": 6, "utterances": 12
+    }  # fmt: skip
+    assert len(found.pairs) == 24
+    assert {(one.factor, one.compared) for one in found.unions} == {
+        ("attacker", ("A", "B")),
+        ("anonymiser", ("x", "y")),
+    }
+    assert len(found.unions) == 4
+    joint = [(one.factor, len(one.compared)) for one in found.joint]
+    assert joint == [("utterances", 3)] * 4 + [("all", 12)]
+    # anonymisers share the attacker's effect, attackers do not
+    assert found.factors["anonymiser"]["easy"].corrected > 0.5 > found.factors["attacker"]["easy"].corrected
+    for kind in ("easy", "hard"):
+        mean = np.mean([getattr(one, kind).jaccard for one in found.pairs if one.factor == "attacker"])
+        assert found.factors["attacker"][kind].jaccard == pytest.approx(mean)
+        assert found.factors["attacker"][kind].chance == pytest.approx(1 / 7, abs=0.01)
+
+
+def test_what_shares_nothing_is_at_chance() -> None:
+    found = compare_conditions(conditions(800, shared=0.0), permutations=100)
+    attackers = found.factors["attacker"]["hard"]
+    assert attackers.low - 0.03 < attackers.jaccard < attackers.high + 0.03
+    assert abs(attackers.corrected) < 0.05
+
+
+def test_quarters_come_out_of_the_speakers_that_all_share() -> None:
+    two = dict(list(conditions().items())[:2])
+    first, second = two
+    two[first]["only here"] = 99.0
+    found = compare_conditions(two, permutations=10)
+    assert found.n_speakers == 400
+    assert not any("only here" in one.easy for one in found.sets.values())
+    assert found.notes == (f"{first.name}: 1 speakers left out that not all conditions have",)
+    assert found.sets[second].easy
+
+
+def test_bad_conditions_are_refused() -> None:
+    two = dict(list(conditions().items())[:2])
+    with pytest.raises(DataError, match="expected at least 2 conditions to compare, got 1"):
+        compare_conditions(dict(list(two.items())[:1]))
+    two[Condition((("run", "z"), ("utterances", "1")))] = {"s000": 1.0}
+    with pytest.raises(DataError, match="expected the factors attacker, anonymiser, utterances"):
+        compare_conditions(two)
+    two = dict(list(conditions().items())[:2])
+    two[next(iter(two))] = {"other": 1.0}
+    with pytest.raises(DataError, match="expected at least 4 speakers that all conditions share, got 0"):
+        compare_conditions(two)
+
+
+# ---- the command
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(5)
+    ease = rng.normal(size=60)
+    for name in ("first", "second"):
+        own = ease + rng.normal(size=60)
+        ranks = {
+            number: Ranks.of(rng.binomial(99, 1 / (1 + np.exp(own + rng.normal(size=60) / number))), 0, 99)
+            for number in (1, 3)
+        }
+        (tmp_path / name).mkdir()
+        write_ranks(tmp_path / name / "ranks.npz", ranks)
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, ["linkability-compare", *arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_compares_runs(runs: Path) -> None:
+    labelled = [f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))]
+    status, text, _ = run(*labelled, "--permutations", "50", "-o", str(runs / "out"))
+    assert status == 0
+    assert "60 speakers, 4 conditions" in text
+    assert "published" in text
+    report = json.loads((runs / "out" / "comparison.json").read_text())
+    assert set(report["factors"]) == {"anonymiser", "utterances"}
+    assert report["published"]["anonymiser"]["hard"]["n_pairs"] == 9
+    assert report["tie_rule"] == "nearest"
+    rows = (runs / "out" / "speakers.csv").read_text().splitlines()
+    assert len(rows) == 61
+    assert rows[0].startswith('speaker,"ECAPA/B3, L = 1 linkability","ECAPA/B3, L = 1 set"')
+    assert (runs / "out" / "jaccard.png").read_bytes().startswith(b"\x89PNG")
+    assert (runs / "out" / "jaccard.svg").read_bytes().startswith(b"<?xml")
+    for number in (1, 3):
+        picture = (runs / "out" / f"linkability_L{number}.svg").read_text()
+        assert picture.startswith("<?xml")
+        assert "ECAPA/B3" in picture
+        assert "ECAPA/B5" in picture
+
+
+def test_labels_are_folder_names_and_json_goes_to_standard_output(runs: Path) -> None:
+    arguments = (str(runs / "first"), str(runs / "second" / "ranks.npz"), "--permutations", "20", "--json", "-")
+    status, text, _ = run(*arguments)
+    assert status == 0
+    report = json.loads(text)
+    assert [one["run"] for one in report["conditions"]] == ["first", "first", "second", "second"]
+    assert report == json.loads(run(*arguments)[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["{0}/first", "{0}/nowhere", "{0}/alike"], "2 problems:"),
+        (["{0}/first", "{0}/first"], "two runs are first, L = 1"),
+        (["{0}/first", "a/b={0}/second"], "expected the factors run, utterances in all conditions"),
+        (["{0}/broken/ranks.npz"], "is no file of ranks"),
+    ],
+)
+def test_bad_runs_end_in_one_message(runs: Path, arguments: list[str], text: str) -> None:
+    (runs / "broken").mkdir()
+    (runs / "broken" / "ranks.npz").write_text("no archive")
+    status, out, errors = run(*(one.format(runs) for one in arguments))
+    assert status == 2
+    assert out == ""
+    assert text in errors
+    assert errors.startswith("Error: ")

@@ -1,0 +1,369 @@
+"""Linkability beyond the gallery: closed forms, what must hold whatever the data, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import betaln, ndtr
+
+from evaluation.linkage.curve import linkability
+from evaluation.linkage.extrapolation import backtest
+from evaluation.linkage.extrapolation.bounds import bounds_of
+from evaluation.linkage.extrapolation.cells import cells_of, first_of, margins
+from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
+from evaluation.linkage.extrapolation.mixtures import fit_mixture, fit_npmle
+from evaluation.linkage.extrapolation.tails import beat_probabilities, fit_tail, influences
+from evaluation.linkage.table import Ranks
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import to_json
+
+FAR = np.array([20_000.0, 1e5, 1e6, 1e8])
+# closed_forms.json of the reference and a quadrature: normal scores, d' = 2
+NORMAL = np.array([0.02584831, 0.01040906, 0.00262595, 0.00013665])
+
+
+def normal_ranks(seed: int = 0, n: int = 1000, impostors: int = 999, distance: float = 2.0) -> Ranks:
+    rng = np.random.default_rng(seed)
+    mated = rng.normal(distance, 1, n)
+    return Ranks.of(rng.binomial(impostors, ndtr(-mated)), 0, impostors, mated=mated)
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Ranks:
+    return normal_ranks()
+
+
+# ---- cells
+
+
+@pytest.mark.parametrize("impostors", [7, 40, 999])
+def test_cells_hold_the_binomial_distribution(impostors: int) -> None:
+    ranks = Ranks.of(np.arange(max(impostors + 1, 20)) % (impostors + 1), 0, impostors)
+    cells = cells_of(ranks)
+    z = margins()[::20]
+    np.testing.assert_allclose(cells.likelihood.sum(axis=0), 1, atol=1e-9)
+    # the first cells are single counts
+    exact = stats.binom.pmf(np.arange(min(impostors, 20))[:, None], impostors, ndtr(-z))
+    np.testing.assert_allclose(cells.likelihood[: len(exact), ::20], exact, rtol=1e-6, atol=1e-13)
+    assert cells.counts.sum() == pytest.approx(len(ranks))
+
+
+def test_small_probabilities_of_being_beaten_are_not_rounded_away() -> None:
+    cells = cells_of(Ranks.of([0, 1, 2] * 10, 0, 999))
+    place = int(np.searchsorted(margins(), 8.0))
+    p = ndtr(-margins()[place])
+    np.testing.assert_allclose(cells.likelihood[1:3, place], [999 * p, 999 * 998 / 2 * p**2], rtol=1e-9)
+
+
+def test_ties_are_spread_over_their_places() -> None:
+    ranks = Ranks.of([2] * 20, [3] * 20, 50)
+    assert cells_of(ranks).counts.tolist() == [5.0] * 4
+    assert cells_of(ranks, ties="strict").counts.tolist() == [20.0]
+    np.testing.assert_allclose(cells_of(ranks, ties="lenient").likelihood, cells_of(ranks).likelihood[:1])
+
+
+# ---- distributions of the margin
+
+
+def test_the_npmle_reproduces_the_measured_curve(ranks: Ranks) -> None:
+    cells = cells_of(ranks)
+    fit = fit_npmle(cells, cells.counts[:, None])
+    sizes = np.arange(2, 1001)
+    curve = first_of(margins(), sizes.astype(float)).T @ fit.weights[:, 0]
+    np.testing.assert_allclose(curve, linkability(ranks, sizes), atol=1.5e-3)
+    assert fit.weights.sum() == pytest.approx(1)
+
+
+def test_no_distribution_is_likelier_than_the_npmle(ranks: Ranks) -> None:
+    cells = cells_of(ranks)
+    counts = cells.counts[:, None]
+    best = fit_npmle(cells, counts).log_likelihood[0]
+    for family in ("normal", "beta"):
+        for components in (1, 2, 3):
+            assert fit_mixture(cells, counts, family=family, components=components).log_likelihood[0] < best + 0.02
+    # the gradient in the direction of every point of the grid is at most 1 (Kiefer and Wolfowitz)
+    weights = fit_npmle(cells, counts).weights
+    share = counts / counts.sum()
+    assert (cells.likelihood.T @ (share / (cells.likelihood @ weights))).max() < 1 + 1e-3
+
+
+def test_a_normal_margin_is_found_again() -> None:
+    ranks = normal_ranks(n=20_000, impostors=4999, distance=1.5)
+    cells = cells_of(ranks)
+    fit = fit_mixture(cells, cells.counts[:, None], family="normal", components=1)
+    assert fit.parameters[1:, 0, 0] == pytest.approx([1.5, 1.0], abs=0.03)
+
+
+def test_a_beta_is_found_again_and_extrapolated_by_its_closed_form() -> None:
+    rng = np.random.default_rng(1)
+    first, second = 0.5, 6.0
+    ranks = Ranks.of(rng.binomial(2000, rng.beta(first, second, 20_000)), 0, 2000)
+    cells = cells_of(ranks)
+    fit = fit_mixture(cells, cells.counts[:, None], family="beta", components=1)
+    assert fit.parameters[1:, 0, 0] == pytest.approx([first, second], rel=0.04)
+    found = extrapolate(ranks, FAR, methods=["beta"], replicates=20).predictions["beta"]
+    truth = np.exp(betaln(first, second + FAR - 1) - betaln(first, second))
+    np.testing.assert_allclose(found.linkability, truth, rtol=0.15)
+
+
+# ---- the tail of impostor scores
+
+
+@pytest.mark.parametrize("shape", [-0.3, 0.0, 0.3])
+def test_the_shape_of_a_pareto_tail_is_found(shape: float) -> None:
+    scores = stats.genpareto.rvs(shape, size=(400, 400), random_state=2)
+    # above its threshold a generalised Pareto tail has the same shape
+    tail = fit_tail(-np.partition(-scores, 50, axis=1)[:, :51], np.full(400, 400))
+    assert tail.shape == pytest.approx(shape, abs=3 * (1 + shape) / np.sqrt(400 * 50) + 0.02)
+    mated = np.quantile(scores, 0.999) * np.ones(400)
+    p = beat_probabilities(tail, mated, np.full(400, 0.5))
+    assert np.exp(np.log(p).mean()) == pytest.approx(1e-3, rel=0.35)
+
+
+def test_the_shape_is_that_of_scipy() -> None:
+    excess = stats.genpareto.rvs(-0.15, size=(50, 200), random_state=3)
+    scores = np.concatenate([excess, np.zeros((50, 1))], axis=1) * 1.0
+    found = fit_tail(scores, np.full(50, 1000))
+    pooled = (excess / found.means[:, None]).ravel()
+    expected = stats.genpareto.fit(pooled, floc=0)[0]
+    assert found.shape == pytest.approx(expected, abs=0.01)
+
+
+def test_influences_are_the_changes_that_a_trial_makes() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.exponential(size=(300, 31))
+    tail = fit_tail(scores, np.full(300, 1000))
+    to_shape, to_mean = influences(tail)
+    changes = []
+    for row in range(40):
+        more = np.concatenate([scores, scores[[row] * 5]])
+        changes.append((fit_tail(more, np.full(305, 1000)).shape - tail.shape) / 5)
+    assert np.corrcoef(to_shape[:40], changes)[0, 1] > 0.9
+    assert np.polyfit(changes, to_shape[:40], 1)[0] == pytest.approx(1, abs=0.35)
+    assert to_mean.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_exponential_impostors_have_a_closed_form() -> None:
+    # p = exp(-x), x = 4 + an exponential of mean 3: E[(1 - p)^(N - 1)] by quadrature
+    rng = np.random.default_rng(5)
+    mated = 4 + rng.exponential(3, 3000)
+    impostors = rng.exponential(size=(3000, 500))
+    ranks = Ranks.of((impostors > mated[:, None]).sum(axis=1), 0, 500, mated=mated)
+    largest = -np.partition(-impostors, 50, axis=1)[:, :51]
+    found = extrapolate(ranks, [20_000, 1_000_000], impostor_scores=largest, methods=["tail"], replicates=50)
+    grid = np.linspace(0, 90, 200_001)
+    truth = [
+        np.trapezoid(np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid)
+        for size in (20_000, 1_000_000)
+    ]
+    part = found.predictions["tail"]
+    np.testing.assert_allclose(part.linkability, truth, rtol=0.2)
+    assert ((part.low < truth) & (truth < part.high)).all()
+
+
+# ---- predictions
+
+
+def test_normal_scores_are_extrapolated_to_their_closed_form(ranks: Ranks) -> None:
+    found = extrapolate(ranks, FAR, methods=["normal", "beta", "bounds"], replicates=100)
+    part = found.predictions["normal"]
+    assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
+    assert (np.abs(np.log2(part.linkability / NORMAL)) < [0.5, 0.6, 0.8, 1.2]).all()
+    low, high = found.span()
+    assert ((low <= part.low) & (part.high <= high)).all()
+    assert part.inside < 0.02
+    bounds = found.predictions["bounds"]
+    assert ((bounds.low < NORMAL) & (bounds.high > NORMAL)).all()
+
+
+def test_chance_stays_near_chance() -> None:
+    # every rank as likely: p is uniform, a beta of 1 and 1, and its margin normal with mean 0 and spread 1
+    truth = np.array([1e-4, 1e-5])
+    ranks = Ranks.of(np.arange(4000) % 1000, 0, 999)
+    found = extrapolate(ranks, (1 / truth).round(), replicates=20, methods=["normal", "beta"])
+    for part in found.predictions.values():
+        np.testing.assert_allclose(part.linkability, truth, rtol=0.15)
+
+
+def test_the_order_of_the_rows_and_repetition_do_not_matter(ranks: Ranks) -> None:
+    order = np.random.default_rng(7).permutation(len(ranks))
+    names = ("speakers", "beaters", "ties", "impostors", "mated")
+    shuffled = Ranks(*(getattr(ranks, name)[order] for name in names))
+    one, other, third = (extrapolate(which, FAR, replicates=30) for which in (ranks, shuffled, ranks))
+    for method, part in one.predictions.items():
+        for name in ("linkability", "low", "high"):
+            np.testing.assert_allclose(
+                getattr(other.predictions[method], name), getattr(part, name), rtol=1e-6, atol=1e-9
+            )
+            np.testing.assert_array_equal(getattr(third.predictions[method], name), getattr(part, name))
+    seeded = extrapolate(ranks, FAR, replicates=30, seed=1, methods=["normal"]).predictions["normal"]
+    assert (seeded.low != one.predictions["normal"].low).all()
+    assert (seeded.linkability == one.predictions["normal"].linkability).all()
+
+
+def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks: Ranks) -> None:
+    sizes = sizes_beyond(1000, 1e8)
+    found = extrapolate(ranks, sizes, replicates=30)
+    for part in found.predictions.values():
+        assert (part.low <= part.high).all()
+        if not np.isnan(part.linkability).all():
+            assert (np.diff(part.linkability) <= 0).all()
+            assert ((part.low <= part.linkability) & (part.linkability <= part.high)).all()
+    measured = linkability(ranks, [1000])[0]
+    bounds = found.predictions["bounds"]
+    assert bounds.low[0] <= measured <= bounds.high[0]
+
+
+def test_galleries_that_differ_between_trials_are_used_as_they_are() -> None:
+    rng = np.random.default_rng(8)
+    mated = rng.normal(2, 1, 2000)
+    impostors = np.where(np.arange(2000) % 2, 500, 1500)
+    ranks = Ranks.of(rng.binomial(impostors, ndtr(-mated)), 0, impostors, mated=mated)
+    found = extrapolate(ranks, FAR, methods=["normal"], replicates=50)
+    assert found.measured_to == 501
+    part = found.predictions["normal"]
+    assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
+
+
+def test_speakers_are_drawn_not_rows(ranks: Ranks) -> None:
+    doubled = Ranks(
+        np.tile(ranks.speakers, 4),
+        *(np.tile(getattr(ranks, name), 4) for name in ("beaters", "ties", "impostors", "mated")),
+    )
+    apart = Ranks.of(doubled.beaters, 0, 999, mated=doubled.mated)
+    by_speaker, by_row = (
+        extrapolate(one, [100_000], methods=["normal"], replicates=60).predictions["normal"] for one in (doubled, apart)
+    )
+    width = [float(np.log(one.high[0] / one.low[0])) for one in (by_speaker, by_row)]
+    assert width[0] > 1.5 * width[1]
+
+
+def test_everything_is_marked_as_extrapolated(ranks: Ranks) -> None:
+    report = json.loads(to_json(extrapolate(ranks, [10**6], methods=["normal", "bounds"], replicates=5).to_dict()))
+    assert report["kind"] == "extrapolated"
+    assert report["measured_to"] == 1000
+    assert report["sizes"] == [10**6]
+    assert "linkability" not in report["methods"]["bounds"]
+    assert set(report["methods"]["normal"]) == {
+        "linkability", "low", "high", "largest_distance_from_measured", "note"
+    }  # fmt: skip
+
+
+def test_owners_that_are_always_first_are_noted() -> None:
+    found = extrapolate(Ranks.of([0] * 30, 0, 100), [10**6], replicates=5)
+    assert "100.0 % of the trials are first" in found.notes[0]
+    assert found.predictions["bounds"].high[0] == pytest.approx(1)
+
+
+# ---- bounds
+
+
+@given(st.lists(st.floats(-2, 6), min_size=1, max_size=4), st.data())
+@settings(max_examples=15)
+def test_bounds_hold_every_distribution_inside_the_band(points: list[float], data: st.DataObject) -> None:
+    raw = np.array([data.draw(st.floats(0.1, 1)) for _ in points])
+    weights = np.zeros(len(margins()))
+    for point, weight in zip(points, raw / raw.sum(), strict=True):
+        weights[int(np.abs(margins() - point).argmin())] += weight
+    inside, sizes = np.array([2.0, 10, 50, 200]), np.array([1000.0, 1e5])
+    curve, truth = (weights @ first_of(margins(), some) for some in (inside, sizes))
+    low, high = bounds_of(np.maximum(curve - 0.01, 0), np.minimum(curve + 0.01, 1), inside, sizes)
+    assert ((low <= truth + 1e-7) & (truth <= high + 1e-7)).all()
+    narrow = bounds_of(curve - 1e-4, curve + 1e-4, inside, sizes)
+    assert (narrow[0] >= low - 1e-7).all()
+    assert (narrow[1] <= high + 1e-7).all()
+
+
+def test_a_band_that_no_distribution_fits_has_no_bounds() -> None:
+    # a curve of linkability cannot rise
+    low, high = bounds_of(np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0]))
+    assert np.isnan([low, high]).all()
+
+
+# ---- hiding
+
+
+def test_hiding_most_of_the_gallery_and_predicting_it() -> None:
+    ranks = normal_ranks(n=2000, impostors=19_999)
+    found = {one.method: one for one in backtest(ranks, methods=["normal", "bounds"], replicates=40)}
+    assert found["normal"].fitted_to == 1000
+    assert found["normal"].size == 20_000
+    assert found["normal"].measured == linkability(ranks, [20_000])[0]
+    assert found["normal"].held
+    assert found["normal"].predicted == pytest.approx(found["normal"].measured, rel=0.25)
+    assert found["bounds"].held
+
+
+def test_what_is_hidden_is_hidden_evenly_and_ties_with_it() -> None:
+    from evaluation.linkage.extrapolation.backtest import _thinned
+
+    ranks = Ranks.of([400] * 4000, [200] * 4000, 1000)
+    left = _thinned(ranks, np.full(4000, 50), np.random.default_rng(0))
+    assert left.beaters.mean() == pytest.approx(20, abs=0.3)
+    assert left.ties.mean() == pytest.approx(10, abs=0.3)
+    assert left.beaters.var() == pytest.approx(stats.hypergeom(1000, 400, 50).var(), rel=0.1)
+
+
+# ---- bad input
+
+
+SCORES = np.random.default_rng(0).normal(size=(1000, 12))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"sizes": []}, "expected populations from 2"),
+        ({"sizes": [1]}, "expected populations from 2"),
+        ({"sizes": [float("nan")]}, "expected populations from 2"),
+        ({"sizes": [1e13]}, "expected populations from 2"),
+        ({"replicates": 1}, "expected at least 2 resamples, got 1"),
+        ({"level": 1.0}, "expected a level between 0 and 1"),
+        ({"methods": ["weibull"]}, "expected methods among normal, beta, tail, npmle, bounds, got weibull"),
+        ({"methods": []}, "got none"),
+        ({"methods": ["tail"]}, "the method tail needs impostor scores"),
+        ({"ties": "optimistic"}, "expected a rule for ties among"),
+        ({"impostor_scores": SCORES[:5]}, r"expected impostor scores of shape \(1000, 11 or more\), got \(5, 12\)"),
+        ({"impostor_scores": SCORES[:, :10]}, r"got \(1000, 10\)"),
+        ({"impostor_scores": SCORES[:, :1] + np.zeros((1, 12))}, "largest ones are all the same"),
+        ({"impostor_scores": np.where(SCORES > 3, np.nan, SCORES)}, "expected finite impostor scores"),
+    ],
+)
+def test_bad_input_is_refused(ranks: Ranks, options: dict, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        extrapolate(ranks, **{"sizes": [10**6], "replicates": 2, **options})
+
+
+def test_too_little_data_is_refused(ranks: Ranks) -> None:
+    with pytest.raises(DataError, match="at least 20 trials with impostors to extrapolate from, got 19"):
+        extrapolate(Ranks.of([0] * 19, 0, 10))
+    with pytest.raises(DataError, match="expected at least 200 impostors to hide most of them, got 100"):
+        backtest(Ranks.of([0] * 30, 0, 100))
+    with pytest.raises(DataError, match="expected finite mated scores"):
+        extrapolate(Ranks.of(ranks.beaters, 0, 999), impostor_scores=SCORES, replicates=2)
+
+
+# ---- the reference's ranks
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("utterances", [1, 3, 5])
+def test_the_npmle_reproduces_the_golden_curve(shared: Path, utterances: int) -> None:
+    golden = json.loads((shared / "golden/evaluation/golden_link.json").read_text())[f"L{utterances}"]
+    ranks = Ranks.of(golden["beaters_strict"], 0, 599)
+    found = extrapolate(ranks, [600, 10**6], methods=["normal", "npmle", "bounds"], replicates=20)
+    assert found.predictions["npmle"].inside < 4e-3
+    assert found.predictions["normal"].inside < 2 * np.sqrt(0.25 / 300)
+    cells = cells_of(ranks)
+    weights = fit_npmle(cells, cells.counts[:, None]).weights[:, 0]
+    for size, exact in golden["exact_legal_eval"].items():
+        assert weights @ first_of(margins(), np.array([float(size)]))[:, 0] == pytest.approx(exact, abs=4e-3)
+        if size == "600":
+            bounds = found.predictions["bounds"]
+            assert bounds.low[0] < exact < bounds.high[0]

@@ -1,0 +1,372 @@
+"""Linkability: brute force over all draws, golden and closed-form values, ties, measures, intervals, rank measures."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import expit, logit, ndtr
+from scipy.stats import beta, betabinom, t
+
+from evaluation.linkage.curve import (
+    by_speaker,
+    chance,
+    linkability,
+    linkability_by_row,
+    linkability_over_sizes,
+    log_spaced_sizes,
+    monte_carlo,
+    published_sizes,
+)
+from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
+from evaluation.linkage.intervals import linkability_curve, mean_interval
+from evaluation.linkage.table import Ranks
+from evaluation.uncertainty.intervals import Method, interval
+from spkbase.errors import DataError
+
+
+def over_all_draws(beaters: int, ties: int, impostors: int, size: int, top: int, rule: str) -> Fraction:
+    """Mean over every subset of impostors, by counting: 1 for beaters, 0 for ties, -1 for the others."""
+    kinds = [1] * beaters + [0] * ties + [-1] * (impostors - beaters - ties)
+    total, count = Fraction(0), 0
+    for drawn in combinations(kinds, size - 1):
+        higher, same = drawn.count(1), drawn.count(0)
+        if rule == "strict":
+            total += higher + same < top
+        elif rule == "lenient":
+            total += higher < top
+        else:  # the owner stands before none, one, ..., all of the ties, each as likely
+            total += Fraction(sum(higher + before < top for before in range(same + 1)), same + 1)
+        count += 1
+    return total / count
+
+
+rows = st.lists(st.integers(0, 8), min_size=3, max_size=3)
+
+
+@given(
+    counts=st.lists(st.lists(st.integers(0, 7), min_size=3, max_size=3), min_size=1, max_size=4),
+    rule=st.sampled_from(["shared", "strict", "lenient"]),
+    top=st.integers(1, 4),
+)
+def test_equals_brute_force_over_all_subsets(counts, rule, top) -> None:
+    """Rows of three numbers: beaters, ties, and impostors that are neither (so that galleries differ too)."""
+    counts = [one for one in counts if sum(one)] or [[1, 1, 1]]
+    beaters, ties, rest = np.array(counts).T
+    ranks = Ranks.of(beaters, ties, beaters + ties + rest)
+    sizes = [size for size in range(1, ranks.largest_size + 1) if comb(max(map(sum, counts)), size - 1) < 1500]
+    expected = [
+        [float(over_all_draws(k, t, k + t + r, size, top, rule)) for size in sizes]
+        for k, t, r in np.array(counts).tolist()
+    ]
+    found = linkability_by_row(ranks, sizes, ties=rule, top=top)
+    assert found == pytest.approx(np.array(expected), abs=1e-12)
+    assert linkability(ranks, sizes, ties=rule, top=top) == pytest.approx(np.mean(expected, axis=0), abs=1e-12)
+
+
+@pytest.mark.parametrize("impostors", [599, 22_023, 1_000_000])
+def test_against_exact_fractions_in_large_galleries(impostors: int) -> None:
+    """Rounding stays below 1e-9 relative where factorials have millions of digits."""
+    ranks = Ranks.of([0, 1, 7, 40], 0, impostors)
+    sizes = np.array([2, 20, impostors // 50, impostors // 3, impostors - 50])
+
+    def exact(beaters: int, size: int) -> float:
+        value = Fraction(1)
+        for step in range(beaters):  # C(M - n, k) / C(M, k), the same number
+            value *= Fraction(impostors - (size - 1) - step, impostors - step)
+        return float(value)
+
+    expected = [[exact(beaters, size) for size in sizes.tolist()] for beaters in ranks.beaters.tolist()]
+    assert linkability_by_row(ranks, sizes) == pytest.approx(np.array(expected), rel=1e-9)
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("utterances", [1, 3, 5])
+def test_golden_curves_and_monte_carlo(shared: Path, utterances: int) -> None:
+    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
+    ranks = Ranks.of(golden["beaters_strict"], 0, 599)
+    for name, top in (("exact_legal_eval", 1), ("exact_proto", 1), ("top5", 5)):
+        sizes = list(map(int, golden[name]))
+        assert linkability(ranks, sizes, top=top) == pytest.approx(list(golden[name].values()), abs=1e-12)
+    published = {int(size): values for size, values in golden["oraned_mc_seeds_42_0_6_7_25"].items()}
+    for size, drawn in published.items():
+        each = linkability_by_row(ranks, [size])[:, 0]
+        error = np.sqrt((each * (1 - each)).sum()) / len(each) / np.sqrt(len(drawn))
+        # the reference's draws share their noise between seeds, sizes and L, so a wide margin
+        assert abs(np.mean(drawn) - each.mean()) <= max(4 * error, 1e-12)
+
+
+def test_monte_carlo_is_within_its_standard_error() -> None:
+    rng = np.random.default_rng(0)
+    beaters = (200 * rng.random(300) ** 3).astype(int)
+    ranks = Ranks.of(beaters, np.minimum(rng.integers(0, 4, 300), 299 - beaters), 299)
+    sizes = [2, 5, 20, 100, 300]
+    for rule in ("shared", "strict", "lenient"):
+        drawn = monte_carlo(ranks, sizes, runs=200, seed=1, ties=rule)  # type: ignore[arg-type]
+        expected = linkability(ranks, sizes, ties=rule)  # type: ignore[arg-type]
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(200)
+        assert (np.abs(drawn.mean(axis=0) - expected) <= 4 * error + 1e-12).all()
+    assert (monte_carlo(ranks, sizes, seed=1) == monte_carlo(ranks, sizes, seed=1)).all()
+    # draws of one size do not depend on the other sizes, nor sizes on each other
+    assert monte_carlo(ranks, [20, 100], seed=1)[:, 1].tolist() == monte_carlo(ranks, [100], seed=1)[:, 0].tolist()
+    pairs = monte_carlo(ranks, [20, 21], runs=400, seed=2)
+    assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.2
+
+
+def test_whole_gallery_gives_the_rank_1_rate_exactly() -> None:
+    rng = np.random.default_rng(0)
+    ranks = Ranks.of(rng.integers(0, 4, 1000), 0, 22_023)
+    assert linkability(ranks, [22_024])[0] == (ranks.beaters == 0).mean()
+    assert linkability(ranks, [1])[0] == 1
+    tied = Ranks.of([0, 0, 1], [3, 0, 2], 50)
+    assert linkability(tied, [51])[0] == pytest.approx((1 / 4 + 1) / 3, abs=1e-15)
+    assert linkability(tied, [51], ties="strict")[0] == pytest.approx(1 / 3, abs=1e-15)
+    assert linkability(tied, [51], ties="lenient")[0] == pytest.approx(2 / 3, abs=1e-15)
+
+
+def test_exchangeable_scores_give_chance() -> None:
+    """Each number of beaters once, or everything tied: 1 / N, and r / N among the first r."""
+    sizes = np.arange(2, 102)
+    each = Ranks.of(np.arange(101), 0, 100)
+    tied = Ranks.of([0], 100, 100)
+    for ranks in (each, tied):
+        for top in (1, 3):
+            assert linkability(ranks, sizes, top=top) == pytest.approx(chance(sizes, top=top), rel=1e-12)
+    assert linkability(tied, sizes, ties="strict") == pytest.approx(0)
+    assert linkability(tied, sizes, ties="lenient") == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)])
+def test_gaussian_closed_forms(size: int, published: float) -> None:
+    """Scores of d' = 2: linkability is E[Phi(X)**(N - 1)] with X normal around 2."""
+    density = NormalDist(2, 1).pdf
+    integral = quad(lambda x: density(x) * ndtr(x) ** (size - 1), -8, 12, epsabs=1e-12)[0]
+    assert integral == pytest.approx(published, abs=5e-6)
+    # beaters are binomial given X, so rows at fine quantiles of X and of the binomial have that expected value
+    rng = np.random.default_rng(0)
+    mated = 2 + np.array([NormalDist().inv_cdf((row + 0.5) / 40_000) for row in range(40_000)])
+    ranks = Ranks.of(rng.binomial(4000, 1 - ndtr(mated)), 0, 4000)
+    assert linkability(ranks, [size])[0] == pytest.approx(integral, abs=2e-3)
+
+
+def test_among_the_first_against_hypergeometric_sums() -> None:
+    ranks = Ranks.of([0, 3, 60, 119], 0, 120)
+    for top in (1, 2, 7, 200):
+        for size in (1, 2, 10, 61, 121):
+            expected = [
+                sum(
+                    Fraction(comb(k, j) * comb(120 - k, size - 1 - j), comb(120, size - 1))
+                    for j in range(min(top, size))
+                )
+                for k in (0, 3, 60, 119)
+            ]
+            found = linkability_by_row(ranks, [size], top=top)[:, 0]
+            assert found == pytest.approx([float(one) for one in expected], abs=1e-12)
+
+
+# measures of the size
+
+
+@pytest.mark.parametrize("rule", ["shared", "strict", "lenient"])
+def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
+    rng = np.random.default_rng(0)
+    beaters = rng.integers(0, 40, 50)
+    ranks = Ranks.of(beaters, rng.integers(0, 10, 50), np.where(np.arange(50) < 25, 49, 80))
+    for row in range(50):
+        one = Ranks.of(*([column[row]] for column in (ranks.beaters, ranks.ties)), ranks.impostors[row])
+        sizes = np.arange(2, one.largest_size + 1)
+        curve = linkability(one, sizes, ties=rule)
+        for measure, weights in (("log", 1 / sizes), ("uniform", np.ones(len(sizes)))):
+            found = linkability_over_sizes(ranks, measure=measure, ties=rule)[row]
+            assert found == pytest.approx(curve @ weights / weights.sum(), abs=1e-12)
+
+
+def test_names_of_measures() -> None:
+    with pytest.raises(DataError, match="expected a measure of sizes among log, uniform, got 'grid'"):
+        linkability_over_sizes(Ranks.of([0], 0, 5), measure="grid")  # type: ignore[arg-type]
+
+
+def test_grids_of_sizes() -> None:
+    assert published_sizes(22_024).tolist() == [21, 43, 86, 172, 344, 688, 1376, 2753, 5506, 11012, 22024]
+    assert published_sizes(19).tolist() == []
+    sizes = log_spaced_sizes(1_000_000)
+    assert (sizes[0], sizes[-1]) == (2, 1_000_000)
+    assert (np.diff(sizes) > 0).all()
+
+
+def test_means_of_speakers() -> None:
+    assert by_speaker(["b", "a", "b"], np.array([1.0, 0.5, 0.0])) == {"a": 0.5, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ranks: linkability(ranks, [0]), "expected sizes from 1 to 6, the whole gallery, got 0"),
+        (lambda ranks: linkability(ranks, [2, 7]), "expected sizes from 1 to 6, the whole gallery, got 7"),
+        (lambda ranks: linkability(ranks, [2.5]), "expected sizes to be integers"),
+        (lambda ranks: linkability(ranks, [2], top=0), "expected the owner among the first 1 or more, got 0"),
+        (lambda ranks: linkability(ranks, [2], ties="both"), "expected a rule for ties among"),
+        (lambda ranks: monte_carlo(ranks, [2], runs=0), "expected at least 1 run and a seed from 0"),
+        (lambda ranks: linkability_curve(ranks, [2], replicates=1), "expected at least 2 replicates"),
+        (lambda ranks: linkability_curve(ranks, [2], replicates=9, level=1), "expected a level between 0 and 1"),
+    ],
+)
+def test_bad_arguments(call, message) -> None:
+    with pytest.raises(DataError, match=message):
+        call(Ranks.of([0, 2], 0, 5))
+
+
+# intervals
+
+
+def binomtest_ends(count: float, total: int) -> tuple[float, float]:
+    return float(beta.ppf(0.025, count, total - count + 1)), float(beta.ppf(0.975, count + 1, total - count))
+
+
+def test_intervals_are_those_of_the_general_method() -> None:
+    """For rows of one speaker each: `evaluation.uncertainty.intervals` on resampled means, size by size, with fewer degrees."""
+    rng = np.random.default_rng(0)
+    ranks = Ranks.of(rng.integers(0, 30, 40), 0, 60)
+    sizes = np.array([2, 7, 30, 61])
+    curve = linkability_curve(ranks, sizes, replicates=200, seed=5)
+    each = linkability_by_row(ranks, sizes)
+    weights = []
+    for block in range(8):
+        own = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(block,)))
+        weights += [np.bincount(own.integers(0, 40, 40), minlength=40) / 40 for _ in range(25)]
+    for place in range(len(sizes)):
+        resampled = np.array(weights) @ each[:, place]
+        value = each[:, place].mean()
+        expected = interval(value, resampled, method=Method("logit", lower=0, upper=1), n_units=40)
+        ends = np.array([expected.low, expected.high])
+        # there with 39 degrees of freedom, here with as many as speakers share in it, and no wider than a share
+        carriers = min(one.sum() ** 2 / (one**2).sum() for one in (each[:, place], 1 - each[:, place]))
+        wider = t.ppf(0.975, carriers) / t.ppf(0.975, 39)
+        ends = expit(logit(value) + wider * (logit(ends) - logit(value)))
+        share = binomtest_ends(40 * value, 40)
+        expected_ends = max(ends[0], share[0]), min(ends[1], share[1])
+        assert (curve.low[place], curve.high[place]) == pytest.approx(expected_ends, rel=1e-9)
+        assert curve.low[place] < value < curve.high[place]
+
+
+def test_rows_of_a_speaker_are_drawn_together() -> None:
+    """Ten copies of each row tell no more than one."""
+    rng = np.random.default_rng(0)
+    beaters = rng.integers(0, 30, 40)
+    names = [f"s{one:02d}" for one in range(40)]
+    once = linkability_curve(Ranks.of(beaters, 0, 60, speakers=names), [2, 20], replicates=300)
+    often = linkability_curve(
+        Ranks.of(np.repeat(beaters, 10), 0, 60, speakers=np.repeat(names, 10)), [2, 20], replicates=300
+    )
+    assert often.low == pytest.approx(once.low)
+    assert often.high == pytest.approx(once.high)
+    apart = linkability_curve(Ranks.of(np.repeat(beaters, 10), 0, 60), [2, 20], replicates=300)
+    assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
+
+
+def test_coverage_of_the_interval() -> None:
+    """Nominal 95 %: over 200 data sets of 60 speakers the true value is inside in 90 to 99 %."""
+    rng = np.random.default_rng(0)
+    inside = 0
+    for trial in range(200):
+        own = rng.normal(2, 1, 60)
+        ranks = Ranks.of(rng.binomial(400, 1 - ndtr(own)), 0, 400)
+        curve = linkability_curve(ranks, [20], replicates=100, seed=trial)
+        inside += curve.low[0] <= 0.55799 <= curve.high[0]
+    assert 180 <= inside <= 198
+
+
+@pytest.mark.parametrize(("n_speakers", "distance", "size"), [(30, 4.0, 2), (30, 4.0, 20), (30, 0.5, 300)])
+def test_coverage_where_few_speakers_decide(n_speakers: int, distance: float, size: int) -> None:
+    """Near 1 and near 0 the interval holds too: not in 73 to 90 %, as with as many degrees as there are speakers."""
+    rng = np.random.default_rng(1)
+    true = quad(lambda x: NormalDist(distance).pdf(x) * ndtr(x) ** (size - 1), -9, 12)[0]
+    inside = 0
+    for trial in range(150):
+        margins = rng.normal(distance, 1, n_speakers)
+        ranks = Ranks.of(rng.binomial(299, 1 - ndtr(margins)), 0, 299)
+        curve = linkability_curve(ranks, [size], replicates=100, seed=trial)
+        inside += curve.low[0] <= true <= curve.high[0]
+    assert inside >= 0.93 * 150
+
+
+def test_no_interval_is_wider_than_that_of_a_share() -> None:
+    ranks = Ranks.of([0] + [50] * 29, 0, 99)
+    curve = linkability_curve(ranks, [100], replicates=200)
+    assert curve.low[0] >= binomtest_ends(1, 30)[0] - 1e-12
+    assert curve.high[0] <= binomtest_ends(1, 30)[1] + 1e-12
+
+
+def test_names_of_speakers_are_one_line() -> None:
+    with pytest.raises(DataError, match=r"expected names of speakers in one line each, got 'a\\nb'"):
+        Ranks.of([0, 1], 0, 5, speakers=["a\nb", "c"])
+
+
+def test_ends_where_all_speakers_are_alike() -> None:
+    """As Clopper and Pearson: with n of n successes the lower end is (0.025)**(1 / n)."""
+    curve = linkability_curve(Ranks.of([0] * 10, 0, 9), [2, 10], replicates=20)
+    assert curve.low == pytest.approx(0.025**0.1)
+    assert curve.high.tolist() == [1.0, 1.0]
+    none = linkability_curve(Ranks.of([9] * 10, 0, 9), [10], replicates=20)
+    assert (none.values[0], none.low[0], none.high[0]) == (0.0, 0.0, pytest.approx(1 - 0.025**0.1))
+    alike = linkability_curve(Ranks.of([3] * 10, 0, 9), [5], replicates=20)
+    assert (alike.low[0], alike.high[0]) == pytest.approx(binomtest_ends(10 * alike.values[0], 10))
+    alone = linkability_curve(Ranks.of([0], 0, 9), [5], replicates=20)
+    assert np.isnan([alone.low[0], alone.high[0]]).all()
+
+
+def test_no_replicates_no_interval() -> None:
+    curve = linkability_curve(Ranks.of([0, 4], 0, 9), [5])
+    assert np.isnan(curve.low).all()
+    assert np.isnan(mean_interval([0.0, 1.0], replicates=0)).all()
+
+
+# rank measures
+
+
+def test_cumulative_match() -> None:
+    ranks = Ranks.of([0, 0, 2], [0, 2, 0], 3)
+    assert cumulative_match(ranks) == pytest.approx(np.array([4 / 3, 5 / 3, 3, 3]) / 3)
+    assert cumulative_match(ranks, ties="strict") == pytest.approx(np.array([1, 1, 3, 3]) / 3)
+    sizes = [ranks.largest_size]
+    for place in range(1, 5):
+        assert cumulative_match(ranks)[place - 1] == pytest.approx(linkability(ranks, sizes, top=place)[0])
+
+
+def test_disclosure_of_uniform_and_of_perfect_ranks() -> None:
+    uniform = similarity_rank_disclosure(Ranks.of(np.arange(64), 0, 63))
+    assert (uniform.mean_bits, uniform.worst_bits) == (pytest.approx(0, abs=1e-5), pytest.approx(0, abs=1e-3))
+    assert (uniform.alpha, uniform.beta) == pytest.approx((1, 1), rel=1e-3)
+    assert (uniform.histogram_mean_bits, uniform.histogram_worst_bits) == pytest.approx((0, 0), abs=1e-12)
+    perfect = similarity_rank_disclosure(Ranks.of([0] * 20, 0, 63))
+    assert (perfect.mean_bits, perfect.worst_bits) == pytest.approx((6, 6), abs=1e-4)
+    assert (perfect.histogram_mean_bits, perfect.histogram_worst_bits) == pytest.approx((6, 6))
+
+
+def test_disclosure_of_a_known_distribution() -> None:
+    """Of a beta-binomial sample: parameters near the true ones, bits near those of the true distribution."""
+    alpha, beta, impostors = 0.3, 4.0, 255
+    truth = betabinom(impostors, alpha, beta).pmf(np.arange(impostors + 1))
+    bits = np.log2((impostors + 1) * truth)
+    found_alpha, found_beta = fit_beta_binomial(truth)
+    assert (found_alpha, found_beta) == pytest.approx((alpha, beta), rel=1e-3)
+    beaters = betabinom(impostors, alpha, beta).rvs(1500, random_state=0)
+    found = similarity_rank_disclosure(Ranks.of(beaters, 0, impostors))
+    assert found.mean_bits == pytest.approx(truth @ bits, abs=0.15)
+    assert found.worst_bits == pytest.approx(bits.max(), abs=0.25)
+    # few trials in many ranks: the histogram discloses what is not there
+    assert found.histogram_mean_bits > found.mean_bits
+
+
+def test_disclosure_needs_one_size_of_gallery() -> None:
+    with pytest.raises(DataError, match="expected rows with as many impostors each, got 5 to 6"):
+        similarity_rank_disclosure(Ranks.of([0, 0], 0, [5, 6]))

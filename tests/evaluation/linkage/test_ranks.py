@@ -1,0 +1,427 @@
+"""Ranks: counts against a plain double loop, whatever the blocks and workers; ties; joins; the file; bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.embeddings.sets import Embeddings, row_norms
+from evaluation.embeddings.speaker_means import Averaging, speaker_vectors
+from evaluation.linkage import counts as rank_counts
+from evaluation.linkage.counts import count_beaters
+from evaluation.linkage.ranks import rank_scores, ranks_from_embeddings, ranks_from_scores
+from evaluation.linkage.table import Ranks, read_ranks, write_ranks
+from evaluation.trials.lists import Key, Scores
+from spkbase.errors import DataError
+
+
+def embeddings(vectors: np.ndarray, speakers: list[str] | None = None, prefix: str = "s") -> Embeddings:
+    names = [f"{prefix}{row:04d}" for row in range(len(vectors))]
+    return Embeddings(np.array([f"u-{name}" for name in names], object), speakers or names, vectors)
+
+
+def brute(gallery: np.ndarray, trials: np.ndarray, owners: list[int]) -> list[tuple[int, int]]:
+    """Beaters and ties by integer arithmetic: cosines of integer vectors compare as exact fractions do."""
+    found = []
+    for trial, owner in zip(trials.tolist(), owners, strict=True):
+        signed = []
+        for vector in gallery.tolist():
+            dot = sum(a * b for a, b in zip(trial, vector, strict=True))
+            # sign(dot) * dot**2 / |vector|**2 orders as the cosine does
+            signed.append(((dot > 0) - (dot < 0), dot * dot, sum(a * a for a in vector)))
+        own = signed[owner]
+
+        def side(one: tuple[int, int, int], own: tuple[int, int, int] = own) -> int:
+            left, right = one[0] * one[1] * own[2], own[0] * own[1] * one[2]
+            return (left > right) - (left < right)
+
+        sides = [side(one) for row, one in enumerate(signed) if row != owner]
+        found.append((sides.count(1), sides.count(0)))
+    return found
+
+
+@given(st.data())
+def test_counts_are_those_of_exact_arithmetic(data: st.DataObject) -> None:
+    """Small integers give many exact ties, also between vectors of different lengths."""
+    n_dimensions = data.draw(st.integers(1, 5))
+    vector = st.lists(st.integers(-3, 3), min_size=n_dimensions, max_size=n_dimensions).filter(any)
+    gallery = np.array(data.draw(st.lists(vector, min_size=2, max_size=20)))
+    trials = np.array(data.draw(st.lists(vector, min_size=1, max_size=12)))
+    owners = data.draw(st.lists(st.integers(0, len(gallery) - 1), min_size=len(trials), max_size=len(trials)))
+    dtype = data.draw(st.sampled_from([np.float16, np.float32, np.float64]))
+    blocks = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
+    vectors = gallery.astype(dtype)
+    counts = count_beaters(
+        vectors,
+        row_norms(vectors),
+        trials.astype(dtype),
+        np.array(owners),
+        jobs=1,
+        gallery_block=blocks[0],
+        trial_block=blocks[1],
+    )
+    assert list(zip(counts.beaters.tolist(), counts.ties.tolist(), strict=True)) == brute(gallery, trials, owners)
+
+
+@pytest.fixture(scope="module")
+def crowded() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A gallery in which thousands of comparisons are closer than float32 can tell."""
+    rng = np.random.default_rng(3)
+    gallery = rng.standard_normal((700, 48)).astype(np.float32)
+    # copies of each other but for the last bits
+    gallery[200:500] = gallery[0] * (1 + 1e-6 * rng.standard_normal((300, 48))).astype(np.float32)
+    trials = gallery[:333] + rng.standard_normal((333, 48)).astype(np.float32)
+    trials[200:] = gallery[0] + rng.standard_normal((133, 48)).astype(np.float32)
+    return gallery, trials, np.arange(333)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("blocks", [(1020, 2048), (700, 333), (256, 64), (255, 7), (13, 100)])
+def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs) -> None:
+    gallery, trials, owners = crowded
+    found = count_beaters(
+        gallery, row_norms(gallery), trials, owners, jobs=jobs, gallery_block=blocks[0], trial_block=blocks[1]
+    )
+    exact = gallery.astype(np.float64), trials.astype(np.float64)
+    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in exact]
+    cosine = unit[1] @ unit[0].T
+    above = cosine - cosine[owners, owners][:, None]
+    above[owners, owners] = -1
+    assert (found.beaters == (above > 1e-12).sum(axis=1)).all()
+    assert (found.ties == (np.abs(above) <= 1e-12).sum(axis=1)).all()
+    assert np.allclose(found.mated, cosine[owners, owners], rtol=0, atol=1e-14)
+
+
+def test_float32_alone_would_miscount(crowded) -> None:
+    """The oracle above can fail: plain float32 products give other counts on these data."""
+    gallery, trials, owners = crowded
+    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in (gallery, trials)]
+    cosine = unit[1] @ unit[0].T
+    above = cosine > cosine[owners, owners][:, None]
+    above[owners, owners] = False
+    found = count_beaters(gallery, row_norms(gallery), trials, owners, jobs=1)
+    assert (above.sum(axis=1) != found.beaters).sum() > 50
+
+
+def test_owner_is_left_out_by_its_place() -> None:
+    """A copy of the owner under another name is a tie; the owner itself is not."""
+    gallery = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    ranks = ranks_from_embeddings(embeddings(gallery), embeddings(np.array([[3.0, 1.0]])))
+    assert (ranks.beaters.tolist(), ranks.ties.tolist(), ranks.impostors.tolist()) == ([0], [1], [2])
+    assert ranks.mated == pytest.approx([3 / np.sqrt(10)])
+
+
+def test_float32_margin_grows_with_dimensions(monkeypatch) -> None:
+    seen = []
+    monkeypatch.setattr(rank_counts, "_compare", lambda rows, low, high, flags: seen.append(float(high[0] - low[0])))
+    for n_dimensions in (2, 4096):
+        vectors = np.ones((2, n_dimensions), np.float32)
+        with pytest.raises(TypeError):
+            count_beaters(vectors, row_norms(vectors), vectors[:1], np.array([0]), jobs=1)
+    assert seen == pytest.approx([2e-5, 2 * 4104 * 2.0**-24], rel=0.05)
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("utterances", [1, 3, 5])
+def test_golden_beaters(shared: Path, utterances: int) -> None:
+    golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[f"L{utterances}"]
+    with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
+        enrol, trial = file["linkability/enrol"], file["linkability/trial_utts"]
+    speakers = [f"s{row:04d}" for row in range(len(trial)) for _ in range(trial.shape[1])]
+    ranks = ranks_from_embeddings(
+        embeddings(enrol), embeddings(trial.reshape(-1, trial.shape[2]), speakers), utterances=utterances
+    )
+    assert ranks.beaters.tolist() == golden["beaters_strict"]
+    assert not ranks.ties.any()
+
+
+# averaging
+
+
+def test_means_of_first_utterances_and_all() -> None:
+    vectors = np.array([[1.0, 0.0], [0.0, 3.0], [5.0, 5.0], [1.0, 1.0]])
+    found = embeddings(vectors, ["b", "a", "b", "b"])
+    one, two, every = (speaker_vectors(found, utterances=number) for number in (1, 2, None))
+    assert one.names.tolist() == two.names.tolist() == ["a", "b"]
+    assert one.vectors.tolist() == [[0.0, 3.0], [1.0, 0.0]]
+    assert two.vectors.tolist() == [[0.0, 3.0], [3.0, 2.5]]
+    assert every.vectors == pytest.approx(np.array([[0.0, 3.0], [7 / 3, 2.0]]))
+    assert two.notes == ("1 of 2 speakers have fewer than 2 utterances: a; all of theirs are used",)
+    with pytest.raises(DataError, match="1 of 2 speakers have fewer than 2 utterances: a"):
+        speaker_vectors(found, utterances=2, strict=True)
+    normalised = speaker_vectors(found, averaging=Averaging("normalised"), utterances=2)
+    assert normalised.vectors[1] == pytest.approx([(1 + 0.5**0.5) / 2, 0.5**0.5 / 2])
+
+
+def test_means_in_several_blocks(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    speakers = rng.integers(0, 30, 200)
+    vectors = rng.standard_normal((200, 3))
+    monkeypatch.setattr("evaluation.embeddings.speaker_means._ROWS", 17)
+    found = speaker_vectors(embeddings(vectors, [f"{one:02d}" for one in speakers]))
+    expected = np.stack([vectors[speakers == one].mean(axis=0) for one in np.unique(speakers)])
+    assert found.vectors == pytest.approx(expected, abs=1e-14)
+
+
+def test_random_choice_knows_no_order_and_is_nested() -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((60, 4))
+    ids = np.array([f"u{row:02d}" for row in range(60)], object)
+    speakers = np.array([f"s{row % 6}" for row in range(60)], object)
+    shuffled = rng.permutation(60)
+    draws = {}
+    for seed in (0, 1):
+        averaging = Averaging(choice="random", seed=seed)
+        for number in (1, 2, 10):
+            draws[seed, number] = speaker_vectors(
+                Embeddings(ids, speakers, vectors), averaging=averaging, utterances=number
+            ).vectors
+            again = Embeddings(ids[shuffled], speakers[shuffled], vectors[shuffled])
+            assert (speaker_vectors(again, averaging=averaging, utterances=number).vectors == draws[seed, number]).all()
+    assert (draws[0, 1] != draws[1, 1]).any()
+    assert draws[0, 10] == pytest.approx(draws[1, 10])
+    # the one utterance is among the two: their mean doubled less it is another utterance of the list
+    other = 2 * draws[0, 2] - draws[0, 1]
+    assert all(np.isclose(vectors, row).all(axis=1).any() for row in other)
+
+
+# bad embeddings
+
+GOOD = np.eye(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD, ["s0000", "x", "y"])),
+            "2 of 3 trial speakers are not enrolled: x, y "
+            "(enrol them, check the ids, or ask to drop them: --not-enrolled drop)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD[:, :3])),
+            "expected as many dimensions on both sides, got 4 of the enrolled and 3 of the trials "
+            "(use one extractor for both)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(np.where(GOOD == 1, np.nan, GOOD)), embeddings(GOOD)),
+            "3 vectors are not finite (NaN, infinite or far too large): u-s0000, u-s0001, u-s0002 "
+            "(extract these embeddings anew, or leave them out)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(np.where(GOOD == 1, np.inf, GOOD)[:1])),
+            "1 vector is not finite (NaN, infinite or far too large): u-s0000 "
+            "(extract these embeddings anew, or leave them out)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(np.vstack([GOOD, np.zeros(4)])), embeddings(GOOD)),
+            "1 vector is zero (or far too small): no direction: u-s0003 "
+            "(extract these embeddings anew, or leave them out)",
+        ),
+        (
+            lambda: speaker_vectors(embeddings(np.vstack([GOOD, -GOOD]), ["a", "b", "c"] * 2)),
+            "3 speaker means are zero (or far too small): no direction: a, b, c "
+            "(extract these embeddings anew, or leave them out)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(GOOD[:1]), embeddings(GOOD[:1])),
+            "expected at least 2 enrolled speakers, got 1 (a gallery needs impostors)",
+        ),
+        (
+            lambda: ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD), utterances=0),
+            "expected at least 1 utterance, got 0",
+        ),
+        (
+            lambda: Embeddings(["u", "v", "u"], ["a", "b", "c"], GOOD),
+            "ids of utterances: 'u' is repeated (each id may stand in the table once)",
+        ),
+        (lambda: Embeddings(["u"], ["a", "b", "c"], GOOD), "expected ids of 3 vectors, got shape (1,)"),
+        (
+            lambda: Embeddings(["u"], ["a"], np.array([1.0])),
+            "expected vectors of floats, one row an utterance, got float64 of shape (1,) (check the file)",
+        ),
+        (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_embeddings(make, message) -> None:
+    with pytest.raises(DataError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_strangers_can_be_dropped() -> None:
+    trial = embeddings(GOOD, ["s0002", "x", "s0000"])
+    ranks = ranks_from_embeddings(embeddings(GOOD), trial, not_enrolled="drop")
+    assert ranks.speakers.tolist() == ["s0000", "s0002"]
+    assert ranks.notes == ("dropped: 1 of 3 trial speakers are not enrolled: x",)
+    with pytest.raises(DataError, match="3 of 3 trial speakers are not enrolled"):
+        ranks_from_embeddings(embeddings(GOOD), embeddings(GOOD, ["x", "y", "z"]), not_enrolled="drop")
+
+
+# scores
+
+
+def table(values: np.ndarray, owners: list[int]) -> tuple[Scores, Key]:
+    """Scores of each segment (row) with each model (column)."""
+    segments, models = (one.ravel() for one in np.indices(values.shape))
+    ids = [f"m{one:02d}" for one in models], [f"t{one:02d}" for one in segments]
+    return Scores.from_ids(*ids, values.ravel()), Key.from_ids(*ids, models == np.array(owners)[segments])
+
+
+@given(st.data())
+def test_scores_against_a_double_loop(data: st.DataObject) -> None:
+    n_models, n_segments = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 8))
+    row = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), min_size=n_models, max_size=n_models)
+    values = np.array(data.draw(st.lists(row, min_size=n_segments, max_size=n_segments)))
+    owners = data.draw(st.lists(st.integers(-1, n_models - 1), min_size=n_segments, max_size=n_segments))
+    scores, key = table(values, owners)
+    shuffle = np.array(data.draw(st.permutations(range(len(key)))))
+    expected = []
+    for segment, (row, owner) in enumerate(zip(values.tolist(), owners, strict=True)):
+        others = [one for place, one in enumerate(row) if place != owner]
+        counts = sum(one > row[owner] for one in others), sum(one == row[owner] for one in others)
+        expected += [(owner, segment, *counts)] if owner >= 0 else []
+    expected.sort()
+    if not expected:
+        with pytest.raises(DataError, match="expected at least one trial"):
+            ranks_from_scores(scores.subset(shuffle), key)
+        return
+    ranks = ranks_from_scores(scores.subset(shuffle), key)
+    assert ranks.speakers.tolist() == [f"m{owner:02d}" for owner, *_ in expected]
+    assert ranks.beaters.tolist() == [one[2] for one in expected]
+    assert ranks.ties.tolist() == [one[3] for one in expected]
+    assert (ranks.impostors == n_models - 1).all()
+    without = owners.count(-1)
+    assert len(ranks.notes) == bool(without)
+
+
+def test_scores_and_embeddings_agree() -> None:
+    rng = np.random.default_rng(0)
+    gallery, trials = rng.standard_normal((40, 8)), rng.standard_normal((15, 8))
+    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in (gallery, trials)]
+    scores, key = table(unit[1] @ unit[0].T, list(range(15)))
+    left, right = ranks_from_embeddings(embeddings(gallery), embeddings(trials)), ranks_from_scores(scores, key)
+    assert left.beaters.tolist() == right.beaters.tolist()
+    assert left.mated == pytest.approx(right.mated)
+
+
+def test_the_largest_impostor_scores_of_each_row() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(12, 6))
+    scores, key = table(values, [0, 0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5])
+    (single, largest), (_, means) = rank_scores(scores, key, [None, "all"], largest=4)
+    owners = np.array([int(one[1:]) for one in single.speakers])
+    others = np.array([np.delete(row, own) for row, own in zip(values, owners, strict=True)])
+    assert largest == pytest.approx(-np.sort(-others, axis=1)[:, :4])
+    assert means is not None
+    mean = np.array([values[owners == own].mean(axis=0) for own in range(6)])
+    off = mean[~np.eye(6, dtype=bool)].reshape(6, 5)
+    assert means == pytest.approx(-np.sort(-off, axis=1)[:, :4])
+    assert rank_scores(scores, key, [None], largest=6)[0][1] is None  # there are five
+    values[3, 3] = np.inf
+    assert rank_scores(*table(values, owners.tolist()), [None], largest=4)[0][1] is None
+
+
+def test_missing_trials_are_counted_once(caplog) -> None:
+    scores, key = table(np.arange(12.0).reshape(4, 3), [0, 0, 1, 2])
+    few = scores.subset(np.arange(len(scores.values)) != 2)  # an impostor of the first segment
+    found = rank_scores(few, key, [None, None, None], missing="drop")
+    assert [one.notes[0] for one, _ in found] == ["dropped: 1 of 12 trials without a score"] * 3
+    assert sum("without a score" in one.message for one in caplog.records) == 1
+
+
+def test_means_of_scores_over_segments() -> None:
+    values = np.array([[1.0, 4.0, 0.0], [3.0, 0.0, 1.0], [9.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    scores, key = table(values, [0, 0, 0, 1])
+    by_two = ranks_from_scores(scores, key, utterances=2)
+    # means over t00 and t01: 2, 2, 0.5; the other speaker has t03 alone
+    assert (by_two.speakers.tolist(), by_two.beaters.tolist(), by_two.ties.tolist()) == (["m00", "m01"], [0, 0], [1, 1])
+    assert by_two.mated.tolist() == [2.0, 1.0]
+    assert by_two.notes == ("1 speakers have fewer than 2 segments: m01; all of theirs are used",)
+    by_three = ranks_from_scores(scores, key, utterances=3)
+    assert by_three.mated == pytest.approx([13 / 3, 1.0])
+    with pytest.raises(DataError, match="fewer than 2 segments"):
+        ranks_from_scores(scores, key, utterances=2, strict_utterances=True)
+    kept = np.arange(len(key)) != 2
+    with pytest.raises(DataError, match="scored against different models: m00"):
+        ranks_from_scores(scores.subset(kept), key.subset(kept), utterances=2)
+
+
+def test_galleries_of_different_sizes() -> None:
+    scores, key = table(np.arange(12.0).reshape(3, 4), [0, 1, 3])
+    kept = np.arange(12) != 2
+    ranks = ranks_from_scores(scores.subset(kept), key.subset(kept))
+    assert ranks.impostors.tolist() == [2, 3, 3]
+    assert ranks.largest_size == 3
+
+
+@pytest.mark.parametrize(
+    ("models", "segments", "truth", "message"),
+    [
+        (["a", "b"], ["s", "s"], [True, True], "1 segments have several target trials: s"),
+        (["a", "b", "a"], ["s", "s", "t"], [True, False, True], "1 with a target trial alone: segment 't'"),
+        (["a", "b"], ["s", "s"], [False, False], "expected at least one trial with its owner among the enrolled"),
+    ],
+)
+def test_keys_that_make_no_ranks(models, segments, truth, message) -> None:
+    key = Key.from_ids(models, segments, truth)
+    with pytest.raises(DataError, match=message):
+        ranks_from_scores(Scores.from_ids(models, segments, np.zeros(len(models))), key)
+
+
+# the table and its file
+
+
+def test_places_of_ties() -> None:
+    ranks = Ranks.of([0, 3], [2, 0], 9)
+    assert ranks.places("shared").tolist() == [2.0, 4.0]
+    assert ranks.places("strict").tolist() == [3.0, 4.0]
+    assert ranks.places("lenient").tolist() == [1.0, 4.0]
+    with pytest.raises(DataError, match="expected a rule for ties among shared, strict, lenient, got 'half'"):
+        ranks.places("half")  # type: ignore[arg-type]
+
+
+def test_file_gives_back_what_was_written(tmp_path: Path) -> None:
+    ranks = {
+        1: Ranks.of([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),
+        0: Ranks.of([1], [0], 4),
+    }
+    noted = {3: Ranks(*(getattr(ranks[1], name) for name in FIELDS), notes=("a note",))}
+    write_ranks(tmp_path / "ranks.npz", ranks | noted)
+    found = read_ranks(tmp_path / "ranks.npz")
+    assert list(found) == [0, 1, 3]
+    for number, one in (ranks | noted).items():
+        for name in FIELDS:
+            assert np.array_equal(getattr(found[number], name), getattr(one, name), equal_nan=name == "mated")
+    assert found[3].notes == ("a note",)
+
+
+FIELDS = ("speakers", "beaters", "ties", "impostors", "mated")
+
+
+@pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 broken", b"text"])
+def test_broken_file_of_ranks(tmp_path: Path, contents: bytes) -> None:
+    (tmp_path / "ranks.npz").write_bytes(contents)
+    with pytest.raises(DataError, match="is no file of ranks"):
+        read_ranks(tmp_path / "ranks.npz")
+
+
+def test_other_files_for_ranks(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", a=[1])
+    np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
+    for name in ("other", "half"):
+        with pytest.raises(DataError, match="is no file of ranks"):
+            read_ranks(tmp_path / f"{name}.npz")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_ranks(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize(("beaters", "ties", "impostors"), [([-1], 0, 3), ([2], 2, 3), ([], 0, 3)])
+def test_counts_that_cannot_be(beaters, ties, impostors) -> None:
+    with pytest.raises(DataError, match="expected"):
+        Ranks.of(beaters, ties, impostors)

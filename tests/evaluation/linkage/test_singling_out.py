@@ -1,0 +1,117 @@
+"""Singling out: chance for scores that say nothing, certainty for perfect ones, thresholds and crowds by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from evaluation.embeddings.sets import Embeddings
+from evaluation.linkage.singling import CHANCE, isolations, singling_out
+from spkbase.errors import DataError
+
+
+def people(vectors: np.ndarray, prefix: str = "s") -> Embeddings:
+    """Vectors (speakers, utterances, D)."""
+    speakers = [f"{prefix}{one:03d}" for one in range(vectors.shape[0]) for _ in range(vectors.shape[1])]
+    ids = [f"{one}-{row}" for row, one in enumerate(speakers)]
+    return Embeddings(np.array(ids, object), np.array(speakers, object), vectors.reshape(-1, vectors.shape[2]))
+
+
+def brute(calibration: np.ndarray, tested: np.ndarray) -> list[bool]:
+    found = []
+    for scores, own in zip(calibration, tested, strict=True):
+        ranked = sorted(scores.ravel().tolist(), reverse=True)
+        n_calibration = scores.shape[1]
+        threshold = (ranked[n_calibration - 1] + ranked[n_calibration]) / 2
+        found.append(sum(one > threshold for one in own.tolist()) == 1)
+    return found
+
+
+@pytest.mark.parametrize("n_calibration", [1, 2, 9])
+def test_isolations_against_a_loop(n_calibration: int) -> None:
+    rng = np.random.default_rng(0)
+    calibration, tested = rng.standard_normal((50, 12, n_calibration)), rng.standard_normal((50, 12))
+    assert isolations(calibration, tested).tolist() == brute(calibration, tested)
+
+
+def test_chance_is_that_of_independent_scores() -> None:
+    """A random predicate of weight 1 / N isolates with a probability near exp(-1)."""
+    assert pytest.approx(math.exp(-1)) == CHANCE
+    rng = np.random.default_rng(0)
+    successes = isolations(rng.standard_normal((4000, 100, 9)), rng.standard_normal((4000, 100)))
+    assert successes.mean() == pytest.approx(CHANCE, abs=0.03)
+
+
+def test_embeddings_that_say_nothing_and_that_say_all() -> None:
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((40, 1, 64))
+    enrol = people(voices)
+    perfect = singling_out(enrol, people(voices + 0.01 * rng.standard_normal((40, 4, 64))))
+    assert (perfect.value, perfect.n_predicates, perfect.n_crowd, perfect.n_calibration, perfect.n_crowds) == (
+        1,
+        40,
+        40,
+        3,
+        1,
+    )
+    assert perfect.low > 0.9
+    nothing = singling_out(enrol, people(rng.standard_normal((40, 10, 64))))
+    assert nothing.n_calibration == 9
+    assert nothing.low < CHANCE < nothing.high + 0.02
+    assert nothing.value == pytest.approx(CHANCE, abs=0.05)
+    assert perfect.per_predicate.shape == (40,)
+
+
+def test_conversations_are_means_in_the_order_of_the_file() -> None:
+    """Two utterances that lie on either side of a voice make one conversation that is it."""
+    rng = np.random.default_rng(0)
+    voices, aside = rng.standard_normal((20, 1, 32)), 5 * rng.standard_normal((20, 3, 32))
+    pairs = np.stack([voices + aside, voices - aside], axis=2).reshape(20, 6, 32)
+    assert singling_out(people(voices), people(pairs), utterances=2).value == 1
+    assert singling_out(people(voices), people(pairs), utterances=1).value < 0.8
+
+
+def test_crowds_predicates_and_seeds() -> None:
+    rng = np.random.default_rng(0)
+    enrol, trial = people(rng.standard_normal((30, 1, 16))), people(rng.standard_normal((30, 3, 16)))
+    found = singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=1)
+    assert (found.n_predicates, found.n_crowd, found.n_crowds, len(found.speakers)) == (7, 10, 4, 7)
+    again = singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=1)
+    assert (found.value, found.low) == (again.value, again.low)
+    assert (
+        singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=2).speakers.tolist()
+        != found.speakers.tolist()
+    )
+
+
+def test_speakers_with_too_few_conversations_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    trial = people(rng.standard_normal((6, 4, 8)))
+    kept = np.array([row for row in range(24) if row not in (1, 2, 3)])
+    cut = Embeddings(trial.ids[kept], trial.speakers[kept], trial.vectors[kept])
+    found = singling_out(people(rng.standard_normal((6, 1, 8))), cut)
+    assert (found.n_crowd, found.n_calibration) == (5, 3)
+    assert found.notes == ("1 speakers with fewer than 4 conversations left out",)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"utterances": 3}, "expected at least 2 speakers with 2 conversations of 3 utterances, got 0"),
+        ({"calibration": 4}, "expected at least 2 speakers with 5 conversations of 1 utterances, got 0"),
+        ({"utterances": 0}, "expected at least 1 utterance and 1 calibration conversation"),
+        ({"crowd": 7}, "expected crowds of 2 to 6 speakers"),
+        ({"crowd": 1}, "expected crowds of 2 to 6 speakers"),
+    ],
+)
+def test_bad_numbers(options, message) -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match=message):
+        singling_out(people(rng.standard_normal((6, 1, 8))), people(rng.standard_normal((6, 4, 8))), **options)
+
+
+def test_dimensions_must_agree() -> None:
+    with pytest.raises(DataError, match="expected as many dimensions on both sides, got 3 and 2"):
+        singling_out(people(np.ones((2, 1, 3))), people(np.ones((2, 2, 2))))

@@ -1,0 +1,120 @@
+"""Calibration metrics against single sums, closed forms and search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import expit, ndtri
+from scipy.stats import norm
+
+from evaluation.metrics.calibration import calibration_loss, cllr, ece, min_cllr, min_ece, pav_llrs, softplus
+from spkbase.errors import DataError
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+scores = st.lists(st.floats(-50, 50), min_size=1, max_size=12) | st.lists(
+    st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), min_size=1, max_size=12
+)
+classes = st.tuples(scores, scores)
+
+
+def single_sum(target: list[float], nontarget: list[float], prior: float) -> float:
+    log_odds = np.log(prior / (1 - prior))
+    miss = [np.logaddexp(0, -score - log_odds) for score in target]
+    false = [np.logaddexp(0, score + log_odds) for score in nontarget]
+    return float((prior * np.mean(miss) + (1 - prior) * np.mean(false)) / np.log(2))
+
+
+@given(classes, st.floats(1e-4, 1 - 1e-4))
+def test_cross_entropy_summed_up(both: tuple[list[float], list[float]], prior: float) -> None:
+    assert ece(*both, prior=prior) == pytest.approx(single_sum(*both, prior), rel=1e-11)
+    assert cllr(*both) == pytest.approx(single_sum(*both, 0.5), rel=1e-11)
+    several = ece(*both, prior=np.array([prior, 0.5]))
+    assert several.tolist() == [ece(*both, prior=prior), cllr(*both)]
+
+
+@given(classes, st.floats(1e-3, 1 - 1e-3))
+def test_minimum_is_below_and_reached(both: tuple[list[float], list[float]], prior: float) -> None:
+    least = min_ece(*both, prior=prior)
+    llrs = pav_llrs(*both)
+    assert ece(*llrs, prior=prior) == pytest.approx(least, abs=1e-12)
+    entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
+    assert -1e-12 <= least <= entropy + 1e-12
+    for scale, offset in ((1, 0), (0.5, 0.3), (2, -1), (0, 0.1)):
+        mapped = (scale * np.array(side) + offset for side in both)
+        assert least <= ece(*mapped, prior=prior) + 1e-12
+    assert min_cllr(*both) <= cllr(*both) + 1e-12
+    assert calibration_loss(*both) == pytest.approx(cllr(*both) - min_cllr(*both), abs=1e-12)
+
+
+@given(classes, st.randoms(use_true_random=False))
+def test_order_increasing_maps_and_repetition_change_no_minimum(both: tuple[list[float], list[float]], random) -> None:
+    least = min_cllr(*both)
+    assert min_cllr(*(random.sample(side, len(side)) for side in both)) == least
+    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
+    assert min_cllr(*([rank[score] ** 3 - 5.0 for score in side] for side in both)) == least
+    assert min_cllr(*(side * 2 for side in both)) == pytest.approx(least, abs=1e-12)
+    assert cllr(*(side * 2 for side in both)) == pytest.approx(cllr(*both), rel=1e-12)
+
+
+def test_infinite_llrs() -> None:
+    assert cllr([np.inf], [-np.inf]) == 0.0
+    assert cllr([-np.inf], [0.0]) == np.inf
+    assert cllr([0.0], [np.inf]) == np.inf
+    assert cllr([1e4, 800.0], [-1e4]) == 0.0
+    assert cllr([-1e4], [0.0]) == pytest.approx((1e4 / np.log(2) + 1) / 2)
+    assert min_cllr([np.inf, -np.inf], [-np.inf, np.inf]) == 1.0
+    np.testing.assert_array_equal(softplus(np.array([-np.inf, 0.0, np.inf])), [0.0, np.log(2), np.inf])
+
+
+@pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
+def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> None:
+    """At quantiles the error of minCllr falls as n**(-2/3), that of isotonic regression, or quicker."""
+    expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["min_cllr"]
+    shift = float(distance)
+    errors = []
+    for n in (1_000, 10_000, 100_000):
+        noise = ndtri((np.arange(n) + 0.5) / n) * shift
+        target, nontarget = noise + shift**2 / 2, noise - shift**2 / 2
+        errors.append(abs(min_cllr(target, nontarget) - expected))
+        assert abs(cllr(target, nontarget) - expected) < 5 / n * max(shift, 1)  # these are LLRs already
+    assert errors[-1] < 1e-4
+    assert errors[2] < errors[1] < errors[0]
+    assert np.log10(errors[0] / errors[2]) / 2 > 0.6
+
+
+@pytest.mark.parametrize("distance", [1.0, 2.0])
+def test_random_gaussian_scores_are_within_their_spread(distance: float) -> None:
+    """Against the integral itself; 4 standard errors of a mean of 200,000."""
+    rng = np.random.default_rng(1)
+    n = 200_000
+    target = rng.normal(distance**2 / 2, distance, n)
+    nontarget = rng.normal(-(distance**2) / 2, distance, n)
+    density = norm(distance**2 / 2, distance).pdf
+    expected = quad(lambda llr: density(llr) * np.logaddexp(0, -llr), -30, 30)[0] / np.log(2)
+    assert cllr(target, nontarget) == pytest.approx(expected, abs=4 / np.sqrt(n))
+    assert min_cllr(target, nontarget) == pytest.approx(expected, abs=4 / np.sqrt(n))
+
+
+def test_llrs_stay_with_their_trials() -> None:
+    target, nontarget = pav_llrs([3.0, 1.0], [2.0, 0.0], laplace=True)
+    # above: one target and Laplace's pair; middle: 1 and 2 are out of order; below: one nontarget and Laplace's pair
+    assert target == pytest.approx([np.log(2), 0.0])
+    assert nontarget == pytest.approx([0.0, -np.log(2)])
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.1, np.nan, np.array([0.5, 1.0]), np.full((1, 1), 0.5)])
+def test_priors_out_of_range_are_refused(prior) -> None:
+    for metric in (ece, min_ece):
+        with pytest.raises(DataError, match="expected target priors between 0 and 1"):
+            metric([1.0], [0.0], prior=prior)
+
+
+def test_log_odds_of_a_prior() -> None:
+    """At the prior of an LLR its own posterior is a half: one bit for each class."""
+    assert ece([-2.0], [-2.0], prior=float(expit(2.0))) == pytest.approx(1.0)

@@ -1,0 +1,275 @@
+"""Detection metrics against SIDEKIT's numbers, closed forms and search over all thresholds."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, ndtr, ndtri
+
+from evaluation.metrics import detection
+from evaluation.metrics.curves import det_curve, roc
+from evaluation.metrics.detection import effective_prior, evaluate_detection, hull, hull_min_dcf, min_dcf, prbep, rocch
+from evaluation.metrics.equal_error import eer
+from spkbase.errors import DataError
+
+# few values, so that ties are frequent
+tied = st.lists(st.sampled_from([-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
+free = st.lists(st.floats(allow_nan=False), min_size=1, max_size=12)
+classes = st.tuples(tied, tied) | st.tuples(free, free)
+BOXES = {
+    "old": (5e-4, 0.5, 5e-4, 0.5),
+    "new": (5e-6, 5e-3, 0.01, 0.99),
+    "big": (5e-6, 0.99, 5e-6, 0.99),
+    "sre10": (3e-6, 0.5, 3e-4, 0.9),
+}
+
+
+@pytest.fixture(scope="module")
+def golden(data: Path) -> dict[str, np.ndarray]:
+    """SIDEKIT 1.3.2 on 108 target and 2056 nontarget scores with ties."""
+    with np.load(data / "det.npz") as file:
+        return dict(file)
+
+
+def search(target: list[float], nontarget: list[float]) -> np.ndarray:
+    """Numbers of misses and false alarms at every threshold, shape (P, 2), by counting."""
+    thresholds = [*sorted({*target, *nontarget}), None]
+    points = []
+    for threshold in thresholds:
+        accept = [[threshold is not None and score >= threshold for score in scores] for scores in (target, nontarget)]
+        points.append((len(target) - sum(accept[0]), sum(accept[1])))
+    return np.array(points)
+
+
+def balance(points: np.ndarray) -> float:
+    """Least value at which a line between two points has equal coordinates."""
+    values = [float(x) for x, y in points if x == y]
+    for (x0, y0), (x1, y1) in combinations(points, 2):
+        if (x0 - y0) * (x1 - y1) < 0:
+            share = (x0 - y0) / ((x0 - y0) - (x1 - y1))
+            values.append(float(x0 + share * (x1 - x0)))
+    return min(values)
+
+
+# golden numbers
+
+
+def test_golden_hull(golden: dict[str, np.ndarray]) -> None:
+    p_miss, p_fa = rocch(golden["target"], golden["nontarget"])
+    np.testing.assert_allclose(p_miss, golden["rocch_pmiss"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(p_fa, golden["rocch_pfa"], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sre08", "sre10", "half"])
+@pytest.mark.parametrize("normalised", [True, False])
+def test_golden_costs(golden: dict[str, np.ndarray], name: str, normalised: bool) -> None:
+    target, nontarget = golden["target"], golden["nontarget"]
+    costs = {"sre08": detection.SRE08, "sre10": detection.SRE10, "half": (0.5, 1.0, 1.0)}[name]
+    expected = golden[f"mindcf_{name}" + ("" if normalised else "_unnorm")]
+    prior = effective_prior(*costs)
+    assert prior == pytest.approx(expit(expected[0]), abs=1e-9)
+    found = hull_min_dcf(hull(target, nontarget), prior, normalised=normalised)
+    np.testing.assert_allclose(found, expected[1:4], rtol=0, atol=1e-9)
+    p_target, c_miss, c_fa = costs
+    cost = min_dcf(target, nontarget, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+    assert cost == pytest.approx(expected[1], abs=1e-9)
+    assert prbep(target, nontarget) == pytest.approx(expected[4], abs=1e-9)
+    assert eer(target, nontarget) == pytest.approx(expected[5], abs=1e-9)
+
+
+def test_golden_summary(golden: dict[str, np.ndarray]) -> None:
+    result = evaluate_detection(golden["target"], golden["nontarget"])
+    assert (result.n_target, result.n_nontarget) == (108, 2056)
+    assert result.eer == pytest.approx(0.20806610754810065, abs=1e-12)
+    assert result.min_dcf_sre08 == pytest.approx(golden["mindcf_sre08"][1], abs=1e-12)
+    assert result.min_dcf_sre10 == pytest.approx(golden["mindcf_sre10"][1], abs=1e-12)
+    assert result.prbep == pytest.approx(61)
+    assert set(result.to_dict()) == {"n_target", "n_nontarget", "eer", "min_dcf_sre08", "min_dcf_sre10", "prbep"}
+
+
+@pytest.mark.parametrize("window", BOXES)
+def test_golden_det_curves(golden: dict[str, np.ndarray], window: str) -> None:
+    """Every 25th point of each piece; SIDEKIT's pieces that lie outside and shrink to a corner are left out of both."""
+    x, y = det_curve(*rocch(golden["target"], golden["nontarget"]), box=BOXES[window])
+    curve = np.stack([x.reshape(-1, 101)[:, ::25], y.reshape(-1, 101)[:, ::25]])
+    assert curve.shape == golden[f"det_{window}"].shape
+    np.testing.assert_allclose(curve, golden[f"det_{window}"], rtol=0, atol=1e-9)
+
+
+def test_golden_roc_holds_every_corner(golden: dict[str, np.ndarray]) -> None:
+    """SIDEKIT's curve, which walks through ties one by one, passes through all of ours."""
+    theirs = set(zip(golden["roc_misses"].tolist(), golden["roc_false_alarms"].tolist(), strict=True))
+    p_miss, p_fa = roc(golden["target"], golden["nontarget"])
+    ours = {(round(miss * 108), round(fa * 2056)) for miss, fa in zip(p_miss, p_fa, strict=True)}
+    assert len(ours) > 100
+    assert ours <= theirs
+
+
+# search over all thresholds
+
+
+@given(classes)
+def test_hull_by_search(both: tuple[list[float], list[float]]) -> None:
+    vertices = hull(*both)
+    points = search(*both)
+    corners = np.stack([vertices.misses, vertices.false_alarms], axis=1)
+    assert corners[0].tolist() == [0, len(both[1])]
+    assert corners[-1].tolist() == [len(both[0]), 0]
+    assert {tuple(corner) for corner in corners} <= {tuple(point) for point in points}
+    steps = np.diff(corners, axis=0)
+    turns = steps[:-1, 0] * steps[1:, 1] - steps[:-1, 1] * steps[1:, 0]
+    assert (turns > 0).all()  # strictly convex
+    for corner, step in zip(corners, steps, strict=False):
+        offset = points - corner
+        assert (step[0] * offset[:, 1] - step[1] * offset[:, 0] >= 0).all()  # no point below
+
+
+@given(classes, st.floats(1e-4, 1 - 1e-4))
+def test_min_dcf_by_search(both: tuple[list[float], list[float]], prior: float) -> None:
+    p_miss, p_fa = (search(*both) / [len(both[0]), len(both[1])]).T
+    expected = (prior * p_miss + (1 - prior) * p_fa).min()
+    assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
+    assert min_dcf(*both, p_target=prior) == pytest.approx(expected / min(prior, 1 - prior), abs=1e-9)
+    assert min_dcf(*both, p_target=prior) <= 1 + 1e-12
+
+
+@given(classes)
+def test_eer_and_prbep_by_search(both: tuple[list[float], list[float]]) -> None:
+    points = search(*both)
+    assert eer(*both) == pytest.approx(balance(points / [len(both[0]), len(both[1])]), abs=1e-12)
+    assert prbep(*both) == pytest.approx(balance(points.astype(float)), abs=1e-9)
+
+
+@given(classes)
+def test_roc_by_search(both: tuple[list[float], list[float]]) -> None:
+    """All points lie on the curve, its corners are points, and no corner is in line with its neighbours."""
+    sizes = np.array([len(both[0]), len(both[1])])
+    points = search(*both)
+    corners = np.rint(np.stack(roc(*both), axis=1) * sizes).astype(int)
+    assert {tuple(corner) for corner in corners} <= {tuple(point) for point in points}
+    steps = np.diff(corners, axis=0)
+    assert (steps[:-1, 0] * steps[1:, 1] != steps[:-1, 1] * steps[1:, 0]).all()
+    where = np.cumsum(np.abs(np.concatenate([[[0, 0]], steps])).sum(axis=1))  # both coordinates are monotone
+    along = points[:, 0] + sizes[1] - points[:, 1]
+    for axis in (0, 1):
+        np.testing.assert_allclose(np.interp(along, where, corners[:, axis]), points[:, axis], atol=1e-9)
+
+
+# properties
+
+
+@given(classes, st.randoms(use_true_random=False))
+def test_order_and_increasing_maps_change_nothing(both: tuple[list[float], list[float]], random) -> None:
+    result = evaluate_detection(*both)
+    assert evaluate_detection(*(random.sample(scores, len(scores)) for scores in both)) == result
+    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
+    assert evaluate_detection(*([rank[score] ** 3 - 5.0 for score in scores] for scores in both)) == result
+
+
+@given(classes)
+def test_repeating_every_trial_changes_no_rate(both: tuple[list[float], list[float]]) -> None:
+    once, twice = evaluate_detection(*both), evaluate_detection(*(scores * 2 for scores in both))
+    assert twice.eer == pytest.approx(once.eer, abs=1e-12)
+    assert twice.min_dcf_sre08 == pytest.approx(once.min_dcf_sre08, abs=1e-12)
+    assert twice.prbep == pytest.approx(2 * once.prbep, abs=1e-9)
+
+
+@given(classes)
+def test_exchanging_the_classes_and_the_sign_changes_no_eer(both: tuple[list[float], list[float]]) -> None:
+    target, nontarget = (np.array(scores) for scores in both)
+    assert eer(-nontarget, -target) == pytest.approx(eer(target, nontarget), abs=1e-12)
+
+
+# closed forms and special cases
+
+
+@pytest.mark.parametrize("distance", [1.0, 2.0, 4.0])
+def test_gaussian_scores_meet_the_closed_form(distance: float) -> None:
+    """At quantiles, not random draws, so that the bound is that of the step, 1 / n."""
+    n = 100_000
+    noise = ndtri((np.arange(n) + 0.5) / n)
+    target, nontarget = noise + distance / 2, noise - distance / 2
+    assert eer(target, nontarget) == pytest.approx(ndtr(-distance / 2), abs=2 / n)
+    for prior in (0.01, 0.5, 0.9):
+        threshold = -np.log(prior / (1 - prior)) / distance
+        cost = prior * ndtr(threshold - distance / 2) + (1 - prior) * ndtr(-threshold - distance / 2)
+        assert min_dcf(target, nontarget, p_target=prior, normalised=False) == pytest.approx(cost, abs=2 / n)
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "rate", "cost", "errors"),
+    [
+        ([1.0], [0.0], 0.0, 0.0, 0.0),  # perfect
+        ([np.inf, np.inf], [-np.inf], 0.0, 0.0, 0.0),
+        ([0.0, 0.0], [0.0, 0.0, 0.0], 0.5, 1.0, 1.2),  # constant
+        ([np.inf], [np.inf], 0.5, 1.0, 0.5),
+        ([0.0], [1.0], 0.5, 1.0, 0.5),  # reversed
+        ([0.0, 1.0], [0.0, 1.0, 0.0, 1.0], 0.5, 1.0, 4 / 3),  # no information
+    ],
+)
+def test_special_cases(target, nontarget, rate: float, cost: float, errors: float) -> None:
+    result = evaluate_detection(target, nontarget)
+    assert result.eer == pytest.approx(rate, abs=1e-15)
+    assert result.min_dcf_sre08 == pytest.approx(cost)
+    assert result.prbep == pytest.approx(errors)
+
+
+def test_a_curve_outside_the_box_is_empty() -> None:
+    x, y = det_curve(*rocch([1.0, 2.0], [0.0, -1.0]), box=BOXES["sre10"])
+    assert x.size == y.size == 0
+
+
+def test_a_curve_stays_in_its_box() -> None:
+    rng = np.random.default_rng(0)
+    for curve in (rocch, roc):
+        x, y = det_curve(*curve(rng.normal(2, 1, 300), rng.normal(0, 1, 5000)), box=BOXES["old"], points=7)
+        assert x.size % 7 == 0
+        assert x.min() >= ndtri(5e-4) - 1e-12
+        assert y.min() >= ndtri(5e-4) - 1e-12
+        assert max(x.max(), y.max()) <= 1e-12
+        assert (np.diff(x) <= 1e-12).all()
+        assert (np.diff(y) >= -1e-12).all()
+
+
+# malformed input
+
+
+@pytest.mark.parametrize("metric", [eer, prbep, rocch, roc, hull, evaluate_detection])
+@pytest.mark.parametrize(
+    ("target", "nontarget", "words"),
+    [
+        ([], [1.0], "expected target scores, got none"),
+        ([1.0], [], "expected nontarget scores, got none"),
+        ([1.0, np.nan], [1.0], "got 1 NaN among 2"),
+        ([1.0], [np.nan], "nontarget scores, got 1 NaN"),
+        ([[1.0]], [1.0], r"shape \(N,\), got \(1, 1\)"),
+    ],
+)
+def test_malformed_scores_are_refused(metric, target, nontarget, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        metric(target, nontarget)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"p_target": 0},
+        {"p_target": 1},
+        {"p_target": np.nan},
+        {"p_target": 0.1, "c_miss": 0},
+        {"p_target": 0.1, "c_fa": np.inf},
+    ],
+)
+def test_priors_and_costs_out_of_range_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(DataError, match="expected"):
+        min_dcf([1.0], [0.0], **options)
+
+
+def test_a_logit_is_not_taken_for_a_prior() -> None:
+    with pytest.raises(DataError, match="not its logit"):
+        hull_min_dcf(hull([1.0], [0.0]), -2.29)

@@ -1,0 +1,175 @@
+"""All numbers at once: what a report holds, notes, properties that every metric shares."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.metrics.conventions import CONVENTIONS, convention
+from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.summary import Metrics, evaluate
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import to_json
+
+KEYS = [
+    *["n_target", "n_nontarget", "convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "min_dcf", "act_dcf"],
+    *["min_dcf_normalised", "zebra", "d_sys", "tpr_at_fpr", "intervals", "notes"],
+]
+ADDED = ["calibration_loss", "d_sys_pav", "prbep"]
+# numbers that depend on the order of the scores alone
+ORDER = ("eer.", "min_dcf", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep")
+tied = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
+free = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
+classes = st.tuples(tied, tied) | st.tuples(free, free)
+
+
+@pytest.fixture(scope="module")
+def scores() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(2, 2, 500), rng.normal(-2, 2, 2000)
+
+
+def test_the_report_has_the_promised_keys(scores: tuple[np.ndarray, np.ndarray]) -> None:
+    report = json.loads(to_json(evaluate(*scores, priors=("0.01", ".5", 0.25)).to_dict()))
+    assert set(KEYS) | set(ADDED) == set(report)
+    assert list(report["eer"]) == ["rocch", "interpolated", "kaldi", "speechbrain", "nearest"]
+    for name in ("min_dcf", "act_dcf", "min_dcf_normalised"):
+        assert list(report[name]) == ["0.01", ".5", "0.25"]
+    assert list(report["zebra"]) == ["population", "individual", "individual_ceiling", "tag"]
+    assert list(report["tpr_at_fpr"]) == ["0.01", "0.001", "0.0001"]
+    assert report["convention"] == "default"
+    assert (report["n_target"], report["n_nontarget"]) == (500, 2000)
+    assert type(report["n_target"]) is int
+    assert report["intervals"] == {}
+    assert set(report["notes"]) == {"tpr_at_fpr.0.0001"}
+    assert report["notes"]["tpr_at_fpr.0.0001"].startswith("not resolved: 2,000 nontarget trials, but at least 10,000")
+
+
+def test_infinite_and_undefined_numbers_have_a_reason() -> None:
+    report = json.loads(to_json(evaluate([-np.inf, 1.0], [0.0, -np.inf]).to_dict()))
+    assert report["cllr"] == report["calibration_loss"] == "inf"
+    assert report["d_sys"] is None
+    assert {"cllr", "calibration_loss", "d_sys"} <= set(report["notes"])
+    everything = json.dumps(report)
+    assert "NaN" not in everything
+    assert "Infinity" not in everything
+
+
+def test_the_result_is_frozen_and_has_flat_names(scores: tuple[np.ndarray, np.ndarray]) -> None:
+    result = evaluate(*scores)
+    with pytest.raises(FrozenInstanceError):
+        result.cllr = 0.0  # type: ignore[misc]
+    values = result.values()
+    assert values["eer.kaldi"] == result.eer["kaldi"]
+    assert values["zebra.individual"] == result.zebra.individual
+    assert values["tpr_at_fpr.0.01"] == result.tpr_at_fpr["0.01"].value
+    assert all(isinstance(value, float) for value in values.values())
+    assert Metrics()(runs_of(*scores)) == values
+    added = result.with_intervals({"cllr": (0.1, 0.2)}, {"intervals": "how"})
+    assert added.to_dict()["intervals"] == {"cllr": [0.1, 0.2]}
+    assert added.notes["intervals"] == "how"
+    assert result.intervals == {}
+
+
+def test_at_the_ceiling_there_is_a_note() -> None:
+    assert "zebra.individual" in evaluate([2.0, 3.0], [0.0, 1.0]).notes
+
+
+@given(classes, st.randoms(use_true_random=False))
+def test_order_of_the_trials_changes_nothing(both: tuple[list[float], list[float]], random) -> None:
+    values = evaluate(*both).values()
+    again = evaluate(*(random.sample(side, len(side)) for side in both)).values()
+    assert again == pytest.approx(values, rel=1e-12, nan_ok=True)
+
+
+@given(classes)
+def test_increasing_maps_change_no_metric_of_the_order(both: tuple[list[float], list[float]]) -> None:
+    values = evaluate(*both).values()
+    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
+    mapped = evaluate(*([rank[score] ** 3 - 5.0 for score in side] for side in both)).values()
+    kept = [name for name in values if name.startswith(ORDER)]
+    assert len(kept) == 5 + 8 + 1 + 2 + 1 + 3 + 1
+    assert {name: mapped[name] for name in kept} == {name: values[name] for name in kept}
+
+
+@given(classes, st.integers(2, 3))
+def test_duplicating_every_trial_changes_nothing(both: tuple[list[float], list[float]], times: int) -> None:
+    """The individual metric apart, whose added trials weigh less, the number of errors, and bins of the histogram."""
+    once, again = evaluate(*both), evaluate(*(side * times for side in both))
+    weighted = evaluate(*both, target_weights=[times] * len(both[0]), nontarget_weights=[times] * len(both[1]))
+    assert weighted.values() == pytest.approx(again.values(), rel=1e-12, abs=1e-15, nan_ok=True)
+    values, repeated = once.values(), again.values()
+    for name in ("zebra.individual", "prbep", "d_sys", "eer.kaldi"):
+        values.pop(name)
+        repeated.pop(name)
+    assert repeated == pytest.approx(values, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+@given(classes, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(sorted(CONVENTIONS)))
+def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: list[int], way: str) -> None:
+    weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
+    weighted = evaluate(*both, target_weights=weights[0], nontarget_weights=weights[1], convention=way)
+    repeated = evaluate(*(np.repeat(side, one) for side, one in zip(both, weights, strict=True)), convention=way)
+    assert weighted.values() == pytest.approx(repeated.values(), rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@given(classes, st.sampled_from(sorted(CONVENTIONS)))
+def test_conventions_never_fail(both: tuple[list[float], list[float]], way: str) -> None:
+    found = evaluate(*both, convention=way)
+    assert found.convention == way
+    assert all(not np.isnan(value) for name, value in found.values().items() if name != "d_sys")
+    assert found.zebra.tag != "0" or way in ("default", "bosaris")
+
+
+@pytest.mark.parametrize(
+    ("way", "method"),
+    [
+        ("default", "rocch"),
+        ("bosaris", "rocch"),
+        ("zebra-2020", "rocch"),
+        ("vpc2022", "kaldi"),
+        ("vpc2024", "speechbrain"),
+    ],
+)
+def test_the_threshold_is_that_of_the_reported_rate(
+    way: str, method: str, scores: tuple[np.ndarray, np.ndarray]
+) -> None:
+    from evaluation.metrics.equal_error import equal_error
+
+    assert convention(way).eer == method
+    rounded = [side.astype(np.float32) for side in scores] if way.startswith("vpc") else scores
+    assert evaluate(*scores, convention=way).threshold_at_eer == equal_error(*rounded, method=method).threshold
+
+
+def test_underflow_is_infinite_by_convention_alone() -> None:
+    target, nontarget = [-800.0, 3.0], [0.0]
+    assert evaluate(target, nontarget).cllr == pytest.approx((800 / np.log(2) + np.log2(1 + np.exp(-3))) / 4 + 0.5)
+    found = evaluate(target, nontarget, convention="vpc2024")
+    assert found.cllr == np.inf
+    assert "underflows" in found.notes["cllr"]
+
+
+def test_fractional_weights_need_the_default() -> None:
+    weights = {"target_weights": [0.5, 1.0]}
+    assert evaluate([1.0, 2.0], [0.0], **weights).n_target == 1.5
+    with pytest.raises(DataError, match="whole numbers as weights"):
+        evaluate([1.0, 2.0], [0.0], **weights, convention="zebra-2020")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"convention": "zebra"}, "convention among default, zebra-2020, vpc2022, vpc2024, bosaris, got 'zebra'"),
+        ({"priors": ["x"]}, "prior between 0 and 1, got 'x'"),
+        ({"priors": [1.5]}, "prior between 0 and 1, got 1.5"),
+        ({"omega": 0.0}, "omega"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        evaluate([1.0], [0.0], **options)

@@ -1,0 +1,256 @@
+"""Every reference's value on 17 score sets, and the tie-safe value where references fail."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation.metrics.calibration import ece_of, min_cllr_of, min_ece_of
+from evaluation.metrics.detection import Hull, effective_prior, hull_min_dcf, hull_of, prbep_of
+from evaluation.metrics.equal_error import equal_error_of
+from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
+from evaluation.metrics.summary import Evaluation, evaluate_of
+from evaluation.metrics.system_linkability import d_sys_of, d_sys_pav_of
+from evaluation.metrics.zebra_profile import format_value
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
+PRIORS: list[float] = GOLDEN["priors"]
+SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]
+RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")  # kept as runs: their order alone
+WHOLE = [name for name in SETS if name not in RANKS]
+# where all ties, or both orders of the tied trials, make a tool's number other than the tie-safe one
+TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
+
+
+@cache
+def runs(name: str) -> Runs:
+    with np.load(DATA / "scores.npz") as file:
+        if name in RANKS:
+            target, nontarget = (file[f"{name}/runs_{side}"].astype(float) for side in ("target", "nontarget"))
+            return Runs(np.arange(len(target), dtype=float), target, nontarget)
+        return runs_of(file[f"{name}/target"], file[f"{name}/nontarget"])
+
+
+@cache
+def blocks(name: str) -> Blocks:
+    return pav(runs(name))
+
+
+@cache
+def result(name: str, convention: str) -> Evaluation:
+    return evaluate_of(runs(name), convention=convention, priors=PRIORS)
+
+
+def known(tool: str, sets: list[str] = SETS) -> list[str]:
+    return [name for name in sets if GOLDEN[name].get(tool) is not None]
+
+
+def close(found: float, expected: float | str, within: float = 1e-9) -> None:
+    assert found == pytest.approx(float(expected), rel=0, abs=within, nan_ok=True)
+
+
+def test_all_sets_are_here() -> None:
+    assert len(SETS) == 17
+    for name in SETS:
+        assert (runs(name).n_target, runs(name).n_nontarget) == (GOLDEN[name]["n_target"], GOLDEN[name]["n_nontarget"])
+
+
+# the hull, its costs and rates: SIDEKIT and PyBOSARIS
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_hull_costs_and_prbep_of_sidekit(name: str) -> None:
+    expected, vertices = GOLDEN[name]["sidekit"], hull_of(blocks(name))
+    close(result(name, "default").eer["rocch"], expected["rocch_eer"])
+    close(prbep_of(blocks(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
+    if expected["pmiss"] is not None:
+        _same_hull(vertices, np.array(expected["pmiss"]), np.array(expected["pfa"]))
+    for prior, cost, normalised in zip(PRIORS, expected["minDCF"], expected["minDCF_norm"], strict=True):
+        close(result(name, "bosaris").min_dcf[str(prior)], cost)
+        close(result(name, "bosaris").min_dcf_normalised[str(prior)], normalised)
+
+
+def _same_hull(vertices: Hull, p_miss: np.ndarray, p_fa: np.ndarray) -> None:
+    """Theirs may have points more, on the line between two of ours."""
+    assert len(vertices.p_miss) <= len(p_miss) <= len(vertices.p_miss) + 2
+    where = vertices.p_miss - vertices.p_fa  # rises along the hull
+    np.testing.assert_allclose(np.interp(p_miss - p_fa, where, vertices.p_miss), p_miss, rtol=0, atol=1e-9)
+    for point in zip(vertices.p_miss, vertices.p_fa, strict=True):
+        assert np.abs(np.stack([p_miss, p_fa], axis=1) - point).sum(axis=1).min() < 1e-9
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_costs_of_pybosaris(name: str) -> None:
+    expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
+    close(found.eer["rocch"], expected["eer"])
+    close(found.min_cllr, expected["min_cllr"])
+    for prior, point in zip(PRIORS, expected["min_dcf_norm"], strict=True):
+        np.testing.assert_allclose(hull_min_dcf(hull_of(blocks(name)), prior), point, rtol=0, atol=1e-9)
+    sre08 = hull_min_dcf(hull_of(blocks(name)), effective_prior(0.01, 10, 1))
+    np.testing.assert_allclose(sre08, expected["min_dcf_sre08_P01_Cm10"], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_actual_costs_of_pybosaris(name: str) -> None:
+    expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
+    close(found.cllr, expected["cllr"])
+    for prior, point in zip(PRIORS, expected["act_dcf_norm"], strict=True):
+        close(found.act_dcf[str(prior)] / min(prior, 1 - prior), point[0], 1e-9 * max(1, point[0]))
+
+
+# the five equal error rates
+
+
+@pytest.mark.parametrize("name", known("kaldi_eer"))
+def test_eer_of_kaldi(name: str) -> None:
+    close(result(name, "vpc2022").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
+    close(result(name, "default").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
+
+
+@pytest.mark.parametrize("name", known("speechbrain_eer_f32"))
+def test_eer_of_speechbrain(name: str) -> None:
+    rate, threshold = GOLDEN[name]["speechbrain_eer_f32"]
+    close(result(name, "vpc2024").eer["speechbrain"], rate, 1e-7)  # its rates are float32
+    close(result(name, "default").eer["speechbrain"], rate, 1e-7)
+    if name in WHOLE:
+        assert result(name, "vpc2024").threshold_at_eer == threshold
+
+
+@pytest.mark.parametrize("name", known("sklearn_interp_eer"))
+def test_interpolated_eer_of_scikit_learn(name: str) -> None:
+    close(result(name, "default").eer["interpolated"], GOLDEN[name]["sklearn_interp_eer"], 1e-11)  # brentq's tolerance
+
+
+@pytest.mark.parametrize("name", known("spkanon_eer"))
+def test_nearest_eer_of_spkanon_eval(name: str) -> None:
+    false_alarms, mean = GOLDEN[name]["spkanon_eer"]
+    point = equal_error_of(runs(name), method="nearest")
+    close(point.p_fa, false_alarms, 1e-15)
+    close(point.rate, mean, 1e-15)
+
+
+# ZEBRA and the VoicePrivacy challenges
+
+
+@pytest.mark.parametrize("name", known("zebra"))
+def test_zebra_to_the_last_digits_in_its_convention(name: str) -> None:
+    expected, found = GOLDEN[name]["zebra"], result(name, "zebra-2020")
+    close(found.zebra.population, expected["population"], 1e-13)
+    close(found.zebra.individual, expected["individual"], 1e-12)
+    assert found.zebra.tag == expected["tag"]
+    assert [format_value(found.zebra.population), format_value(found.zebra.individual)] == expected["print"]
+    close(found.eer["rocch"], expected["rocch_eer_laplace"], 1e-13)
+    close(found.min_cllr, expected["min_cllr_poolties"], 1e-13)
+    for prior, cost in zip(PRIORS, expected["minDCF"], strict=True):
+        close(found.min_dcf[str(prior)], cost, 1e-13)
+    if name in WHOLE:
+        close(found.cllr, expected["cllr_act"], 1e-12)
+
+
+@pytest.mark.parametrize("name", known("zebra", [name for name in SETS if name not in (*TIED, "reversed")]))
+def test_the_default_differs_from_zebra_by_its_rise_alone(name: str) -> None:
+    """It adds up to 1e-6 nat to LLRs: 4.4e-7 in log10, less in the means."""
+    expected, found = GOLDEN[name]["zebra"], result(name, "default")
+    few = 1e-7 if name == "tiny_3v5" else 2e-9
+    close(found.zebra.population, expected["population"], few)
+    close(found.min_cllr, expected["min_cllr_poolties"], few)
+    close(found.zebra.individual, expected["individual"], 1e-6 / np.log(10))
+    assert found.zebra.tag == expected["tag"]
+    np.testing.assert_allclose(min_ece_of(blocks(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
+
+
+@pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
+def test_cross_entropy_of_zebra(name: str) -> None:
+    found = ece_of(runs(name), prior=np.array(PRIORS))
+    np.testing.assert_allclose(found, GOLDEN[name]["zebra"]["actECE"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", known("vpc24_min_cllr_eer"))
+@pytest.mark.parametrize("convention", ["vpc2022", "vpc2024"])
+def test_challenge_values(name: str, convention: str) -> None:
+    found = result(name, convention)
+    least, rate = GOLDEN[name]["vpc24_min_cllr_eer"]
+    close(found.min_cllr, least, 1e-13)
+    close(found.min_cllr, GOLDEN[name]["zebra_min_cllr_fn"], 1e-13)
+    close(found.eer["rocch"], rate, 1e-13)
+    close(found.zebra.population, GOLDEN[name]["zebra"]["population"], 1e-13)
+    if name in WHOLE:
+        close(found.cllr, GOLDEN[name]["vpc24_cllr"], 1e-12)
+
+
+@pytest.mark.parametrize("name", known("D_sys", WHOLE))
+def test_linkability_to_the_last_bit(name: str) -> None:
+    for tool, omega in (("D_sys", 1.0), ("audmetric_D_sys", 1.0), ("D_sys_omega0.5", 0.5)):
+        found, expected = d_sys_of(runs(name), omega=omega), float(GOLDEN[name][tool])
+        assert found == expected or (np.isnan(found) and np.isnan(expected))
+
+
+# where references fail
+
+
+@pytest.mark.parametrize(
+    ("name", "rocch", "least", "population", "individual", "tag", "linkability"),
+    [
+        ("all_ties", 0.5, 1.0, 0.0, 0.0, "0", 0.0),
+        ("reversed", 0.5, 1.0, 0.0, 0.0, "0", 0.0),
+        ("one_v_one", 0.0, 0.0, 1 / np.log(4), np.log10(2), "A", 1.0),
+        ("separated", 0.0, 0.0, 1 / np.log(4), np.log10(1002), "C", 1.0),
+    ],
+)
+def test_the_tie_safe_truth(
+    name: str, rocch: float, least: float, population: float, individual: float, tag: str, linkability: float
+) -> None:
+    found = result(name, "default")
+    assert found.eer["rocch"] == rocch
+    assert found.min_cllr == least
+    assert found.zebra.population == population
+    close(found.zebra.individual, individual, 1e-13)
+    assert found.zebra.tag == tag
+    assert found.d_sys_pav == linkability
+
+
+def test_three_against_five_by_hand() -> None:
+    """In the order of scores n n n t n t n t: blocks of (targets, nontargets) are (0, 3), (2, 2), (1, 0)."""
+    found, pooled = result("tiny_3v5", "default"), blocks("tiny_3v5")
+    assert (pooled.target.tolist(), pooled.nontarget.tolist()) == ([0, 2, 1], [3, 2, 0])
+    middle = np.log(5 / 3)
+    misses, false_alarms = 2 / 3 * np.log2(1 + np.exp(-middle)), 2 / 5 * np.log2(1 + np.exp(middle))
+    close(found.min_cllr, (misses + false_alarms) / 2, 1e-14)
+    close(found.zebra.individual, np.log10((1 + 1) / (0 + 1) * 5 / 3), 1e-14)  # Laplace's trials added to the last
+    assert found.eer["rocch"] == 0.25
+
+
+def test_quantised_scores_stay_what_they_are() -> None:
+    """Breaking the ties would give 11.0 % instead of 17.1 %."""
+    close(result("quantised_0.5", "default").eer["rocch"], 0.171136638452237, 1e-13)
+    close(result("quantised_0.5", "zebra-2020").eer["rocch"], 0.11007009345794393, 1e-13)
+
+
+def test_infinite_scores_are_legal() -> None:
+    found = result("with_inf", "default")
+    close(found.eer["interpolated"], 0.154, 1e-13)
+    assert found.cllr == np.inf
+    assert np.isnan(found.d_sys)
+    assert {"cllr", "d_sys"} <= set(found.notes)
+    assert 0 < d_sys_pav_of(blocks("with_inf")) < 1
+    assert min_cllr_of(blocks("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
+
+
+# the five sets of which only the order is kept here, whole
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_the_largest_sets_whole(name: str, shared: Path) -> None:
+    with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
+        found = evaluate_of(runs_of(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
+    close(found.cllr, GOLDEN[name]["zebra"]["cllr_act"], 1e-12)
+    assert found.d_sys == GOLDEN[name]["D_sys"]
+    for prior, point in zip(PRIORS, GOLDEN[name]["pybosaris"]["act_dcf_norm"], strict=True):
+        close(found.act_dcf[str(prior)] / min(prior, 1 - prior), point[0])
+    close(found.eer["rocch"], result(name, "default").eer["rocch"], 0)

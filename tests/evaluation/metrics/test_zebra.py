@@ -1,0 +1,190 @@
+"""ZEBRA's metrics against their integral, closed forms and exact arithmetic."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import ndtri
+
+from evaluation.metrics.calibration import ece, min_ece
+from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.zebra_profile import (
+    disclosure,
+    expected_disclosure,
+    format_value,
+    individual,
+    individual_ceiling,
+    population,
+    read_scale,
+    tag,
+    zebra,
+)
+from spkbase.errors import DataError
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+tied = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
+free = st.lists(st.floats(allow_nan=False), min_size=1, max_size=12)
+classes = st.tuples(tied, tied) | st.tuples(free, free)
+
+
+def entropy(prior: float) -> float:
+    return float(-(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_population_is_the_integral_over_priors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    target, nontarget = rng.normal(seed, 1, 40).round(1), rng.normal(0, 1, 90).round(1)
+    gained = quad(lambda prior: entropy(prior) - min_ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
+    assert population(target, nontarget) == pytest.approx(gained, abs=1e-8)
+    # of any LLRs, calibrated or not
+    runs = runs_of(target, nontarget)
+    gained = quad(lambda prior: entropy(prior) - ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
+    found = expected_disclosure(runs.thresholds, runs.target, runs.nontarget)
+    assert found == pytest.approx(gained, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "llr", [1e-300, 1e-12, -1e-12, 1e-6, 1.1e-6, -1e-5, 1e-3, -0.05, 0.0999999, 0.1, -0.1, 0.3, 5.0, -5.0, 40.0, -40.0]
+)
+def test_disclosure_to_its_last_digits(llr: float) -> None:
+    """Exact arithmetic on a Taylor series of exp that is long enough; plain floats are 29 % off at 1e-5."""
+    a = Fraction(llr)
+    grown, term = Fraction(0), Fraction(1)
+    for order in range(1, 220):
+        term = term * a / order
+        grown += term
+        if order > 4 * abs(llr) + 30:
+            break
+    expected = float(Fraction(1, 4) + (a - grown) / (2 * grown**2))
+    assert float(disclosure(np.array([llr]))[0]) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_disclosure_at_the_ends() -> None:
+    found = disclosure(np.array([0.0, np.inf, -np.inf, 709.0, 1e5, -1e5]))
+    assert found[:5].tolist() == [0.0, 0.25, -np.inf, 0.25, 0.25]
+    assert found[5] == pytest.approx(-1e5 / 2 + 0.75)
+
+
+@given(classes)
+def test_bounds_and_invariance(both: tuple[list[float], list[float]]) -> None:
+    found = zebra(*both)
+    assert -1e-15 <= found.population <= 1 / np.log(4)
+    assert 0 <= found.individual <= found.individual_ceiling + 1e-12
+    rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
+    assert zebra(*([rank[score] ** 3 - 5.0 for score in side][::-1] for side in both)) == found
+    assert population(*(side * 2 for side in both)) == pytest.approx(found.population, abs=1e-12)
+    turned = zebra(*([-score for score in side] for side in both[::-1]))
+    assert turned.population == pytest.approx(found.population, abs=1e-12)
+    assert turned.individual == pytest.approx(found.individual, abs=1e-12)
+
+
+@given(st.integers(1, 50), st.integers(1, 50))
+def test_perfect_separation(n_target: int, n_nontarget: int) -> None:
+    found = zebra(np.ones(n_target), np.zeros(n_nontarget))
+    assert found.population == pytest.approx(1 / np.log(4), rel=1e-15)
+    assert found.individual == pytest.approx(found.individual_ceiling, abs=1e-12)
+
+
+def test_perfect_separation_is_exact() -> None:
+    assert population([1.0, 2.0, 3.0], [0.0, -1.0]) == 1 / np.log(4)
+
+
+@pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
+def test_gaussian_scores_converge_at_the_rate_of_their_number(distance: str) -> None:
+    expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["population"]
+    errors = []
+    for n in (1_000, 10_000, 100_000):
+        noise = ndtri((np.arange(n) + 0.5) / n)
+        errors.append(abs(population(noise + float(distance), noise) - expected))
+    assert errors[-1] < 1e-4
+    assert np.log10(errors[0] / errors[2]) / 2 > 0.6
+
+
+def test_ceiling_against_published_values() -> None:
+    assert individual_ceiling(500, 1000) == pytest.approx(3.0009, abs=5e-5)
+    assert individual_ceiling(548, 11196) == pytest.approx(4.05, abs=5e-3)
+    assert individual_ceiling(1, 1) == pytest.approx(np.log10(2))
+    with pytest.raises(DataError, match="both classes"):
+        individual_ceiling(0, 3)
+
+
+def test_useless_scores_are_tagged_zero() -> None:
+    assert individual([1.0, 1.0], [1.0]) == 0.0
+    assert zebra([0.0], [1.0]).tag == "0"
+    assert str(zebra([0.0], [1.0])) == "0, 0, 0"
+
+
+# tags and lines
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        *[(0, "0"), (1e-12, "A"), (1, "A"), (1.0000001, "B"), (2, "B"), (3.979, "C"), (4, "C"), (4.035, "D")],
+        *[(5.5, "E"), (6, "E"), (6.1, "F"), (np.inf, "F")],
+    ],
+)
+def test_tags_are_closed_above(value: float, name: str) -> None:
+    assert tag(value) == name
+
+
+def test_an_undefined_value_has_no_tag() -> None:
+    with pytest.raises(DataError, match="covers"):
+        tag(np.nan)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.5, "0.500"),
+        (5e-4, "0.001"),
+        (4.99e-4, "5e-04"),
+        (4e-4, "4e-04"),
+        (3.1e-5, "3e-05"),
+        (12.3456, "12.346"),
+    ],
+)
+def test_printed_values(value: float, text: str) -> None:
+    assert format_value(value) == text
+
+
+def test_a_scale_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "scale.yaml"
+    path.write_text("none: 0\nlow: 1.5\nhigh: .inf\n")
+    scale = read_scale(path)
+    assert scale == (("none", 0.0), ("low", 1.5), ("high", np.inf))
+    assert [tag(value, scale=scale) for value in (0, 1, 1.6)] == ["none", "low", "high"]
+    assert zebra([1.0, 2.0], [0.0], scale=scale).tag == "low"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "A",
+        "- 1",
+        "A: x",
+        "A: 1",
+        "A: 2\nB: 1\nC: .inf",
+        "A: -1\nB: .inf",
+        "A: 1\nB: 1\nC: .inf",
+        "A: [",
+        "A: true\nB: .inf",
+    ],
+)
+def test_malformed_scales_are_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "scale.yaml"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"scale\.yaml(:1: not YAML)?: expected"):
+        read_scale(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_scale(tmp_path / "none.yaml")

@@ -1,0 +1,262 @@
+"""What goes with a run: populations beyond the gallery kept apart from what was measured, plots, impostor scores."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from evaluation.embeddings.speaker_means import SpeakerVectors
+from evaluation.linkage.comparison import Condition, compare_conditions
+from evaluation.linkage.disclosure import cumulative_match
+from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
+from evaluation.linkage.impostors import largest_impostor_scores
+from evaluation.linkage.intervals import linkability_curve
+from evaluation.linkage.ranks import rank_speakers
+from evaluation.linkage.table import Ranks
+from evaluation.plots import agreement
+from evaluation.plots import linkability as plots
+from evaluation.plots.chart import Chart
+from evaluation.reports import linkability_files as extras
+from evaluation.reports.linkability import Run, Settings, linkability_run
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import to_json
+
+POPULATIONS = [10_000, 10**6]
+
+
+def ranks_of(distance: float, seed: int = 0, n: int = 200, impostors: int = 300) -> Ranks:
+    rng = np.random.default_rng(seed)
+    return Ranks.of(rng.binomial(impostors, ndtr(-rng.normal(distance, 1, n))), 0, impostors)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return linkability_run({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", replicates=30))
+
+
+@pytest.fixture(scope="module")
+def beyond(run: Run) -> dict[int, extras.Beyond]:
+    return extras.extrapolate_run(run.ranks, run.settings, POPULATIONS, replicates=10)
+
+
+# ---- what is extrapolated stands apart
+
+
+def test_rows_of_the_curve_are_marked(beyond: dict[int, extras.Beyond]) -> None:
+    rows = extras.extrapolated_rows(beyond)
+    assert [row[:2] for row in rows] == [("1", 10_000), ("1", 10**6), ("3", 10_000), ("3", 10**6)]
+    assert {row[-1] for row in rows} == {"extrapolated"}
+    for row in rows:
+        assert row[3] <= row[2] <= row[4]
+        assert row[5] == 1 / row[1]
+
+
+def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[int, extras.Beyond]) -> None:
+    report = json.loads(to_json(extras.report_of(beyond)))
+    assert set(report) == {"1", "3"}
+    for block in report.values():
+        assert block["kind"] == "extrapolated"
+        assert block["measured_to"] == 301
+        assert block["sizes"] == POPULATIONS
+        assert {test["fitted_to"] for test in block["backtest"]} == {51}
+        assert {test["size"] for test in block["backtest"]} == {301}
+
+
+def test_the_table_holds_every_method_and_nothing_that_was_measured(
+    beyond: dict[int, extras.Beyond], tmp_path: Path
+) -> None:
+    extras.write_extrapolation(tmp_path, beyond)
+    with (tmp_path / "extrapolation.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 5
+    assert {row["method"] for row in rows} == {"normal", "beta", "npmle", "bounds", "span"}
+    assert all(row["kind"] == "extrapolated" and int(row["size"]) > int(row["measured_to"]) for row in rows)
+    assert all((row["linkability"] == "") == (row["method"] in ("bounds", "span")) for row in rows)
+
+
+@pytest.mark.parametrize("populations", [[301, 10**6], []])
+def test_populations_within_the_gallery_are_refused(run: Run, populations: list[int]) -> None:
+    with pytest.raises(DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"):
+        extras.extrapolate_run(run.ranks, run.settings, populations)
+
+
+def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
+    sizes = sizes_beyond(301, 3e6)
+    assert (sizes[0], sizes[-1]) == (301, 3e6)
+    assert {1e4, 1e5, 1e6} <= set(sizes.tolist())
+    assert (np.diff(sizes) > 0).all()
+
+
+def test_lists_of_speakers_are_written(run: Run, tmp_path: Path) -> None:
+    report = extras.write_speaker_lists(tmp_path, run)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{kind}_speakers_L{number}.txt" for kind in ("easy", "hard") for number in (1, 3)
+    }
+    assert report["1"]["tie_rule"] == "nearest"
+    few = linkability_run({1: Ranks.of([0, 1, 2], 0, 5)}, Settings(replicates=0))
+    assert extras.write_speaker_lists(tmp_path / "few", few)["1"]["notes"] == ["fewer than 4 speakers: no quarters"]
+
+
+# ---- plots
+
+
+@pytest.fixture
+def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
+    saved: list[Chart] = []
+    for module in (plots, agreement):
+        monkeypatch.setattr(module, "save_chart", lambda chart, path: saved.append(chart))
+    return saved
+
+
+def labels(chart: Chart) -> list[str]:
+    return [label.replace("\N{NO-BREAK SPACE}", " ") for _, label in chart.entries]
+
+
+def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
+    run: Run, beyond: dict[int, extras.Beyond], charts: list[Chart]
+) -> None:
+    curves = {f"L = {number}": curve for number, curve in run.curves.items()}
+    drawn = {f"L = {number}": one.curve for number, one in beyond.items()}
+    plots.plot_linkability(curves, path="x.png", extrapolations=drawn)
+    plots.plot_extrapolation(run.curves[1], beyond[1].curve, path="x.png")
+    edge = np.log10(301)
+    for chart in charts:
+        assert [note.text for note in chart.notes] == ["extrapolated, not measured"]
+        assert any("extrapolated, not measured" in text for text in (*labels(chart), chart.legend_title))
+        grounds = [line for line in chart.lines if line.look.colour == "#808080"]
+        assert [(one.x[0], one.x[-1]) for one in grounds] == [pytest.approx((edge, 6.0))]
+        for line in chart.lines:
+            if line.look.line and line.look.dash in ((1.2, 1.6), (1, 1)):
+                assert line.x.min() >= edge - 1e-9
+            elif line.look.line and line.look.dash != (10, 3):  # chance is known everywhere
+                assert line.x.max() <= edge + 1e-9
+    dotted = [line for line in charts[0].lines if line.look.dash == (1.2, 1.6)]
+    part = beyond[1].curve.predictions["normal"]
+    np.testing.assert_allclose(dotted[0].y, part.linkability)
+
+
+def test_without_extrapolation_nothing_says_so(run: Run, charts: list[Chart]) -> None:
+    plots.plot_linkability({"a": run.curves[1]}, path="x.png")
+    assert not charts[0].notes
+    assert not [text for text in labels(charts[0]) if "extrapolated" in text]
+    assert charts[0].x.high == pytest.approx(np.log10(301))
+    assert labels(charts[0])[0].startswith("a (0.")
+    band = charts[0].lines[1]
+    np.testing.assert_allclose(band.base, run.curves[1].low)
+    np.testing.assert_allclose(band.y, run.curves[1].high)
+
+
+def test_the_logarithmic_axis_shows_chance(run: Run, charts: list[Chart]) -> None:
+    plots.plot_linkability({"a": run.curves[1]}, path="x.png", logarithmic=True)
+    chance = charts[0].lines[0]
+    np.testing.assert_allclose(chance.y[:100], -chance.x[:100], atol=1e-9)
+
+
+def test_cmc_and_speakers_show_what_they_were_given(run: Run, charts: list[Chart]) -> None:
+    share = cumulative_match(run.ranks[1])
+    plots.plot_cmc({"a": share}, path="x.png")
+    np.testing.assert_allclose(charts[0].lines[1].y, share)
+    assert labels(charts[0])[0] == f"a (rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[9]:.1f} %, N 301)"
+    values = np.linspace(0, 1, 101)
+    plots.plot_speakers({"a": values}, path="x.png", bins=4)
+    assert labels(charts[1])[0] == "a (Q1 0.25, median 0.50, Q3 0.75)"
+    assert sorted(line.x[0] for line in charts[1].lines[1:]) == pytest.approx([0.25, 0.5, 0.75])
+    assert charts[1].lines[0].y.max() == pytest.approx(26 / 101)
+
+
+def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[Chart]) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        Condition((("anonymiser", name), ("utterances", number))): {f"s{i}": float(rng.normal()) for i in range(40)}
+        for name in "ab"
+        for number in "13"
+    }
+    found = compare_conditions(values, permutations=20)
+    agreement.plot_jaccard(found, path="x.png")
+    bars = [line for line in charts[0].lines if line.look.fill == 0.45]
+    heights = [one.jaccard for kinds in found.factors.values() for one in kinds.values()]
+    np.testing.assert_allclose([bar.y.max() for bar in bars], heights)
+    marks = [float(line.y[0]) for line in charts[0].lines if line.look.marker == "D"]
+    assert marks[:2] == pytest.approx([0.289, 0.344], abs=5e-4)
+
+
+def test_every_picture_is_drawn_in_every_format_without_a_warning(
+    run: Run, beyond: dict[int, extras.Beyond], tmp_path: Path
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        extras.write_plots(tmp_path, run, beyond, formats=(".png", ".svg", ".tex"))
+    names = {"linkability", "extrapolation_L1", "extrapolation_L3", "cmc", "speakers"}
+    signatures = {".png": b"\x89PNG", ".svg": b"<?xml", ".tex": b"% Compile"}
+    for name in names:
+        for form, signature in signatures.items():
+            assert (tmp_path / f"{name}{form}").read_bytes().startswith(signature)
+    text = (tmp_path / "linkability.tex").read_text()
+    assert text.count("-- cycle;") == 5  # two measured bands, two extrapolated, and the ground
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda curve, far: plots.plot_linkability({}, path="x.png"), "expected at least one curve"),
+        (
+            lambda curve, far: plots.plot_linkability({"a": curve}, path="x.png", extrapolations={"b": far}),
+            "one for each",
+        ),
+        (
+            lambda curve, far: plots.plot_linkability(
+                {"a": curve}, path="x.png", extrapolations={"a": far}, method="tail"
+            ),
+            "expected an extrapolation by the method 'tail', got normal",
+        ),
+        (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
+        (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
+        (lambda curve, far: plots.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
+        (lambda curve, far: plots.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
+    ],
+)
+def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ranks = ranks_of(1.5)
+    far = extrapolate(ranks, [10**5], methods=["normal"], replicates=2)
+    with pytest.raises(DataError, match=text):
+        call(linkability_curve(ranks, [2, 301]), far)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- the largest impostor scores
+
+
+def vectors(count: int, dimensions: int, seed: int) -> SpeakerVectors:
+    rows = np.random.default_rng(seed).normal(size=(count, dimensions))
+    names = np.array([f"s{row:03d}" for row in range(count)], object)
+    return SpeakerVectors(names, rows, np.linalg.norm(rows, axis=1))
+
+
+@pytest.mark.parametrize("count", [1, 5, 59])
+def test_the_largest_impostor_scores_are_those_of_the_whole_matrix(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.linkage.impostors._TRIALS", 7)
+    monkeypatch.setattr("evaluation.linkage.impostors._GALLERY", 13)
+    gallery, trials = vectors(60, 8, 0), vectors(40, 8, 1)
+    ranks = rank_speakers(gallery, trials)
+    found = largest_impostor_scores(gallery, trials, ranks, count=count, jobs=2)
+    full = (trials.vectors / trials.norms[:, None]) @ (gallery.vectors / gallery.norms[:, None]).T
+    full[np.arange(40), np.arange(40)] = -np.inf
+    np.testing.assert_allclose(found, -np.sort(-full, axis=1)[:, :count], atol=1e-6)
+    np.testing.assert_array_equal((full > ranks.mated[:, None]).sum(axis=1), ranks.beaters)
+
+
+def test_impostor_scores_of_other_vectors_are_refused() -> None:
+    gallery, trials = vectors(20, 4, 0), vectors(10, 4, 1)
+    ranks = rank_speakers(gallery, trials)
+    with pytest.raises(DataError, match="expected to keep 1 to 19 impostor scores, got 20"):
+        largest_impostor_scores(gallery, trials, ranks, count=20)
+    with pytest.raises(DataError, match="got none of 's005'"):
+        largest_impostor_scores(gallery, vectors(5, 4, 1), ranks, count=3)

@@ -1,0 +1,526 @@
+"""The page of a privacy evaluation: well-formed, self-contained, safe against hostile names, the same each time."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from gaussian_results import make_results
+
+from evaluation.cli import main
+from evaluation.reports.page.document import render_page, write_page
+from evaluation.reports.page.style import STYLE
+from evaluation.reports.page.svg import inline
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import write_json
+
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+HOSTILE = "</style></pre><script>alert(1)</script>\"' onload=x --> &lt; \x1b\x00\ud800 $x_1$ ]]>"
+
+
+class Reader(HTMLParser):
+    """Tags in their nesting, ids, references and text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names)), f"{tag} repeats an attribute"
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert "svg" in self.open, f"{tag} closes itself outside SVG"
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"{tag} was not open"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words)).replace("\N{NO-BREAK SPACE}", " ")
+
+    def all_of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("results")
+    return make_results(folder, attackers=("gmm-ubm", "gmm-svm")), folder
+
+
+@pytest.fixture(scope="module")
+def page(made: tuple[dict[str, Any], Path]) -> str:
+    return render_page(made[0], folder=made[1])
+
+
+@pytest.fixture
+def results(made: tuple[dict[str, Any], Path]) -> dict[str, Any]:
+    return copy.deepcopy(made[0])
+
+
+def bare(results: dict[str, Any]) -> dict[str, Any]:
+    """Without plots, which take time."""
+    for one in results["conditions"]:
+        one.update(scores=None, linkability=None, speakers=[])
+    return results | {"utility": {}}
+
+
+def test_every_element_is_closed_and_headings_are_in_order(page: str) -> None:
+    reader = read(page)
+    assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert [len(reader.all_of(tag)) for tag in ("html", "head", "title", "main", "h1")] == [1] * 5
+    levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_ids_are_unique_and_every_reference_finds_its_own(page: str) -> None:
+    reader = read(page)
+    ids = [attributes["id"] for _, attributes in reader.tags if "id" in attributes]
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+    named = re.findall(r"url\(#([^)]+)\)", page) + re.findall(r'href="#([^"]+)"', page)
+    assert named
+    assert set(named) <= set(ids)
+
+
+def test_nothing_is_fetched_and_nothing_runs(page: str) -> None:
+    reader = read(page)
+    assert re.findall(r"https?:|//[a-z]|@import|src=|javascript:|xmlns", page) == []
+    assert {tag for tag, _ in reader.tags} & {"script", "link", "iframe", "object", "img", "base", "form"} == set()
+    assert [name for _, one in reader.tags for name in one if name.startswith("on")] == []
+    (policy,) = [one["content"] for one in reader.all_of("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_pictures_tables_and_regions_have_names(page: str) -> None:
+    reader = read(page)
+    pictures = reader.all_of("svg")
+    # DET, ZEBRA and linkability; the speakers; two measures of utility
+    assert len(pictures) == 6
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    assert len({one["aria-label"] for one in pictures}) == 6
+    assert len(reader.all_of("caption")) == len(reader.all_of("table")) > 4
+    assert all(one.get("scope") in ("col", "row", "rowgroup") for one in reader.all_of("th"))
+    assert all(one["aria-label"] for _, one in reader.tags if one.get("role") == "region")
+
+
+def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(made: Any, page: str) -> None:
+    results, _ = made
+    rates = [
+        (one["eer"]["rocch"], one["attacker"], one["scenario"])
+        for one in results["conditions"]
+        if one["gender"] == "all" and one["scenario"] != "original"
+    ]
+    rate, attacker, scenario = min(rates)
+    head = read(page[: page.index("</header>")] + "</header></main></div></body></html>").text
+    assert f"{100 * rate:.1f} %" in head
+    assert f"Strongest attacker: {attacker}, {scenario}." in head
+    assert "1 warning bears on this verdict : attacker order" in head
+
+
+def test_every_equal_error_rate_is_shown_as_the_results_have_it(made: Any, page: str) -> None:
+    text = read(page).text
+    for one in made[0]["conditions"]:
+        ends = one["intervals"]["eer.rocch"]
+        low, high = 100 * ends["low"], 100 * ends["high"]
+        assert f"{100 * one['eer']['rocch']:.1f} % {low:.1f}\N{EN DASH}{high:.1f} %" in text
+
+
+def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
+    results["conditions"] = [one for one in results["conditions"] if one["gender"] == "all"]
+    for one in bare(results)["conditions"]:
+        one["speakers"] = [
+            {"speaker": "private", "linkability_mean": 0.1, "eer": 0.5, "gender": "f", "rank": 5.5, "n_target": 4},
+            {"speaker": "unknown", "linkability_mean": None, "eer": None, "gender": "", "rank": None},
+            {"speaker": "exposed", "linkability_mean": 0.95, "eer": 0.01, "gender": "m", "rank": 1, "n_target": 4},
+        ]
+    text = read(render_page(results, folder=".")).text
+    assert "1 of 2 speakers are found nearly always" in text
+    assert text.index("exposed 0.95 1 1.0 % male 4") < text.index("private 0.10 5.5 50.0 % female 4")
+    assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    results = make_results(
+        tmp_path, genders=("all",), scenarios=("semi-informed",), attackers=("gmm-ubm",), n_speakers=3
+    )
+    (one,) = results["conditions"]
+    one.update(dataset=HOSTILE, gender=HOSTILE, scenario=HOSTILE, attacker=HOSTILE)
+    one["notes"] = {"zebra": HOSTILE}
+    one["speakers"][0].update(speaker=HOSTILE, gender=HOSTILE)
+    results["sanity"] = [{"level": HOSTILE, "check": HOSTILE, "text": HOSTILE}]
+    results["utility"] = {"wer": {HOSTILE: 0.1}, HOSTILE: {HOSTILE: {HOSTILE: 2}}}
+    hostile = {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]}
+    results.update(anonymiser={"name": HOSTILE}, verdict=HOSTILE, config=hostile, versions=hostile, lists=hostile)
+    results.update(timings={HOSTILE: HOSTILE}, seeds=hostile)
+    page = render_page(results, folder=tmp_path)
+    reader = read(page)
+    page.encode("utf-8")
+    assert {tag for tag, _ in reader.tags} & {"script", "img"} == set()
+    assert [name for _, one in reader.tags for name in one if name.startswith("on")] == []
+    assert len(reader.all_of("style")) == 1
+    assert len(reader.all_of("svg")) >= 4
+    assert reader.text.count("<script>alert(1)</script>") > 10
+    assert "\x1b" not in page
+    assert "\x00" not in page
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "missing", "<b>"])
+def test_unknown_numbers_are_shown_as_such(results: dict[str, Any], value: Any) -> None:
+    for one in bare(results)["conditions"]:
+        one.update(eer={"rocch": value}, zebra={"population": value, "individual": value, "tag": None}, min_cllr=value)
+        one.update(intervals={"eer.rocch": {"low": value, "high": value}}, n_enrolled=value)
+    page = render_page(results, folder=".")
+    text = read(page).text
+    assert "No result" in text
+    assert "n/a" in text
+    assert not re.search(r"\bnan\b|None|<b>", text)
+
+
+def test_infinite_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
+    results["conditions"][0]["zebra"]["individual"] = "inf"
+    results["conditions"] = [dict(bare(results)["conditions"][0], gender="all")]
+    assert "\N{INFINITY}" in read(render_page(results, folder=".")).text
+
+
+def test_only_conditions_are_needed() -> None:
+    names = {"dataset": "d", "gender": "f", "scenario": "semi-informed", "attacker": "a"}
+    text = read(render_page({"format": 1, "conditions": [names]}, folder=".")).text
+    assert "No result" in text
+    assert "The results hold no checks." in text
+    assert "The results do not say how they were made." in text
+    assert "No linkability plot" in text
+
+
+@pytest.mark.parametrize("name", ["summary", "verdict", "utility", "sanity", "config", "versions", "lists", "timings"])
+def test_each_block_may_be_missing_or_null(results: dict[str, Any], name: str) -> None:
+    results = bare(results)
+    for change in ({name: None}, {name: []}, {name: "text"}):
+        read(render_page(results | change, folder="."))
+    del results[name]
+    read(render_page(results, folder="."))
+
+
+def test_what_the_summary_states_counts(results: dict[str, Any]) -> None:
+    place = {"dataset": "libri_test", "gender": "all", "scenario": "ignorant"}
+    results["summary"] = [place | {"strongest": "gmm-ubm", "eer": 0.0123, "low": 0.01, "high": 0.02}]
+    results["verdict"] = "Said by the recipe."
+    text = read(render_page(bare(results), folder=".")).text
+    assert "Said by the recipe." in text
+    assert "1.2 % equal error rate 95 % interval 1.0\N{EN DASH}2.0 %" in text
+    assert "Strongest attacker: gmm-ubm, ignorant." in text
+
+
+@pytest.mark.parametrize(
+    ("eer", "low", "high", "badge", "reach"),
+    [
+        (0.05, 0.01, 0.09, "Very weak protection", ""),
+        (0.099, 0.05, 0.15, "Very weak protection", "from very weak to weak"),
+        (0.1, 0.1, 0.19, "Weak protection", ""),
+        (0.25, 0.15, 0.35, "Moderate protection", "from weak to good"),
+        (0.39, 0.3, 0.5, "Good protection", "from good to strong"),
+        (0.5, 0.45, 0.5, "Strong protection", ""),
+        (0.3, None, None, "Good protection", "No interval is given"),
+    ],
+)
+def test_the_word_follows_the_targets_of_the_challenge(eer: float, low: Any, high: Any, badge: str, reach: str) -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "semi-informed", "attacker": "a"}
+    condition = names | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": [low, high]}}
+    text = read(render_page({"format": 1, "conditions": [condition]}, folder=".")).text
+    assert f" {badge} " in text
+    assert ("the true level" in text) == reach.startswith("from")
+    assert reach in text
+
+
+def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
+    def condition(dataset: str, scenario: str, eer: float) -> dict[str, Any]:
+        return {"dataset": dataset, "gender": "all", "scenario": scenario, "attacker": "a", "eer": {"rocch": eer}}
+
+    rows = [condition("one", "original", 0.01), condition("one", "ignorant", 0.45), condition("two", "ignorant", 0.25)]
+    assert " Moderate protection " in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
+    text = read(render_page({"format": 1, "conditions": rows[:1]}, folder=".")).text
+    assert " Not anonymised " in text
+    assert "protection " not in text[: text.index("Scenarios")]
+
+
+def test_simulated_speech_is_named_at_the_top(results: dict[str, Any]) -> None:
+    for simulated in (False, True):
+        text = read(render_page(bare(results) | {"simulated": simulated}, folder=".")).text
+        assert ("SIMULATED speech" in text[: text.index("What each scenario gives")]) == simulated
+
+
+@pytest.mark.parametrize("damage", ["missing", "malformed", "foreign", "unnamed"])
+def test_scores_that_cannot_be_read_are_named_and_the_others_drawn(
+    made: tuple[dict[str, Any], Path], tmp_path: Path, damage: str
+) -> None:
+    results = copy.deepcopy(made[0])
+    results["conditions"] = [one for one in results["conditions"] if one["gender"] == "all"][:3]
+    bare(results)["conditions"][0]["scores"] = "scores"
+    results["conditions"][0]["key"] = str(made[1] / made[0]["conditions"][0]["key"])
+    results["conditions"][1]["scores"], results["conditions"][1]["key"] = "other", "key"
+    if damage == "malformed":
+        (tmp_path / "scores").write_text("a b\n", "utf-8")
+    elif damage == "foreign":
+        (tmp_path / "scores").write_text("a b 1.0\n", "utf-8")
+    elif damage == "unnamed":
+        results["conditions"][0]["scores"] = 3
+    (tmp_path / "other").write_text("m s 1.5\nm t 0.5\nn s -1\n", "utf-8")
+    (tmp_path / "key").write_text("m s target\nm t target\nn s nontarget\n", "utf-8")
+    results["conditions"] = [results["conditions"][0], results["conditions"][1] | {"scenario": "ignorant"}]
+    text = read(render_page(results | {"summary": []}, folder=tmp_path)).text
+    assert "No curve of original, gmm-ubm" in text
+    assert "Detection error trade-off." in text
+
+
+def test_pooled_scores_may_lie_in_several_files(results: dict[str, Any], made: tuple[dict[str, Any], Path]) -> None:
+    from evaluation.reports.page.figures import read_scores_of
+    from evaluation.reports.privacy_results import parse_results
+
+    female, male = (
+        one
+        for one in results["conditions"]
+        if one["gender"] in "fm" and one["scenario"] == "original" and one["attacker"] == "gmm-svm"
+    )
+    pooled = female | {"scores": [female["scores"], male["scores"]], "key": [female["key"], male["key"]]}
+    (condition,) = parse_results({"format": 1, "conditions": [pooled]}).conditions
+    target, nontarget = read_scores_of(condition, made[1])
+    assert len(target) == female["n_target"] + male["n_target"]
+    assert len(nontarget) == female["n_nontarget"] + male["n_nontarget"]
+
+
+def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
+    write_page(json.loads(json.dumps(made[0])), tmp_path / "report.html", folder=made[1])
+    assert (tmp_path / "report.html").read_text("utf-8") == page
+    assert not re.search(r"20\d\d-\d\d-\d\d", page)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_stands_out_from_its_ground(dark: bool) -> None:
+    """At least 4.5 to 1, as WCAG 2 asks of text."""
+    blocks = re.findall(r":root \{([^}]*)\}", STYLE)
+    colours = {
+        name: value for block in blocks[: 1 + dark] for name, value in re.findall(r"--([\w-]+): (#\w{6})", block)
+    }
+    assert len(blocks) == 2
+    assert colours["paper"] == ("#1c2126" if dark else "#ffffff")
+    pairs = [(text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "tint", "page")]
+    pairs += [("warning", "warning-tint"), ("warning", "paper"), ("fine", "paper")]
+    shades = [(colours[text], colours[ground]) for text, ground in pairs]
+    shades += [("#ffffff", colours[f"level-{level}"]) for level in (0, 1, 2, 3, 4, "none")]
+    for text, ground in shades:
+        light, deep = sorted((luminance(text), luminance(ground)), reverse=True)
+        assert (light + 0.05) / (deep + 0.05) >= 4.5, (text, ground)
+
+
+def test_svg_keeps_its_shape_and_takes_names_of_its_own() -> None:
+    svg = (
+        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        'width="9pt" viewBox="0 0 9 9"><metadata>m</metadata><!-- c --><defs><style>* {fill: red}</style>'
+        '<path id="a" d="M 0 0 \nL 1 1"/></defs><g id="b" clip-path="url(#a)"><use xlink:href="#a" '
+        'style="fill: #0072b2; stroke: #123456"/></g></svg>'
+    )
+    drawn = inline(svg, name="p1", label='a "b"')
+    assert drawn == (
+        '<svg viewBox="0 0 9 9" role="img" aria-label="a &quot;b&quot;" class="plot">'
+        '<defs><path d="M 0 0 L 1 1" id="p1-a" /></defs><g clip-path="url(#p1-a)">'
+        '<use style="fill: var(--plot-blue, #0072b2); stroke: #123456" href="#p1-a" /></g></svg>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"results.json:1: expected JSON: Expecting value"),
+        ("[1]", r"results.json: expected a JSON object, got list"),
+        ('{"format": 2}', r"results.json: expected results of format 1, got 2"),
+        ('{"format": 1}', r"results.json: expected a list 'conditions'"),
+        (
+            '{"format": 1, "conditions": [{"dataset": "d"}]}',
+            r"results.json: condition 1: expected texts dataset, gender",
+        ),
+        ('{"format": 1, "conditions": [7]}', r"results.json: condition 1: expected texts"),
+        (None, r"results.json: cannot be read: No such file"),
+        (b"\xff", r"results.json: expected JSON"),
+    ],
+)
+def test_malformed_results_are_one_message(tmp_path: Path, text: str | bytes | None, message: str) -> None:
+    path = tmp_path / "results.json"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = CliRunner().invoke(main, ["page", str(path)])
+    assert done.exit_code == 2
+    assert re.search(message, done.output)
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_conditions_that_repeat_are_refused(results: dict[str, Any]) -> None:
+    results["conditions"].append(results["conditions"][0])
+    with pytest.raises(DataError, match=r"libri_test f original gmm-ubm stands there twice"):
+        render_page(results, folder=".")
+
+
+def test_the_command_writes_the_page_beside_the_results(results: dict[str, Any], tmp_path: Path) -> None:
+    write_json(tmp_path / "results.json", bare(results))
+    done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json")])
+    assert done.exit_code == 0
+    assert done.output.endswith(f"wrote {tmp_path / 'report.html'}\n")
+    assert "no curve of semi-informed, gmm-svm: the results name no scores with their key" in done.output
+    read((tmp_path / "report.html").read_text("utf-8"))
+    done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), "-o", str(tmp_path / "deep" / "p.html")])
+    assert done.exit_code == 0
+    assert (tmp_path / "deep" / "p.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+
+
+@pytest.fixture
+def browse(tmp_path: Path) -> Callable[[Path], tuple[str, str, list[str]]]:
+    """Load a page in a browser; gives the page as the browser sees it, its console, and who asked for what."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no chromium")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    flags += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+
+    def load(path: Path) -> tuple[str, str, list[str]]:
+        log = tmp_path / "net.json"
+        command = [browser, *flags, f"--log-net-log={log}", path.as_uri()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        console = "\n".join(line for line in done.stderr.split("\n") if "CONSOLE" in line)
+        # the browser's own requests, such as for updates, have no origin
+        asked = re.findall(r'"initiator":"([^"]*)"', log.read_text("utf-8"))
+        return done.stdout, console, [one for one in asked if one != "not an origin"]
+
+    return load
+
+
+@pytest.mark.slow
+def test_a_browser_finds_no_fault_and_is_asked_for_nothing(browse: Any, page: str, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page, "utf-8")
+    seen, console, asked = browse(tmp_path / "report.html")
+    assert (console, asked) == ("", [])
+    assert read(seen).text == read(page).text
+    # a fault and a request would have been seen
+    (tmp_path / "bad.html").write_text("<script>console.error(1)</script><img src='http://127.0.0.1:9/x.png'>", "utf-8")
+    _, console, asked = browse(tmp_path / "bad.html")
+    assert console
+    assert asked
+
+
+@pytest.mark.slow
+def test_a_browser_would_block_what_a_page_asks_for(browse: Any, page: str, tmp_path: Path) -> None:
+    injected = "<script>document.title = 'ran'</script><img src='http://127.0.0.1:9/x.png'></main>"
+    (tmp_path / "report.html").write_text(page.replace("</main>", injected), "utf-8")
+    seen, console, asked = browse(tmp_path / "report.html")
+    assert "<title>ran</title>" not in seen
+    assert console.count("Content Security Policy") == 2
+    assert asked == []
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def with_averages(results: dict[str, Any], targets: list[float], **average: Any) -> dict[str, Any]:
+    results["config"] = {"challenge": {"name": "VoicePrivacy 2024", "targets": targets, "weights": {}}}
+    row = {"dataset": "libri", "split": "test", "reading": "speechbrain"}
+    results["averages"] = [
+        row | {"scenario": "semi-informed", "eer_percent": 23.456, "targets_reached": [10, 20]} | average,
+        row | {"scenario": "original", "eer_percent": 1.25, "targets_reached": []},
+    ]
+    return bare(results)
+
+
+def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any]) -> None:
+    reader = read(render_page(with_averages(results, [10, 20, 30, 40]), folder="."))
+    text = reader.text[reader.text.index("Averages of VoicePrivacy 2024") :]
+    assert "as 'speechbrain' does" in text
+    assert "Minimum targets: 10 %, 20 %, 30 %, 40 %" in text
+    row = text[text.index("libri test") :]
+    assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
+    assert "reaches" not in row[: row.index("23.5 %")]
+    assert "#averages" in [one.get("href") for one in reader.all_of("a")]
+
+
+def test_averages_that_reach_nothing_or_have_no_targets(results: dict[str, Any]) -> None:
+    page = render_page(with_averages(copy.deepcopy(results), [30], targets_reached=[]), folder=".")
+    assert "23.5 % reaches no target" in read(page).text
+    text = read(render_page(with_averages(results, []), folder=".")).text
+    assert "No minimum targets are configured." in text
+    assert "reaches" not in text[text.index("Averages of") : text.index("Warnings and checks")]
+
+
+@pytest.mark.parametrize("value", [None, [], "<b>", {"a": 1}, [1, None], [{}]])
+def test_malformed_averages_do_no_harm(results: dict[str, Any], value: Any) -> None:
+    page = render_page(bare(results) | {"averages": value, "config": {"challenge": value}}, folder=".")
+    assert "<b>" not in page
+    read(page)
+
+
+# --- what a busy reader needs beside the number ---------------------------------------------------
+
+
+def test_cards_tell_on_how_much_they_hang(results: dict[str, Any]) -> None:
+    for one in results["conditions"]:
+        one.update(n_enrolled=10, n_target=70)
+    assert "Measured on 10 enrolled speakers and 70 target trials." in read(render_page(bare(results), folder=".")).text
+
+
+def test_a_number_never_loses_its_sign_to_the_next_line(results: dict[str, Any]) -> None:
+    results["verdict"] = "It has 1.9 % of 50 %, 12 points and 0.5 bit."
+    results["sanity"] = [{"level": "ok", "check": "order", "text": "12.4 % against 16.9 %."}]
+    page = render_page(bare(results), folder=".")
+    for part in ("1.9_% of 50_%, 12_points and 0.5_bit.", "12.4_% against 16.9_%."):
+        assert part.replace("_", "\N{NO-BREAK SPACE}") in page
+
+
+def test_a_rate_without_interval_says_so() -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "original", "attacker": "a"}
+    text = read(render_page({"format": 1, "conditions": [names | {"eer": {"rocch": 0.0}}]}, folder=".")).text
+    assert "0.0 % no interval" in text[text.index("What each scenario gives") :]
+
+
+def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(results: dict[str, Any]) -> None:
+    curve = {"sizes": [2, 5], "linkability": [0.9, 0.8], "low": [0.8, 0.7], "high": [1, 0.9]}
+    results = bare(results)
+    for n_enrolled, said in ((5, "80 % of 5 "), (10, "80 % of 5, of their sex ")):
+        for one in results["conditions"]:
+            one.update(linkability=curve, n_enrolled=n_enrolled)
+        assert said in read(render_page(results, folder=".")).text + " "

@@ -1,0 +1,228 @@
+"""Affine calibration and fusion against a general minimiser and what is known of the scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from evaluation.metrics.calibration import cllr, ece
+from evaluation.score_maps.affine import (
+    Affine,
+    apply_affine,
+    cross_validate_affine,
+    load_affine,
+    save_affine,
+    train_affine,
+)
+from spkbase.errors import DataError
+
+
+def overlapping(seed: int, systems: int = 1, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    target = rng.normal(size=(n, systems)) + np.linspace(0.5, 1.5, systems)
+    nontarget = rng.normal(size=(2 * n, systems)) * 1.3
+    return 20 * target + 3, 20 * nontarget + 3
+
+
+@pytest.mark.parametrize("systems", [1, 3])
+@pytest.mark.parametrize("prior", [0.01, 0.5, 0.9])
+def test_no_general_minimiser_finds_better(systems: int, prior: float) -> None:
+    target, nontarget = overlapping(0, systems)
+    affine = train_affine(target, nontarget, prior=prior)
+
+    def cost(parameters: np.ndarray) -> float:
+        one = Affine(tuple(parameters[:-1]), parameters[-1], prior)
+        return ece(one(target), one(nontarget), prior=prior)
+
+    start = np.array([*affine.weights, affine.offset])
+    found = minimize(
+        cost, start + 0.01, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 20_000}
+    )
+    assert cost(start) <= found.fun + 1e-13
+    np.testing.assert_allclose(start, found.x, rtol=1e-4, atol=1e-4)
+
+
+def test_llrs_are_left_alone() -> None:
+    rng = np.random.default_rng(0)
+    target, nontarget = rng.normal(2, 2, 100_000), rng.normal(-2, 2, 100_000)
+    affine = train_affine(target, nontarget)
+    assert affine.weights[0] == pytest.approx(1, abs=0.02)
+    assert affine.offset == pytest.approx(0, abs=0.02)
+    shifted = train_affine(10 * target - 7, 10 * nontarget - 7)
+    assert (shifted.weights[0], shifted.offset) == pytest.approx(
+        (affine.weights[0] / 10, affine.offset + 0.7 * affine.weights[0])
+    )
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 0.99))
+@settings(max_examples=25)
+def test_training_never_raises_the_cost(seed: int, prior: float) -> None:
+    target, nontarget = overlapping(seed, n=20)
+    target, nontarget = target[:, 0], nontarget[:, 0]
+    affine = train_affine(target, nontarget, prior=prior)
+    assert ece(affine(target), affine(nontarget), prior=prior) <= ece(target, nontarget, prior=prior) + 1e-12
+    assert ece(affine(target), affine(nontarget), prior=prior) <= ece([0.0], [0.0], prior=prior) + 1e-12
+
+
+def test_fusion_beats_each_system() -> None:
+    target, nontarget = overlapping(1, 2, n=5000)
+    fused = train_affine(target, nontarget, names=("one", "two"))
+    single = [train_affine(target[:, place], nontarget[:, place]) for place in (0, 1)]
+    cost = cllr(fused(target), fused(nontarget))
+    for place, one in enumerate(single):
+        assert cost < cllr(one(target[:, place]), one(nontarget[:, place])) - 0.02
+    assert fused.names == ("one", "two")
+
+
+def test_the_way_back_from_a_file_is_exact(tmp_path: Path) -> None:
+    affine = train_affine(*overlapping(2, 2), prior=0.1, names=("a", "b"))
+    save_affine(tmp_path / "fusion.json", affine)
+    assert load_affine(tmp_path / "fusion.json") == affine
+    assert (tmp_path / "fusion.json").stat().st_size < 500
+
+
+def test_infinite_scores_of_one_system_stay_infinite() -> None:
+    np.testing.assert_array_equal(
+        apply_affine(Affine((2.0,), 1.0, 0.5), [np.inf, -np.inf, 1.0]), [np.inf, -np.inf, 3.0]
+    )
+    with pytest.raises(DataError, match="infinite scores cancel each other"):
+        apply_affine(Affine((1.0, 1.0), 0.0, 0.5), [[np.inf, -np.inf]])
+
+
+def test_reversed_scores_are_turned_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    target, nontarget = overlapping(3)
+    assert train_affine(-target, -nontarget).weights[0] < 0
+    assert "turns scores round" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget"),
+    [([2.0, 3.0], [0.0, 1.0]), ([1.0, 3.0], [0.0, 1.0]), ([0.0], [1.0]), (np.eye(3)[:1], np.eye(3)[1:])],
+)
+def test_separated_scores_need_a_ridge(target, nontarget) -> None:
+    with pytest.raises(DataError, match="separate the classes without error"):
+        train_affine(target, nontarget)
+    assert np.isfinite(train_affine(target, nontarget, ridge=0.01).weights).all()
+
+
+@pytest.mark.parametrize(
+    ("target", "nontarget", "options", "words"),
+    [
+        ([], [1.0], {}, "expected target scores, got none"),
+        ([1.0], [], {}, "expected nontarget scores, got none"),
+        ([1.0, np.inf], [0.0], {}, "finite target scores, got 1 infinite or NaN"),
+        ([1.0], [np.nan], {}, "finite nontarget scores, got 1"),
+        ([[1.0, 2.0]], [[1.0]], {}, "as many systems, got 2 and 1"),
+        ([[[1.0]]], [1.0], {}, r"shape \(N,\) or \(N, systems\)"),
+        ([1.0, 1.0], [1.0], {}, "system 0 gives every trial the same score"),
+        ([1.0, 0.0], [0.5], {"prior": 1.0}, "prior between 0 and 1"),
+        ([1.0, 0.0], [0.5], {"ridge": -1.0}, "ridge"),
+    ],
+)
+def test_malformed_training_is_refused(target, nontarget, options: dict[str, float], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        train_affine(target, nontarget, **options)
+
+
+KNOWN = {"format": "spkver affine calibration", "version": 1, "weights": [1], "offset": 0, "prior": 0.5, "names": []}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps({**KNOWN, "version": 2}),
+        json.dumps({name: value for name, value in KNOWN.items() if name != "names"}),
+        json.dumps({**KNOWN, "weights": []}),
+        json.dumps({**KNOWN, "weights": ["x"]}),
+        json.dumps({**KNOWN, "weights": ["inf"]}),
+        json.dumps({**KNOWN, "weights": 1}),
+        json.dumps({**KNOWN, "prior": 2}),
+    ],
+)
+def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"a\.json(:1)?: expected"):
+        load_affine(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        load_affine(tmp_path / "none.json")
+
+
+# cross-validation
+
+
+def trials_of_speakers(seed: int = 0, speakers: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    models, segments = (one.ravel() for one in np.meshgrid(np.arange(speakers), np.repeat(np.arange(speakers), 3)))
+    is_target = models == segments
+    scores = rng.normal(size=len(models)) + 2.0 * is_target
+    names = np.array([f"speaker{number}" for number in range(speakers)])
+    return scores, is_target, names[models], names[segments]
+
+
+def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
+    """Changing all trials of one speaker must leave alone the calibration of every trial that he is in."""
+    scores, is_target, models, segments = trials_of_speakers()
+    before = cross_validate_affine(scores, is_target, models, segments, folds=4)
+    mine = (models == "speaker3") | (segments == "speaker3")
+    changed = scores.copy()
+    changed[mine] = 3 * changed[mine] + np.where(is_target[mine], -4.0, 4.0)
+    after = cross_validate_affine(changed, is_target, models, segments, folds=4)
+    # what each trial went through is affine in its own score: take scale and offset from the two ends of a fold pair
+    slope = np.polyfit(scores[mine], before[mine], 1)
+    assert slope[0] > 0
+    for own in np.flatnonzero(mine):
+        same = np.flatnonzero(mine & (models == models[own]) & (segments == segments[own]))
+        if len(same) >= 2:
+            first, second = same[:2]
+            was = (before[second] - before[first]) / (scores[second] - scores[first])
+            now = (after[second] - after[first]) / (changed[second] - changed[first])
+            assert now == pytest.approx(was, rel=1e-9)
+
+
+def test_cross_validation_is_nearly_the_whole(caplog: pytest.LogCaptureFixture) -> None:
+    scores, is_target, models, segments = trials_of_speakers(1, 40)
+    found = cross_validate_affine(scores, is_target, models, segments, prior=0.5, folds=5, seed=3)
+    whole = train_affine(scores[is_target], scores[~is_target])(scores)
+    assert np.isfinite(found).all()
+    assert cllr(found[is_target], found[~is_target]) >= cllr(whole[is_target], whole[~is_target])
+    assert cllr(found[is_target], found[~is_target]) < cllr(whole[is_target], whole[~is_target]) + 0.05
+    again = cross_validate_affine(scores, is_target, models, segments, folds=5, seed=3)
+    np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"folds": 2}, "at least 3 folds"),
+        ({"folds": 13}, "got 12 and 13"),
+        ({"folds": 3, "prior": 0.0}, "prior between 0 and 1"),
+    ],
+)
+def test_malformed_cross_validation_is_refused(options, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        cross_validate_affine(*trials_of_speakers(), **options)
+    scores, is_target, models, segments = trials_of_speakers()
+    with pytest.raises(DataError, match="two speakers for each"):
+        cross_validate_affine(scores, is_target[:-1], models, segments)
+
+
+def test_a_file_is_plain_json(tmp_path: Path) -> None:
+    save_affine(tmp_path / "a.json", Affine((0.5,), -1.0, 0.01))
+    assert json.loads((tmp_path / "a.json").read_text()) == {
+        "format": "spkver affine calibration",
+        "version": 1,
+        "weights": [0.5],
+        "offset": -1.0,
+        "prior": 0.01,
+        "names": [],
+    }

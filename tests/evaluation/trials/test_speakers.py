@@ -1,0 +1,106 @@
+"""Speakers of trials: maps, ids, the joins that target trials make, and maps that contradict them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from evaluation.trials.lists import Key
+from evaluation.trials.speakers import find_speakers, read_speakers
+from spkbase.errors import DataError
+
+# two models, of which 'anna' is the speaker of s1 and s2; s3 is of nobody
+KEY = Key.from_ids(
+    ["anna", "anna", "anna", "bert", "bert"], ["s1", "s2", "s3", "s1", "s4"], [True, True, False, False, True]
+)
+
+
+def named(key: Key, **maps: dict[str, str]) -> list[tuple[str, str]]:
+    found = find_speakers(key, **maps)
+    return list(zip(found.names[found.models], found.names[found.segments], strict=True))
+
+
+def test_ids_and_key_alone() -> None:
+    assert named(KEY) == [("anna", "anna"), ("anna", "anna"), ("anna", "s3"), ("bert", "anna"), ("bert", "bert")]
+
+
+def test_map_of_segments() -> None:
+    segments = {"s1": "anna", "s2": "anna", "s3": "bert", "s4": "bert", "unused": "x"}
+    expected = [("anna", "anna"), ("anna", "anna"), ("anna", "bert"), ("bert", "anna"), ("bert", "bert")]
+    assert named(KEY, segment_speakers=segments) == expected
+    assert len(find_speakers(KEY, segment_speakers=segments).names) == 2
+
+
+def test_models_take_the_speakers_of_their_target_segments() -> None:
+    segments = {"s1": "spk1", "s2": "spk1", "s3": "spk9", "s4": "spk2"}
+    expected = [("spk1", "spk1"), ("spk1", "spk1"), ("spk1", "spk9"), ("spk2", "spk1"), ("spk2", "spk2")]
+    assert named(KEY, segment_speakers=segments) == expected
+
+
+def test_several_models_of_a_speaker_are_joined() -> None:
+    key = Key.from_ids(["m1", "m2", "m3"], ["s", "s", "t"], [True, True, True])
+    found = find_speakers(key)
+    assert found.models.tolist() == found.segments.tolist()
+    assert len(found.names) == 2
+    # by maps the same
+    both = named(key, model_speakers={"m1": "a", "m2": "a", "m3": "b"}, segment_speakers={"s": "a", "t": "b"})
+    assert both == [("a", "a"), ("a", "a"), ("b", "b")]
+
+
+def test_nontarget_within_a_speaker_is_legal() -> None:
+    key = Key.from_ids(["a", "a", "b"], ["s1", "s2", "s3"], [True, False, True])
+    assert named(key, segment_speakers={"s1": "a", "s2": "a", "s3": "b"})[1] == ("a", "a")
+
+
+def test_strangers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "evaluation"):
+        find_speakers(KEY)
+    assert "1 of 4 segments" in caplog.text
+
+
+def test_missing_id_is_named() -> None:
+    with pytest.raises(DataError, match="2 of 4 segments without a speaker: 's3', 's4'"):
+        find_speakers(KEY, segment_speakers={"s1": "anna", "s2": "anna"})
+    with pytest.raises(DataError, match="1 of 2 models without a speaker: 'bert'"):
+        find_speakers(KEY, model_speakers={"anna": "x"})
+
+
+def test_contradiction_is_named() -> None:
+    with pytest.raises(DataError, match="'x' and 'y' are one"):
+        find_speakers(KEY, segment_speakers={"s1": "x", "s2": "y", "s3": "z", "s4": "z"})
+    maps = {"model_speakers": {"anna": "p", "bert": "q"}, "segment_speakers": dict.fromkeys(["s1", "s2"], "p")}
+    maps["segment_speakers"] |= {"s3": "q", "s4": "p"}
+    with pytest.raises(DataError, match="'p' and 'q' are one"):
+        find_speakers(KEY, **maps)
+
+
+def test_read_speakers(tmp_path: Path) -> None:
+    path = tmp_path / "utt2spk"
+    path.write_bytes("\ufeffu1 spk1\r\n\r\nu/2\tspkß\r\n".encode())
+    assert read_speakers(path) == {"u1": "spk1", "u/2": "spkß"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "got an empty file"),
+        (b"\n \n", "got an empty file"),
+        (b"u1 s1\nu2\n", r":2: expected 2 columns \(id speaker\), got 1: 'u2'"),
+        (b"u1 s1 x\n", ":1: expected 2 columns"),
+        (b"u1 s1\nu2 s1\nu1 s2\n", ":3: 'u1' has the speaker 's2', but 's1' in line 1"),
+        (b"u1 s1\nu2 \xff\xfe\n", ":2: expected text in UTF-8"),
+        (b"u1\nu2\n", "2 problems"),
+    ],
+)
+def test_bad_maps(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "map"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_speakers(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_speakers(tmp_path / "none")

@@ -1,0 +1,380 @@
+"""The bootstrap against explicit repetition of trials, its weights, its errors, and intervals against closed forms."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import expit, logit
+
+from evaluation.metrics.detection import min_dcf
+from evaluation.metrics.equal_error import eer, eer_of
+from evaluation.metrics.sorted_scores import Runs, runs_of
+from evaluation.trials.lists import Key, Scores
+from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
+from evaluation.uncertainty.intervals import HULL_FACTOR, Interval, Method, interval, method_of, simultaneous
+from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of, subsample
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import to_json
+
+
+def means(runs: Runs) -> dict[str, float]:
+    """Linear metrics, of which everything is known."""
+    return {
+        "target": float(runs.thresholds @ runs.target / runs.n_target),
+        "nontarget": float(runs.thresholds @ runs.nontarget / runs.n_nontarget),
+        "eer.interpolated": eer_of(runs, method="interpolated"),
+    }
+
+
+def simulated(n_speakers: int = 12, n_segments: int = 3, *, seed: int = 0, digits: int = 1) -> tuple[np.ndarray, ...]:
+    """Give scores with ties, truth, and codes of the speakers of models and segments, in a random order."""
+    rng = np.random.default_rng(seed)
+    models, segments = np.divmod(rng.permutation(n_speakers * n_speakers * n_segments), n_speakers * n_segments)
+    speakers = segments // n_segments
+    scores = rng.standard_normal(len(models)) + 2 * (models == speakers) + rng.standard_normal(n_speakers)[models]
+    return np.round(scores, digits), models == speakers, models, speakers
+
+
+def table(n_speakers: int, models: np.ndarray, segments: np.ndarray) -> TrialSpeakers:
+    return TrialSpeakers(np.array([f"s{n:03d}" for n in range(n_speakers)], object), models, segments)
+
+
+def sampled(**options: int) -> Sample:
+    scores, is_target, models, speakers = simulated(**options)
+    return sample_of(scores, is_target, table(int(models.max()) + 1, models, speakers))
+
+
+# draws and weights
+
+
+def test_weights_are_repetitions_of_trials() -> None:
+    scores, is_target, models, speakers = simulated()
+    sample = sample_of(scores, is_target, table(12, models, speakers))
+    for weights in draw(sample, seed=3, block=0, size=5):
+        copies = np.where(models == speakers, weights[models], weights[models] * weights[speakers]).astype(int)
+        expected = runs_of(np.repeat(scores, copies * is_target), np.repeat(scores, copies * ~is_target))
+        found = sample.runs(weights)
+        for name in ("thresholds", "target", "nontarget"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_nontarget_within_a_speaker_counts_once_for_each_copy() -> None:
+    speakers = table(2, np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
+    sample = sample_of([3.0, 2.0, 1.0, 0.0], [True, False, False, True], speakers)
+    runs = sample.runs(np.array([3.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(runs.target, [2, 0, 0, 3])
+    np.testing.assert_array_equal(runs.nontarget, [0, 6, 3, 0])
+
+
+def test_draws_are_multinomial() -> None:
+    sample = sampled()
+    weights = np.concatenate([draw(sample, seed=1, block=block, size=50) for block in range(80)])
+    assert (weights[:, :-1].sum(axis=1) == 12).all()
+    assert (weights[:, -1] == 1).all()
+    # each w is binomial(12, 1/12): mean 1, variance 11/12; the bounds are five standard errors
+    assert abs(weights[:, 0].mean() - 1) < 5 * np.sqrt(11 / 12 / 4000)
+    assert abs(weights[:, 0].var() - 11 / 12) < 0.15
+    assert len(np.unique(weights, axis=0)) > 3900  # 12 out of 12 repeat themselves now and then
+
+
+def test_draws_by_trial() -> None:
+    scores, is_target, _, _ = simulated()
+    sample = sample_of(scores, is_target)
+    weights = draw(sample, seed=1, block=0, size=400)
+    n_target = int(is_target.sum())
+    assert (weights[:, :n_target].sum(axis=1) == n_target).all()
+    assert (weights[:, n_target:-1].sum(axis=1) == len(scores) - n_target).all()
+    values = bootstrap(sample, means, replicates=400)[0]["target"]
+    expected = scores[is_target].std() / np.sqrt(n_target)
+    assert values.std() == pytest.approx(expected, rel=0.15)
+
+
+def test_spread_of_target_mean_is_that_of_speakers() -> None:
+    """The mean of means of speakers has the textbook bootstrap error, whatever trials of a speaker have in common."""
+    scores, is_target, models, speakers = simulated(n_speakers=40, n_segments=5)
+    sample = sample_of(scores, is_target, table(40, models, speakers))
+    values = bootstrap(sample, means, replicates=800)[0]["target"]
+    of_speakers = [scores[is_target & (models == n)].mean() for n in range(40)]
+    assert values.std() == pytest.approx(np.std(of_speakers) / np.sqrt(40), rel=0.12)
+    by_trial = bootstrap(sample_of(scores, is_target), means, replicates=400)[0]["target"]
+    assert by_trial.std() < 0.65 * values.std()
+
+
+def test_replicates_are_those_of_arrays() -> None:
+    sample = sampled(digits=0)
+    found = bootstrap(sample, means, replicates=3, seed=5)[0]["eer.interpolated"]
+    for value, weights in zip(found, draw(sample, seed=5, block=0, size=3), strict=True):
+        runs = sample.runs(weights)
+        assert value == pytest.approx(eer(*_arrays(runs), method="interpolated"), abs=1e-14)
+
+
+def test_seed_and_workers() -> None:
+    sample = sampled()
+    one = bootstrap(sample, means, replicates=60, seed=7)[0]["eer.interpolated"]
+    np.testing.assert_array_equal(one, bootstrap(sample, means, replicates=60, seed=7, jobs=2)[0]["eer.interpolated"])
+    assert (one != bootstrap(sample, means, replicates=60, seed=8)[0]["eer.interpolated"]).any()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000))
+def test_order_of_trials_changes_nothing(seed: int) -> None:
+    scores, is_target, models, speakers = simulated(n_speakers=4, seed=1)
+    order = np.random.default_rng(seed).permutation(len(scores))
+    found = [
+        bootstrap(
+            sample_of(scores[rows], is_target[rows], table(4, models[rows], speakers[rows])), means, replicates=10
+        )[0]
+        for rows in (slice(None), order)
+    ]
+    for name, values in found[0].items():
+        np.testing.assert_allclose(values, found[1][name], rtol=0, atol=1e-12)
+
+
+def test_strictly_increasing_map_changes_no_interval() -> None:
+    scores, is_target, models, speakers = simulated()
+    found = [
+        confidence_intervals(
+            sample_of(values, is_target, table(12, models, speakers)),
+            lambda runs: {"eer.rocch": eer_of(runs)},
+            replicates=40,
+        )
+        for values in (scores, np.exp(scores) - 5)
+    ]
+    assert found[0] == found[1]
+
+
+def test_infinite_scores() -> None:
+    scores, is_target, models, speakers = simulated()
+    scores[:5], scores[5:10] = np.inf, -np.inf
+    found = confidence_intervals(
+        sample_of(scores, is_target, table(12, models, speakers)),
+        lambda runs: {"eer.rocch": eer_of(runs)},
+        replicates=40,
+    )
+    assert 0 < found["eer.rocch"].low < found["eer.rocch"].value < found["eer.rocch"].high < 0.5
+
+
+# paired
+
+
+def test_difference_of_equal_systems_is_unresolved_zero() -> None:
+    sample = sampled()
+    found = paired_differences({"a": sample, "b": sample}, means, replicates=30)["b"]["target"]
+    assert found.value == 0
+    assert np.isnan(found.low)
+
+
+@pytest.mark.parametrize("by_trial", [False, True])
+def test_constant_shift_has_no_spread(by_trial: bool) -> None:
+    scores, is_target, models, speakers = simulated()
+    who = None if by_trial else table(12, models, speakers)
+    # reversed order of scores in the second system: the same trials must still meet
+    first = sample_of(scores, is_target, who)
+    second = sample_of(1 - scores, is_target, who)
+    values = bootstrap([first, second], means, replicates=20)
+    np.testing.assert_allclose(values[0]["target"] + values[1]["target"], 1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(values[0]["nontarget"] + values[1]["nontarget"], 1, rtol=0, atol=1e-12)
+
+
+def test_pairs_are_sharper_than_systems_apart() -> None:
+    scores, is_target, models, speakers = simulated(n_speakers=30)
+    rng = np.random.default_rng(1)
+    samples = {
+        name: sample_of(scores + 0.3 * rng.standard_normal(len(scores)) + shift * is_target, is_target, who)
+        for who in [table(30, models, speakers)]
+        for name, shift in (("a", 0.0), ("b", 0.5))
+    }
+    gap = paired_differences(samples, means, replicates=200)["b"]["target"]
+    apart = [confidence_intervals(sample, means, replicates=200)["target"] for sample in samples.values()]
+    assert gap.low < 0.5 < gap.high
+    assert gap.high - gap.low < 0.5 * min(one.high - one.low for one in apart)
+
+
+def test_other_trials_are_refused() -> None:
+    scores, is_target, models, speakers = simulated()
+    base = sample_of(scores, is_target, table(12, models, speakers))
+    less = sample_of(scores[1:], is_target[1:], table(12, models[1:], speakers[1:]))
+    other = sample_of(scores, is_target, table(12, models[::-1].copy(), speakers))
+    for second in (less, other):
+        with pytest.raises(DataError, match="the same trials of 'a' and 'b'"):
+            paired_differences({"a": base, "b": second}, means)
+    with pytest.raises(DataError, match="two systems"):
+        paired_differences({"a": base}, means)
+
+
+# intervals
+
+
+def test_normal_method_is_student() -> None:
+    draws = np.random.default_rng(0).normal(3, 0.2, 500)
+    found = interval(3.1, draws, method=Method("identity"), n_units=20)
+    reach = stats.t.ppf(0.975, 19) * draws.std(ddof=1) * np.sqrt(20 / 19)
+    assert (found.low, found.high) == pytest.approx((3.1 - reach, 3.1 + reach), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scale", "upper", "forth", "back"),
+    [
+        ("log", np.inf, np.log, np.exp),
+        ("inverse root", np.inf, lambda x: -(x**-0.5), lambda y: y**-2.0),
+        ("logit", 1.0, logit, expit),
+        ("complement", 0.7, lambda x: -np.log(0.7 - x), lambda y: 0.7 - np.exp(-y)),
+    ],
+)
+@pytest.mark.parametrize("factor", [0.0, HULL_FACTOR])
+def test_scales(scale: str, upper: float, forth: object, back: object, factor: float) -> None:
+    draws = np.random.default_rng(0).uniform(0.2, 0.4, 300)
+    method = Method(scale, factor=factor, upper=upper)  # type: ignore[arg-type]
+    found = interval(0.25, draws, method=method, n_units=8, level=0.9)
+    values, centre = forth(draws), forth(0.25)  # type: ignore[operator]
+    if factor:
+        centre = centre - factor * (values.mean() - centre)
+    reach = stats.t.ppf(0.95, 7) * values.std(ddof=1) * np.sqrt(8 / 7)
+    expected = (back(centre - reach), back(centre + reach))  # type: ignore[operator]
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
+
+
+def test_intervals_stay_in_range() -> None:
+    draws = np.random.default_rng(0).uniform(0, 0.1, 300)
+    draws[:100] = 0  # no error at all in a third of the resamples
+    for name in ("eer.rocch", "eer.kaldi", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys"):
+        value = 0.003 if name.startswith("min_dcf") else 0.01
+        found = interval(value, draws / 10, method=method_of(name), n_units=5, n_trials=50)
+        assert 0 <= found.low < found.high <= method_of(name).upper
+
+
+def test_too_few_errors_are_said() -> None:
+    draws = np.array([0.0, 0.01] * 20)
+    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
+    assert np.isnan([found.low, found.high]).all()
+    assert "too few errors" in found.note
+    assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
+
+
+def test_infinite_undefined_and_constant_draws() -> None:
+    method = method_of("cllr")
+    draws = np.array([0.1, 0.2, 0.3, np.inf] * 10)
+    found = interval(0.2, draws, method=method, n_units=5)
+    assert (found.low, found.high, found.method) == (0.1, np.inf, "percentile")
+    assert "infinite" in found.note
+    found = interval(np.inf, np.full(10, np.inf), method=method, n_units=5)
+    assert np.isnan([found.low, found.high]).all()
+    assert "same value" in found.note
+    assert np.isnan(interval(np.nan, draws, method=method, n_units=5).low)
+    with_gaps = interval(0.2, np.append(draws[:3], np.nan), method=method, n_units=5)
+    assert with_gaps == interval(0.2, draws[:3], method=method, n_units=5)
+
+
+def test_unresolved_costs_are_said() -> None:
+    sample = sampled()  # 396 nontarget trials
+    found = confidence_intervals(
+        sample, lambda runs: {f"min_dcf.{p}": min_dcf(*_arrays(runs), p_target=p) for p in (0.02, 0.1)}, replicates=20
+    )
+    assert "fewer than 10 / P" in found["min_dcf.0.02"].note
+    assert not found["min_dcf.0.1"].note
+
+
+def _arrays(runs: Runs) -> list[np.ndarray]:
+    return [np.repeat(runs.thresholds, counts.astype(int)) for counts in (runs.target, runs.nontarget)]
+
+
+def test_report_of_an_interval() -> None:
+    text = to_json(Interval(0.1, np.nan, np.inf, "percentile").to_dict())
+    assert json.loads(text) == {"value": 0.1, "interval": [None, "inf"], "method": "percentile"}
+
+
+def test_methods_by_name() -> None:
+    assert method_of("min_dcf.0.01").upper == 0.01
+    assert method_of("min_dcf.0.9").upper == pytest.approx(0.1)
+    assert method_of("min_dcf").upper == np.inf
+    assert method_of("eer.rocch").factor == HULL_FACTOR
+    assert method_of("eer.kaldi").factor == 0
+    assert method_of("unheard of").scale == "identity"
+    assert method_of("min_cllr", difference=True) == Method("identity")
+
+
+def test_simultaneous_of_one_is_nearly_its_own() -> None:
+    draws = np.random.default_rng(0).normal(0, 1, (4000, 3))
+    low, high = simultaneous(np.zeros(1), draws[:, :1], method=Method("identity"), n_units=1000)
+    alone = interval(0, draws[:, 0], method=Method("identity"), n_units=1000)
+    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), rel=0.03)
+    # of three independent ones: the normal quantile of 0.95**(1/3)
+    low, high = simultaneous(np.zeros(3), draws, method=Method("identity"), n_units=100_000)
+    assert high == pytest.approx(np.full(3, stats.norm.ppf((1 + 0.95 ** (1 / 3)) / 2)), rel=0.05)
+
+
+# bad input
+
+
+def test_bad_samples() -> None:
+    speakers = table(2, np.array([0, 0]), np.array([0, 1]))
+    with pytest.raises(DataError, match="both classes, got 2 target"):
+        sample_of([1.0, 2.0], [True, True], speakers)
+    with pytest.raises(DataError, match="both classes, got 0 target"):
+        sample_of([1.0, 2.0], [False, False])
+    with pytest.raises(DataError, match="at least 2 speakers in the trials of each class, got 1"):
+        sample_of([1.0, 2.0], [True, False], speakers)
+    with pytest.raises(DataError, match="speakers of 3 trials, got those of 2"):
+        sample_of([1.0, 2.0, 3.0], [True, False, False], speakers)
+    with pytest.raises(DataError, match="truth for each of 2 scores"):
+        sample_of([1.0, 2.0], [True])
+    with pytest.raises(DataError, match="NaN"):
+        sample_of([1.0, np.nan], [True, False])
+
+
+def test_bad_numbers() -> None:
+    sample = sampled()
+    for options in ({"replicates": 1}, {"seed": -1}):
+        with pytest.raises(DataError, match="at least 2 replicates and a seed from 0"):
+            bootstrap(sample, means, **options)
+    for level in (0.0, 1.0, 95.0):
+        with pytest.raises(DataError, match="level between 0 and 1"):
+            confidence_intervals(sample, means, replicates=5, level=level)
+    with pytest.raises(DataError, match="share their units"):
+        bootstrap([sample, sampled(n_speakers=5)], means)
+
+
+def test_classes_that_vanish() -> None:
+    # one speaker of 30 has target trials with another: most draws leave the class empty
+    models, segments = np.arange(30), np.roll(np.arange(30), 1)
+    is_target = np.arange(30) == 0
+    sample = sample_of(np.arange(30.0), is_target, table(30, models, segments))
+    with pytest.raises(DataError, match="of 200 resamples hold no trial of one class"):
+        bootstrap(sample, means, replicates=200)
+
+
+def test_subsample_keeps_units() -> None:
+    sample = sampled()
+    part = subsample(sample, sample.first < 6)
+    assert part.n_units == 12
+    assert part.n_effective == 6
+    with pytest.raises(DataError, match="both classes"):
+        subsample(sample, sample.is_target)
+
+
+# from scores and keys
+
+
+def test_sample_from_joins_by_id() -> None:
+    scores, is_target, models, speakers = simulated(n_speakers=5, n_segments=1)
+    ids = [f"spk{n}" for n in models], [f"spk{n}-u" for n in speakers]
+    key = Key.from_ids(*ids, is_target)
+    order = np.random.default_rng(0).permutation(len(scores))
+    shuffled = Scores.from_ids([ids[0][n] for n in order], [ids[1][n] for n in order], scores[order])
+    sample, kept = sample_from(shuffled, key)
+    assert kept is key
+    expected = sample_of(scores, is_target, table(5, models, speakers))
+    np.testing.assert_array_equal(sample.scores, expected.scores)
+    np.testing.assert_array_equal(sample.first, expected.first)
+    np.testing.assert_array_equal(sample.second, expected.second)
+    fewer = shuffled.subset(np.arange(len(scores)) != 3)
+    with pytest.raises(DataError, match="1 trial of 25 without a score"):
+        sample_from(fewer, key)
+    sample, kept = sample_from(fewer, key, missing="drop")
+    assert len(sample) == len(kept) == 24

@@ -1,0 +1,238 @@
+"""Word and character error rates, against edit distances by brute force and resamples by copying."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.utility.error_rates import ErrorCounts, count_errors, error_rate, error_rate_differences
+from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
+from evaluation.utility.normalisers import NORMALISERS
+from evaluation.utility.resampling import Resampling
+from spkbase.errors import DataError
+
+
+def fewest_edits(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Levenshtein's distance straight from its definition."""
+
+    @cache
+    def distance(i: int, j: int) -> int:
+        if i == 0 or j == 0:
+            return i + j
+        return min(
+            distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (one[i - 1] != other[j - 1])
+        )
+
+    return distance(len(one), len(other))
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=6)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4))
+def test_edits_are_the_fewest_and_their_kinds_add_up(pairs: list[tuple[list[str], list[str]]]) -> None:
+    reference = {f"u{n}": " ".join(one) for n, (one, _) in enumerate(pairs)} | {"x": "a"}
+    hypothesis = {f"u{n}": " ".join(other) for n, (_, other) in enumerate(pairs)} | {"x": "a"}
+    for unit, split in (
+        ("words", str.split),
+        ("characters", tuple),
+        ("characters without blanks", lambda text: tuple(text.replace(" ", ""))),
+    ):
+        found = count_errors(reference, hypothesis, unit=unit)  # type: ignore[arg-type]
+        for row, utterance in enumerate(found.utterances):
+            one, other = tuple(split(reference[utterance])), tuple(split(hypothesis[utterance]))
+            hits, substitutions, deletions, insertions = found.counts[row].tolist()
+            assert substitutions + deletions + insertions == fewest_edits(one, other)
+            assert hits + substitutions + deletions == len(one)
+            assert hits + substitutions + insertions == len(other)
+
+
+def test_counts_and_rate_of_a_case_done_by_hand() -> None:
+    reference = {"s1-a": "the cat sat on the mat", "s2-a": "yes", "s2-b": "no no"}
+    hypothesis = {"s1-a": "the bat sat the mat too", "s2-a": "yes", "s2-b": ""}
+    found = count_errors(reference, hypothesis)
+    assert found.utterances == ["s1-a", "s2-a", "s2-b"]
+    assert found.counts.tolist() == [[4, 1, 1, 1], [1, 0, 0, 0], [0, 0, 2, 0]]
+    assert found.rate == 5 / 9
+    report = error_rate(found, {"s1-a": "s1", "s2-a": "s2", "s2-b": "s2"}).to_dict()
+    assert report["value"] == 5 / 9
+    assert report["speakers"] == {"s1": 3 / 6, "s2": 2 / 3}
+    assert (report["n_reference"], report["hits"], report["insertions"], report["n_utterances"]) == (9, 5, 1, 3)
+    assert (report["unit"], report["normaliser"]) == ("words", "none")
+
+
+def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one() -> None:
+    found = count_errors({"a": "", "b": "one"}, {"a": "two three", "b": "one"})
+    assert found.rate == 2.0
+    assert error_rate(found, {"a": "s", "b": "t"}).speakers["t"] == 0.0
+    assert np.isnan(error_rate(found, {"a": "s", "b": "t"}).speakers["s"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("none", "  The  CAT\tsat. ", "The CAT sat."),
+        ("basic", "Don\u2019t \u201cstop\u201d - the well-known (cat)!", "don't stop the well known cat"),
+        ("basic", "'tis the dogs' bone \u00bfqu\u00e9? \uff21\uff22", "tis the dogs bone qu\u00e9 ab"),
+        (
+            "basic",
+            "\u3053\u3093\u306b\u3061\u306f\u3001\u4e16\u754c\u3002",
+            "\u3053\u3093\u306b\u3061\u306f \u4e16\u754c",
+        ),
+        ("basic", "50 % & more\u2026", "50 more"),
+    ],
+)
+def test_normalisers(name: str, text: str, words: str) -> None:
+    assert NORMALISERS[name](text) == words
+    assert NORMALISERS[name](words) == words
+
+
+def test_the_normaliser_is_applied_to_both_sides_and_named() -> None:
+    found = count_errors({"a": "HELLO, world"}, {"a": "hello World."}, normaliser="basic")
+    assert (found.rate, found.normaliser) == (0.0, "basic")
+    assert count_errors({"a": "HELLO, world"}, {"a": "hello World."}).rate == 1.0
+
+
+def test_missing_hypotheses() -> None:
+    reference, hypothesis = {"a": "x y", "b": "x"}, {"a": "x y"}
+    with pytest.raises(DataError, match=r"hyp: 1 utterances missing: 'b'"):
+        count_errors(reference, hypothesis, file="hyp")
+    assert count_errors(reference, hypothesis, missing="empty").rate == 1 / 3
+    assert count_errors(reference, hypothesis, missing="drop").rate == 0
+    with pytest.raises(DataError, match=r"1 utterances missing: 'b'; 1 utterances unknown: 'c'"):
+        count_errors(reference, {"a": "", "c": ""})
+    with pytest.raises(DataError, match="no utterance has both"):
+        count_errors(reference, {"z": "x"}, missing="drop")
+    with pytest.raises(DataError, match="hold no word"):
+        count_errors({"a": " "}, {"a": "x"})
+    with pytest.raises(DataError, match="without a speaker: 'b'"):
+        error_rate(count_errors(reference, reference), {"a": "s"})
+
+
+def random_counts(seed: int, n_speakers: int = 8, n_each: int = 5) -> tuple[ErrorCounts, dict[str, str]]:
+    rng = np.random.default_rng(seed)
+    utterances = [f"s{speaker}-{number}" for speaker in range(n_speakers) for number in range(n_each)]
+    counts = rng.integers(0, 9, (len(utterances), 4))
+    counts[:, 0] += 5
+    return ErrorCounts(utterances, counts, "words", "none"), {one: one.split("-")[0] for one in utterances}
+
+
+def test_resamples_are_those_of_copied_speakers() -> None:
+    counts, speakers = random_counts(0)
+    resampling = Resampling(replicates=40, seed=3)
+    names = sorted(set(speakers.values()))
+    rates = []
+    for weights in resampling.weights(len(names)):
+        assert weights.sum() == len(names)
+        copied = [
+            row
+            for name, times in zip(names, weights, strict=True)
+            for _ in range(int(times))
+            for row in rows_of(counts, name)
+        ]
+        edits = counts.counts[copied].sum(axis=0)
+        rates.append(edits[1:].sum() / edits[:3].sum())
+    log = np.log(rates)
+    found = error_rate(counts, speakers, resampling).interval
+    from scipy.stats import t
+
+    reach = t.ppf(0.975, len(names) - 1) * np.sqrt(8 / 7) * log.std(ddof=1)
+    assert found.low == pytest.approx(counts.rate * np.exp(-reach))
+    assert found.high == pytest.approx(counts.rate * np.exp(reach))
+
+
+def rows_of(counts: ErrorCounts, speaker: str) -> list[int]:
+    return [row for row, one in enumerate(counts.utterances) if one.startswith(f"{speaker}-")]
+
+
+def test_differences_share_their_draws() -> None:
+    counts, speakers = random_counts(1)
+    same, worse = error_rate_differences(
+        [counts, counts, ErrorCounts(counts.utterances, counts.counts + np.array([0, 5, 0, 0]), "words", "none")],
+        speakers,
+    )
+    assert same.value == 0
+    assert np.isnan(same.low)
+    assert 0 < worse.low < worse.value < worse.high
+    other, _ = random_counts(2)
+    with pytest.raises(DataError, match="the same utterances"):
+        error_rate_differences([counts, ErrorCounts(other.utterances[1:], other.counts[1:], "words", "none")], speakers)
+
+
+def test_intervals_cover() -> None:
+    """Error rates of speakers vary by a beta distribution; the pooled rate's mean is known."""
+    rng = np.random.default_rng(5)
+    n_speakers, n_words, true, hits = 12, 300, 0.15, 0
+    speakers = {f"{n:02d}": f"{n:02d}" for n in range(n_speakers)}
+    for trial in range(300):
+        edits = rng.binomial(n_words, rng.beta(3, 17, n_speakers))
+        counts = np.stack([n_words - edits, edits, 0 * edits, 0 * edits], axis=1)
+        found = error_rate(ErrorCounts(list(speakers), counts, "words", "none"), speakers, Resampling(200, trial))
+        hits += found.interval.low <= true <= found.interval.high
+    assert 0.91 <= hits / 300 <= 0.985
+
+
+def test_no_interval_without_draws_or_with_one_speaker() -> None:
+    counts, speakers = random_counts(3)
+    assert error_rate(counts, speakers, Resampling(0)).interval.note == "no resamples were drawn"
+    alone = error_rate(counts, dict.fromkeys(speakers, "s"), Resampling(20)).interval
+    assert np.isnan(alone.low)
+    assert "one speaker" in alone.note
+    for wrong in ({"replicates": 1}, {"seed": -1}, {"level": 1.0}):
+        with pytest.raises(DataError, match="expected"):
+            Resampling(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "got an empty file"),
+        (b"\n \n", "got an empty file"),
+        (b"a one\nb two\na three\n", ":3: 'a' is there already, in line 1"),
+        (b"a \xff\n", ":1: expected text in UTF-8"),
+        (b"a b\0c\n", ":1: expected text in UTF-8, but it holds zero bytes"),
+        (b"\x1f\x8bnot gzip", "cannot be decompressed"),
+    ],
+)
+def test_bad_transcripts(tmp_path: Path, raw: bytes, message: str) -> None:
+    (tmp_path / "text").write_bytes(raw)
+    with pytest.raises(DataError) as caught:
+        read_transcripts(tmp_path / "text")
+    assert message in str(caught.value)
+
+
+def test_transcripts_are_read_in_every_usual_form(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("\ufeffb  two  words \r\n\r\na\r\nc\tvieil \u0153uvre\u2028x\n".encode())
+    assert read_transcripts(tmp_path / "text") == {"b": "two  words", "a": "", "c": "vieil \u0153uvre\u2028x"}
+
+
+def test_all_problems_of_a_list_come_at_once(tmp_path: Path) -> None:
+    (tmp_path / "utt2emo").write_text("a sad\nb\nc very sad\na angry\n")
+    with pytest.raises(DataError) as caught:
+        read_labels(tmp_path / "utt2emo")
+    text = str(caught.value)
+    assert "3 problems" in text
+    assert "2: expected 'id emotion', got 1 columns" in text
+    assert "3: expected 'id emotion', got 3 columns" in text
+    assert "4: 'a' is there already" in text
+
+
+def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    (folder / "wav").mkdir(parents=True)
+    (folder / "wav" / "a b.wav").write_bytes(b"")
+    (folder / "wav.scp").write_text("a wav/a b.wav\nb set/wav/a b.wav\n")
+    assert {path.resolve() for path in read_recordings(folder).values()} == {(folder / "wav" / "a b.wav").resolve()}
+    (folder / "wav.scp").write_text("a touch owned |\nb nowhere.wav\n")
+    with pytest.raises(DataError) as caught:
+        read_recordings(folder)
+    assert "'a' is a shell command" in str(caught.value)
+    assert "the audio of 'b' is not there" in str(caught.value)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_recordings(tmp_path)

@@ -1,0 +1,110 @@
+"""One run at a time in a folder, and what a killed run leaves there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spkbase.errors import DataError
+from spkbase.files.atomic import atomic_path
+from spkbase.runs.locks import is_in_use, remove_temporaries, sole_use
+from spkbase.runs.run import start_run
+
+pytest.importorskip("fcntl")
+
+HOLD = """
+import pathlib, sys
+from spkbase.runs import sole_use
+with sole_use(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path) -> Iterator[subprocess.Popen]:
+    """A process that is at work in `tmp_path/out`."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_another_process_is_kept_out(tmp_path, holder):
+    out = tmp_path / "out"
+    assert is_in_use(out)
+    assert not is_in_use(tmp_path)
+    for attempt in (lambda: sole_use(out), lambda: start_run(out, {})):
+        with pytest.raises(DataError, match="another run is at work in it"), attempt():
+            pass
+    assert not list(out.iterdir()), "the second run has touched nothing"
+
+
+def test_a_killed_process_lets_go(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    assert not is_in_use(tmp_path / "out")
+    with start_run(tmp_path / "out", {}):
+        assert is_in_use(tmp_path / "out")
+    assert not is_in_use(tmp_path / "out")
+
+
+def test_workers_do_not_keep_the_lock(tmp_path):
+    """What a run starts does not hold its folder after it: a killed run can be started again at once."""
+    with sole_use(tmp_path / "out"):
+        child = subprocess.Popen(["sleep", "30"], close_fds=False)
+    try:
+        assert not is_in_use(tmp_path / "out")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be made"), sole_use(tmp_path / "file" / "out"):
+        pass
+    assert not is_in_use(tmp_path / "nowhere")
+
+
+def leave_temporary(path: Path) -> None:
+    """As SIGKILL does: the name is that of `atomic_path`."""
+    with atomic_path(path) as temporary:
+        kept = temporary.with_name(temporary.name)
+    path.rename(kept)
+
+
+def test_files_in_the_making_are_removed(tmp_path, holder):
+    strays = [tmp_path / "a.h5", tmp_path / "deep/er/b", tmp_path / "scores" / f"{'c' * 60}.txt"]
+    for path in strays:
+        leave_temporary(path)
+    (tmp_path / ".features.abcdefgh.tmp").mkdir()
+    (tmp_path / ".features.abcdefgh.tmp" / "spool").touch()
+    leave_temporary(tmp_path / "out" / "of another run")
+    theirs = [
+        tmp_path / name for name in (".tmp", ".bashrc", "x.tmp", ".x.tmp", ".git/.x.abcdefgh.tmp", "results.json")
+    ]
+    for path in theirs:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert remove_temporaries(tmp_path) == 4
+    assert all(path.exists() for path in theirs)
+    left = [path for path in tmp_path.rglob(".*.tmp*") if path not in theirs]
+    assert [path.parent.name for path in left] == ["out"]
+
+
+def test_a_run_clears_up_only_where_a_run_has_been(tmp_path):
+    leave_temporary(tmp_path / "a.h5")
+    with start_run(tmp_path, {}):
+        pass
+    assert list(tmp_path.glob(".*.tmp*")), "nobody knows whose it is"
+    with start_run(tmp_path, {}):
+        pass
+    assert not list(tmp_path.glob(".*.tmp*"))
+    assert "removed 1 files" in (tmp_path / "run.log").read_text()

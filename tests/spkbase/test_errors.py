@@ -1,0 +1,63 @@
+"""Errors that a user can mend: their texts, and their way out of worker processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from spkbase.errors import ConfigError, DataError, Problems, SpkverError, WorkerError
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "wrong"),
+        ({"file": "a.txt"}, "a.txt: wrong"),
+        ({"file": "a.txt", "line": 3}, "a.txt:3: wrong"),
+        ({"file": "a.txt", "line": 3, "remedy": "mend it"}, "a.txt:3: wrong (mend it)"),
+        ({"remedy": "mend it"}, "wrong (mend it)"),
+    ],
+)
+def test_text(options, expected):
+    assert str(DataError("wrong", **options)) == expected
+
+
+@pytest.mark.parametrize("kind", [DataError, ConfigError])
+def test_pickle_keeps_everything(kind):
+    error = kind("wrong", file="a.txt", line=3, remedy="mend it")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert (copy.text, copy.file, copy.line, copy.remedy) == ("wrong", "a.txt", 3, "mend it")
+    assert str(copy) == str(error)
+
+
+def test_family():
+    assert issubclass(ConfigError, DataError)
+    assert issubclass(DataError, ValueError)
+    assert issubclass(WorkerError, SpkverError)
+    assert not issubclass(WorkerError, DataError)
+
+
+def test_no_problems():
+    Problems().raise_if_any()
+
+
+def test_one_problem_keeps_its_kind():
+    problems = Problems("list.txt")
+    problems.note(ConfigError("seed is wrong"))
+    with pytest.raises(ConfigError, match=r"^seed is wrong$"):
+        problems.raise_if_any()
+
+
+def test_many_problems_are_told_at_once():
+    problems = Problems("list.txt")
+    for number in range(1, 31):
+        problems.add(f"problem {number}", line=number, file="other.txt" if number == 2 else None)
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any()
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "30 problems:"
+    assert lines[1:3] == ["  list.txt:1: problem 1", "  other.txt:2: problem 2"]
+    assert lines[-1] == "  ... and 10 more"
+    assert len(lines) == 22

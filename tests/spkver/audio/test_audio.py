@@ -1,0 +1,480 @@
+"""Audio: exact samples from every container, and one clear error for every broken file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from shorten_bits import ShortenBits
+
+from spkbase.errors import DataError
+from spkver.audio.reading import audio_header, read_audio, write_audio
+
+RATE = 16000
+FULL_SCALE = {"PCM_16": 1 << 15, "PCM_24": 1 << 23, "PCM_32": 1 << 31}
+
+
+def noise(n: int = 4000, channels: int = 1, seed: int = 0) -> NDArray[np.int16]:
+    values = np.random.default_rng(seed).normal(0, 3000, (n, channels)).astype(np.int16)
+    values[0], values[1] = -32768, 32767
+    return values if channels > 1 else values[:, 0]
+
+
+def encoded(samples: NDArray, container: str, subtype: str = "PCM_16", rate: int = RATE) -> bytes:
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, rate, format=container, subtype=subtype)
+    return buffer.getvalue()
+
+
+def sphere(samples: bytes, **fields: object) -> bytes:
+    """Write a SPHERE file by hand, from the description of the format."""
+    values = {"channel_count": 1, "sample_rate": RATE, "sample_n_bytes": 2, "sample_coding": "pcm", **fields}
+    lines = [
+        f"{name} -i {value}" if isinstance(value, int) else f"{name} -s{len(str(value))} {value}"
+        for name, value in values.items()
+        if value is not None
+    ]
+    return ("NIST_1A\n   1024\n" + "\n".join(lines) + "\nend_head\n").encode().ljust(1024) + samples
+
+
+def shorten(samples: NDArray[np.int16], block: int = 256) -> bytes:
+    """Encode with DIFF0, DIFF1 and ZERO blocks of version 2 (Robinson 1994)."""
+    diff0, diff1, quit_, blocksize, zero = 0, 1, 4, 5, 8
+    channels = np.atleast_2d(samples.T).astype(int)
+    stream = ShortenBits()
+    for field in (5, len(channels), block, 0, 0, 0):  # 16 bits little-endian, no predictor, no means, nothing skipped
+        stream.long(field)
+    size, last = block, [0] * len(channels)
+    for start in range(0, channels.shape[1], block):
+        pieces = channels[:, start : start + block]
+        if pieces.shape[1] != size:
+            size = pieces.shape[1]
+            stream.unsigned(blocksize, 2)
+            stream.long(size)
+        for channel, piece in enumerate(pieces):
+            differences = np.diff(piece, prepend=last[channel])
+            last[channel] = int(piece[-1])
+            if not piece.any():
+                stream.unsigned(zero, 2)
+                continue
+            use_differences = np.abs(differences).sum() < np.abs(piece).sum()
+            residuals = differences if use_differences else piece
+            n_low = min(15, int(np.log2(np.abs(residuals).mean() + 1)))
+            stream.unsigned(diff1 if use_differences else diff0, 2)
+            stream.unsigned(n_low, 3)
+            for value in residuals.tolist():
+                stream.signed(value, n_low)
+    stream.unsigned(quit_, 2)
+    return b"ajkg\x02" + stream.packed()
+
+
+def shorten_sphere(samples: NDArray[np.int16], **fields: object) -> bytes:
+    channels = 1 if samples.ndim == 1 else samples.shape[1]
+    header = {"sample_count": len(samples), "channel_count": channels, "sample_coding": "pcm,embedded-shorten-v2.00"}
+    return sphere(shorten(samples), **{**header, **fields})
+
+
+def put(folder: Path, name: str, content: bytes | bytearray) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+# --- what is read ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("container", ["WAV", "WAVEX", "RF64", "FLAC", "NIST"])
+def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path: Path, container: str, dtype: str) -> None:
+    samples = noise()
+    path = put(tmp_path, "a.bin", encoded(samples, container))
+    audio = read_audio(path, dtype=dtype)
+    assert audio.rate == RATE
+    assert audio.samples.dtype == dtype
+    assert np.array_equal(audio.samples, samples / 32768)
+
+
+@pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32"])
+@pytest.mark.parametrize("container", ["WAV", "NIST"])
+def test_more_bits(tmp_path: Path, container: str, subtype: str) -> None:
+    integers = np.random.default_rng(1).integers(-(1 << 31), 1 << 31, 1000).astype(np.int32)
+    integers &= ~0xFF if subtype == "PCM_24" else ~0
+    path = put(tmp_path, "a", encoded(integers, container, subtype))
+    assert np.array_equal(read_audio(path, dtype="float64").samples, integers / 2.0**31)
+    assert audio_header(path).encoding == subtype
+
+
+def mu_law(code: int) -> int:
+    """ITU-T G.711: 14 bits, here shifted to 16."""
+    code = ~code & 0xFF
+    magnitude = ((((code & 0x0F) << 3) + 0x84) << ((code & 0x70) >> 4)) - 0x84
+    return -magnitude if code & 0x80 else magnitude
+
+
+def a_law(code: int) -> int:
+    """ITU-T G.711: 13 bits, here shifted to 16."""
+    code ^= 0x55
+    exponent, mantissa = (code & 0x70) >> 4, (code & 0x0F) << 4
+    magnitude = mantissa + 8 if exponent == 0 else (mantissa + 0x108) << (exponent - 1)
+    return magnitude if code & 0x80 else -magnitude
+
+
+@pytest.mark.parametrize(("coding", "decode"), [("ulaw", mu_law), ("mu-law", mu_law), ("alaw", a_law)])
+def test_sphere_with_eight_bits_follows_g711(tmp_path: Path, coding: str, decode: object) -> None:
+    raw = bytes(range(256))
+    path = put(tmp_path, "a.sph", sphere(raw, sample_n_bytes=1, sample_coding=coding, sample_count=256))
+    expected = np.array([decode(code) for code in raw]) / 32768  # type: ignore[operator]
+    assert np.array_equal(read_audio(path).samples, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(("order", "letter"), [("01", "<"), ("10", ">")])
+def test_sphere_by_hand_in_both_byte_orders(tmp_path: Path, order: str, letter: str) -> None:
+    samples = noise()
+    raw = samples.astype(f"{letter}i2").tobytes()
+    path = put(tmp_path, "a.sph", sphere(raw, sample_byte_format=order, sample_count=len(samples)))
+    assert np.array_equal(read_audio(path).samples, samples / np.float32(32768))
+
+
+def test_bytes_behind_the_samples_of_a_sphere_file_are_no_samples(tmp_path: Path) -> None:
+    raw = noise(1000).astype("<i2").tobytes()
+    path = put(tmp_path, "a.sph", sphere(raw, sample_byte_format="01", sample_count=900))
+    assert len(read_audio(path).samples) == audio_header(path).n_samples == 900
+
+
+def test_chunks_before_and_behind_the_samples_of_a_wav_file(tmp_path: Path) -> None:
+    content = encoded(noise(101), "WAV")
+    place = content.index(b"data")
+    extra = b"LIST" + struct.pack("<I", 5001) + bytes(5002)
+    mixed = content[:place] + extra + content[place:] + b"note" + struct.pack("<I", 2) + b"ab"
+    path = put(tmp_path, "a.wav", mixed[:4] + struct.pack("<I", len(mixed) - 8) + mixed[8:])
+    assert np.array_equal(read_audio(path).samples, noise(101) / np.float32(32768))
+
+
+def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path: Path) -> None:
+    content = bytearray(encoded(noise(), "WAV"))
+    place = content.index(b"data")
+    content[place + 4 : place + 8] = content[4:8] = b"\xff" * 4
+    assert np.array_equal(read_audio(put(tmp_path, "a.wav", content)).samples, noise() / np.float32(32768))
+
+
+def test_float_wav_is_taken_as_it_is(tmp_path: Path) -> None:
+    samples = np.array([0.0, -1.5, 1e-9, 0.25], dtype=np.float32)
+    assert np.array_equal(read_audio(put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))).samples, samples)
+
+
+@pytest.mark.parametrize("container", ["WAV", "FLAC", "NIST"])
+def test_channels(tmp_path: Path, container: str) -> None:
+    samples = noise(channels=3)
+    path = put(tmp_path, "a", encoded(samples, container))
+    for channel in range(3):
+        got = read_audio(path, channel=channel).samples
+        assert got.flags.c_contiguous
+        assert np.array_equal(got, samples[:, channel] / np.float32(32768))
+    with pytest.raises(DataError, match=r"has 3 channels, expected one \(choose one with channel=0 to channel=2\)"):
+        read_audio(path)
+    for channel in (3, -1):
+        with pytest.raises(DataError, match=f"channel {channel} was asked for, the file has 3"):
+            read_audio(path, channel=channel)
+
+
+def test_the_channel_of_a_mono_file_is_0(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
+    assert np.array_equal(read_audio(path, channel=0).samples, read_audio(path).samples)
+    with pytest.raises(DataError, match="channel 1 was asked for, the file has 1"):
+        read_audio(path, channel=1)
+
+
+def test_header(tmp_path: Path) -> None:
+    for container, name in (("WAV", "wav"), ("FLAC", "flac"), ("NIST", "sphere")):
+        header = audio_header(put(tmp_path, "a", encoded(noise(4000, 2), container, rate=8000)))
+        assert (header.rate, header.channels, header.n_samples, header.format) == (8000, 2, 4000, name)
+        assert header.encoding == "PCM_16"
+        assert header.seconds == 0.5
+
+
+# --- sampling rate ---------------------------------------------------------------------------------------------------
+
+
+def tone(rate: int, frequency: float = 440.0) -> NDArray[np.float64]:
+    return 0.5 * np.sin(2 * np.pi * frequency * np.arange(rate) / rate)
+
+
+@pytest.mark.parametrize(("from_rate", "to_rate"), [(16000, 8000), (8000, 16000), (22050, 16000)])
+def test_resampling_keeps_a_tone(tmp_path: Path, from_rate: int, to_rate: int) -> None:
+    path = tmp_path / "a.wav"
+    write_audio(path, tone(from_rate), from_rate, subtype="PCM_24")
+    audio = read_audio(path, rate=to_rate, resample=True, dtype="float64")
+    assert audio.rate == to_rate
+    assert len(audio.samples) == to_rate
+    middle = slice(to_rate // 10, -to_rate // 10)
+    assert np.abs(audio.samples - tone(to_rate))[middle].max() < 1e-4
+
+
+def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
+    with pytest.raises(DataError, match=r"a.wav: sampling rate is 16000 Hz, expected 8000 Hz \(.*resample=True"):
+        read_audio(path, rate=8000)
+
+
+def test_the_right_rate_is_never_resampled(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
+    assert np.array_equal(read_audio(path, rate=RATE, resample=True).samples, noise() / np.float32(32768))
+
+
+# --- shorten ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("n", [1, 255, 256, 1000])
+def test_shorten_is_decoded_to_the_bit(tmp_path: Path, n: int, channels: int) -> None:
+    pytest.importorskip("av")
+    samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(np.int16)
+    samples[: n // 2] = 0  # blocks of silence have a code of their own
+    samples = samples if channels > 1 else samples[:, 0]
+    path = put(tmp_path, "a.sph", shorten_sphere(samples))
+    header = audio_header(path)
+    assert (header.rate, header.channels, header.n_samples, header.encoding) == (RATE, channels, n, "SHORTEN")
+    for channel in range(channels):
+        got = read_audio(path, channel=channel)
+        assert got.rate == RATE
+        assert got.samples.dtype == np.float32
+        assert np.array_equal(got.samples, np.atleast_2d(samples.T)[channel] / np.float32(32768))
+
+
+def test_shorten_with_full_range_speech(tmp_path: Path, shared: Path) -> None:
+    pytest.importorskip("av")
+    samples, rate = soundfile.read(shared / "golden/sidekit/wav/syn_a.wav", dtype="int16")
+    samples[100:102] = -32768, 32767
+    path = put(tmp_path, "a.sph", shorten_sphere(samples[:8000], sample_rate=rate))
+    assert np.array_equal(read_audio(path).samples, samples[:8000] / np.float32(32768))
+
+
+def test_shorten_without_pyav_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, "a.sph", shorten_sphere(noise(300)))
+    monkeypatch.setitem(sys.modules, "av", None)
+    for read in (read_audio, audio_header):
+        with pytest.raises(DataError, match=r"shorten.*pip install 'spkver\[sphere\]', or .*sph2pipe"):
+            read(path)
+
+
+def test_plain_files_need_no_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert len(read_audio(put(tmp_path, "a.sph", encoded(noise(), "NIST"))).samples) == 4000
+
+
+# --- broken files ----------------------------------------------------------------------------------------------------
+
+
+def sized_wav(data_bytes: int) -> bytes:
+    content = bytearray(encoded(noise(100), "WAV"))
+    place = content.index(b"data")
+    content[place + 4 : place + 8] = struct.pack("<I", data_bytes)
+    return bytes(content)
+
+
+def unknown_length_flac() -> bytes:
+    content = bytearray(encoded(noise(), "FLAC"))
+    content[21] &= 0xF0
+    content[22:26] = bytes(4)
+    return bytes(content)
+
+
+def huge_flac() -> bytes:
+    """Give a FLAC file that promises a hundred hours."""
+    content = bytearray(encoded(noise(), "FLAC"))
+    content[22:26] = struct.pack(">I", 100 * 3600 * RATE % (1 << 32))
+    content[21] |= 1
+    return bytes(content)
+
+
+PCM = noise().astype("<i2").tobytes()
+BROKEN = {
+    "empty.wav": (b"", r"is empty \(0 bytes\)"),
+    "text.wav": (b"no audio at all, but text\n" * 9, "not readable as WAV, FLAC or SPHERE"),
+    "ogg.wav": (encoded(noise(), "OGG", "VORBIS"), "not readable as WAV, FLAC or SPHERE: its format is OGG"),
+    "headerless.raw": (PCM, "headerless audio"),
+    "zero.wav": (encoded(noise()[:0], "WAV"), "holds no samples"),
+    "zero.sph": (encoded(noise()[:0], "NIST"), "holds no samples"),
+    "pipe.flac": (unknown_length_flac(), "FLAC header without the number of samples"),
+    "huge.flac": (huge_flac(), "cut off"),
+    "cut.wav": (encoded(noise(), "WAV")[:-1], "cut off: the header promises 8000 bytes of samples, .* holds 7999"),
+    "long.wav": (sized_wav(1 << 20), "cut off: the header promises 1048576 bytes of samples, the file holds 200"),
+    "cut.rf64": (encoded(noise(), "RF64")[:-100], "cut off: the header promises 8000 bytes of samples, .* holds 7900"),
+    "head.wav": (encoded(noise(), "WAV")[:30], "not readable as WAV, FLAC or SPHERE"),
+    "cut.sph": (encoded(noise(), "NIST")[:-2], "cut off: the header promises 8000 bytes of samples, .* holds 7998"),
+    "head.sph": (encoded(noise(), "NIST")[:500], "cut off: the header promises 1024 bytes of header"),
+    "words.sph": (b"NIST_1A\nwhatever\nend_head\n", "SPHERE header without its length in line 2"),
+    "count.sph": (sphere(PCM, sample_count="many"), "sample_count should be a number, not 'many'"),
+    "minus.sph": (sphere(PCM, sample_count=-4), "sample_count should be a number, not '-4'"),
+    "coding.sph": (sphere(PCM, sample_coding="pculaw", sample_count=4000), "not readable as WAV, FLAC or SPHERE"),
+    "wavpack.sph": (
+        sphere(PCM, sample_coding="pcm,embedded-wavpack", sample_count=2, sample_byte_format="01"),
+        "not readable",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, name: str) -> None:
+    content, message = BROKEN[name]
+    path = put(tmp_path, name, content)
+    # the header of a compressed stream does not give away how much of it is there
+    for read in (read_audio,) if name == "huge.flac" else (read_audio, audio_header):
+        with pytest.raises(DataError, match=message) as caught:
+            read(path)
+        assert caught.value.file == path
+        assert caught.value.remedy
+
+
+@pytest.mark.parametrize("cut", [0.02, 0.5, 0.99])
+def test_truncated_flac(tmp_path: Path, cut: float) -> None:
+    content = encoded(noise(20000), "FLAC")
+    path = put(tmp_path, "a.flac", content[: int(cut * len(content))])
+    with pytest.raises(DataError, match=r"a\.flac: (cut off or damaged|not readable)"):
+        read_audio(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (shorten_sphere(noise(900), sample_count=901), "the header promises 901 samples, the file holds 900"),
+        (shorten_sphere(noise(900), channel_count=2), "cannot be decoded|expected 2 channels"),
+        (sphere(b"ajkg\x02nonsense", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"), "cannot be decoded"),
+        (sphere(b"", sample_count=5, sample_coding="pcm,embedded-shorten-v2.00"), "cannot be decoded|holds 0"),
+        (shorten_sphere(noise(900), sample_coding="ulaw,embedded-shorten-v2.00"), "cannot be decoded"),
+        (shorten_sphere(noise(900), sample_count=None), "sample_count should be a number, not 'nothing'"),
+        (shorten_sphere(noise(900), sample_count=0), "holds no samples"),
+        (shorten_sphere(noise(900), sample_rate=0), "1 channels at 0 Hz"),
+        (shorten_sphere(noise(9000))[:6000], "the header promises 9000 samples|cannot be decoded"),
+    ],
+)
+def test_broken_shorten(tmp_path: Path, content: bytes, message: str) -> None:
+    pytest.importorskip("av")
+    path = put(tmp_path, "a.sph", content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_audio(path)
+    assert caught.value.file == path
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_no_numbers(tmp_path: Path, bad: float) -> None:
+    samples = np.zeros(50, dtype=np.float32)
+    samples[[17, 20]] = bad
+    path = put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))
+    with pytest.raises(DataError, match="2 of 50 samples are NaN or infinite, the first at 17"):
+        read_audio(path)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    for read in (read_audio, audio_header):
+        with pytest.raises(DataError, match=r"gone\.wav: no such file"):
+            read(tmp_path / "gone.wav")
+        with pytest.raises(DataError, match="is not a file"):
+            read(tmp_path)
+
+
+@given(place=st.integers(0, 1200), byte=st.integers(0, 255), name=st.sampled_from(["WAV", "FLAC", "NIST", "SHORTEN"]))
+@settings(max_examples=150, deadline=None)
+def test_a_wrong_byte_gives_samples_or_one_error(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int, name: str
+) -> None:
+    samples = noise(500)
+    content = bytearray(shorten_sphere(samples) if name == "SHORTEN" else encoded(samples, name))
+    content[place % len(content)] = byte
+    path = put(tmp_path_factory.getbasetemp(), f"fuzz.{name}", content)
+    with contextlib.suppress(DataError):  # any other error fails the test
+        audio = read_audio(path, channel=0)
+        assert audio.samples.ndim == 1
+        assert len(audio.samples)
+        assert np.isfinite(audio.samples).all()
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extension", [".wav", ".flac", ".sph", ".FLAC"])
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24"])
+def test_written_is_what_was_read_to_the_bit(tmp_path: Path, extension: str, subtype: str) -> None:
+    samples = noise() / 32768
+    path = tmp_path / f"a{extension}"
+    assert write_audio(path, samples, RATE, subtype=subtype) == 0
+    audio = read_audio(path, dtype="float64")
+    assert audio.rate == RATE
+    assert np.array_equal(audio.samples, samples)
+    assert audio_header(path).encoding == subtype
+
+
+def test_samples_are_rounded_to_the_nearest(tmp_path: Path) -> None:
+    samples = np.random.default_rng(3).uniform(-0.9, 0.9, 1000)
+    for subtype, full_scale in FULL_SCALE.items():
+        write_audio(tmp_path / "a.wav", samples, RATE, subtype=subtype)
+        error = np.abs(read_audio(tmp_path / "a.wav", dtype="float64").samples - samples)
+        assert error.max() <= 0.5 / full_scale + 1e-15
+
+
+def test_clipping_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    samples = np.array([0.5, 1.0, 1.2, -1.0, -3.0])
+    with caplog.at_level(logging.WARNING):
+        assert write_audio(tmp_path / "a.wav", samples, RATE) == 2
+    assert "2 of 5 samples beyond full scale were clipped" in caplog.text
+    expected = np.array([16384, 32767, 32767, -32768, -32768]) / 32768
+    assert np.array_equal(read_audio(tmp_path / "a.wav", dtype="float64").samples, expected)
+
+
+def test_float_wav_is_not_clipped(tmp_path: Path) -> None:
+    samples = np.array([0.1, 1.5], dtype=np.float32)
+    assert write_audio(tmp_path / "a.wav", samples, RATE, subtype="FLOAT") == 0
+    assert np.array_equal(read_audio(tmp_path / "a.wav").samples, samples)
+
+
+def test_channels_are_written(tmp_path: Path) -> None:
+    samples = noise(channels=2) / 32768
+    write_audio(tmp_path / "a.flac", samples, RATE)
+    assert np.array_equal(read_audio(tmp_path / "a.flac", channel=1, dtype="float64").samples, samples[:, 1])
+
+
+@pytest.mark.parametrize("bad", [np.array([0.0, np.nan]), np.array([np.inf]), np.zeros(0)])
+def test_bad_samples_are_not_written(tmp_path: Path, bad: NDArray) -> None:
+    with pytest.raises(DataError, match=r"NaN or infinite samples|no samples"):
+        write_audio(tmp_path / "a.wav", bad, RATE)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "subtype"),
+    [
+        ("a.mp3", np.zeros(5), "PCM_16"),
+        ("a.wav", np.zeros(5, dtype=np.int16), "PCM_16"),
+        ("a.wav", np.zeros((5, 1, 1)), "PCM_16"),
+        ("a.wav", np.zeros(5), "MP3"),
+        ("a.flac", np.zeros(5), "FLOAT"),
+    ],
+)
+def test_wrong_arguments_of_writing(tmp_path: Path, name: str, samples: NDArray, subtype: str) -> None:
+    with pytest.raises(ValueError, match=r"expected a name|samples must be floats|cannot hold"):
+        write_audio(tmp_path / name, samples, RATE, subtype=subtype)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_nothing_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, "a.wav", b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DataError, match="No space left on device"):
+        write_audio(path, np.zeros(10), RATE)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
+    assert path.read_bytes() == b"old"

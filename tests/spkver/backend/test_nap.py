@@ -1,0 +1,189 @@
+"""Nuisance attribute projection against the eigenvectors of the scatter matrix itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import stored
+
+from spkbase.arrays.stored import part
+from spkbase.errors import ConfigError, DataError
+from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, inner_products
+
+
+def sessions(seed: int = 0, *, n: int = 24, dimension: int = 40, n_speakers: int = 6) -> tuple[np.ndarray, list[str]]:
+    rng = np.random.default_rng(seed)
+    speakers = [f"m{number % n_speakers:03d}" for number in rng.permutation(n)]
+    vectors = rng.standard_normal((n, dimension)) * np.linspace(3, 0.3, dimension)
+    return vectors + 0.5, speakers
+
+
+def total_scatter(vectors: np.ndarray, speakers: list[str]) -> np.ndarray:
+    return vectors.T @ vectors
+
+
+def within_scatter(vectors: np.ndarray, speakers: list[str]) -> np.ndarray:
+    scatter = np.zeros((vectors.shape[1],) * 2)
+    for speaker in set(speakers):
+        own = vectors[[name == speaker for name in speakers]]
+        scatter += (own - own.mean(axis=0)).T @ (own - own.mean(axis=0))
+    return scatter
+
+
+@pytest.mark.parametrize(("scatter", "matrix"), [("total", total_scatter), ("within", within_scatter)])
+@pytest.mark.parametrize("rank", [1, 5, 18])
+def test_directions_are_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
+    vectors, speakers = sessions()
+    found = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers).directions
+    expected = np.linalg.eigh(matrix(vectors, speakers))[1][:, ::-1][:, :rank].T
+    signs = np.sign((found * expected).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found * signs, expected, atol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["total", "within"]))
+def test_projection_properties(seed, rank, scatter):
+    vectors, speakers = sessions(seed)
+    project = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers, jobs=1)
+    np.testing.assert_allclose(project.directions @ project.directions.T, np.eye(rank), atol=1e-9)
+    once = project(vectors, jobs=1)
+    np.testing.assert_allclose(project(once, jobs=1), once, atol=1e-9)
+    np.testing.assert_allclose(once @ project.directions.T, 0, atol=1e-9)
+    # what it removes lies in the subspace, and what lies there is removed
+    np.testing.assert_allclose(
+        (vectors - once) @ (np.eye(40) - project.directions.T @ project.directions), 0, atol=1e-9
+    )
+    np.testing.assert_allclose(project(project.directions, jobs=1), 0, atol=1e-9)
+
+
+def test_removes_the_planted_nuisance():
+    rng = np.random.default_rng(0)
+    nuisance = np.linalg.qr(rng.standard_normal((50, 3)))[0].T
+    speakers = [f"m{number // 8}" for number in range(80)]
+    clean = np.repeat(rng.standard_normal((10, 50)), 8, axis=0)
+    vectors = clean + 20 * rng.standard_normal((80, 3)) @ nuisance + 1e-3 * rng.standard_normal((80, 50))
+    project = fit_nap(vectors, rank=3, scatter="within", speakers=speakers)
+    np.testing.assert_allclose(project.directions.T @ project.directions, nuisance.T @ nuisance, atol=1e-3)
+    left = project(vectors).reshape(10, 8, 50)
+    assert left.std(axis=1).max() < 0.01
+
+
+@pytest.mark.parametrize("scatter", ["total", "within"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_jobs(scatter, dtype):
+    vectors, speakers = sessions(n=300, dimension=9000)
+    vectors = vectors.astype(dtype)
+    one, two, five = (fit_nap(vectors, rank=9, scatter=scatter, speakers=speakers, jobs=jobs) for jobs in (1, 2, 5))
+    np.testing.assert_array_equal(one.directions, two.directions)
+    np.testing.assert_array_equal(one.directions, five.directions)
+    projected = [one(vectors, jobs=jobs) for jobs in (1, 2, 5)]
+    np.testing.assert_array_equal(projected[0], projected[1])
+    np.testing.assert_array_equal(projected[0], projected[2])
+    assert projected[0].dtype == dtype
+
+
+def test_rank_0_changes_nothing():
+    vectors, _ = sessions()
+    np.testing.assert_array_equal(fit_nap(vectors, rank=0)(vectors), vectors)
+
+
+def test_projection_leaves_its_input_alone():
+    vectors, _ = sessions()
+    before = vectors.copy()
+    fit_nap(vectors, rank=3, scatter="within", speakers=sessions()[1])(vectors)
+    np.testing.assert_array_equal(vectors, before)
+
+
+def test_one_row_and_none():
+    project = Projection(np.eye(2, 5))
+    assert project(np.ones((1, 5))).tolist() == [[0, 0, 1, 1, 1]]
+    assert project(np.empty((0, 5))).shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rank": 25}, "nap.rank is 25, but 24 sessions span at most 24 directions .lower it"),
+        ({"rank": 19, "scatter": "within"}, "24 sessions of 6 speakers differ in only 18 directions within speakers"),
+    ],
+)
+def test_rank_above_the_sessions(options, words):
+    vectors, speakers = sessions()
+    with pytest.raises(ConfigError, match=words):
+        fit_nap(vectors, speakers=speakers, **options)
+    with pytest.raises(ConfigError, match=words):
+        check_rank(options["rank"], 24, scatter=options.get("scatter", "total"), speakers=speakers)
+
+
+def test_highest_ranks_are_allowed():
+    vectors, speakers = sessions()
+    check_rank(24, 24)
+    assert fit_nap(vectors, rank=24).directions.shape == (24, 40)
+    assert fit_nap(vectors, rank=18, scatter="within", speakers=speakers).directions.shape == (18, 40)
+
+
+def test_sessions_that_repeat_span_less():
+    vectors, _ = sessions()
+    repeated = np.repeat(vectors[:4], 6, axis=0)
+    with pytest.raises(ConfigError, match="24 sessions span only 4 directions"):
+        fit_nap(repeated, rank=5)
+    with pytest.raises(ConfigError, match="span only 0"):
+        fit_nap(np.zeros((24, 40)), rank=1)
+    with pytest.raises(ConfigError, match="span only 7"):
+        fit_nap(vectors[:, :7], rank=8)
+
+
+@pytest.mark.parametrize("speakers", [None, ["m001"]])
+def test_within_needs_speakers(speakers):
+    with pytest.raises(DataError, match="one speaker for each of the 24 sessions"):
+        fit_nap(sessions()[0], rank=1, scatter="within", speakers=speakers)
+
+
+@pytest.mark.parametrize("options", [{"rank": -1}, {"scatter": "between"}, {"list": "all"}])
+def test_bad_configuration(options):
+    with pytest.raises(ConfigError, match=f"nap.{next(iter(options))}"):
+        NapConfig(**options)
+
+
+def test_gram_matrix():
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((5, 9000)), rng.standard_normal((3, 9000))
+    np.testing.assert_allclose(gram_matrix(left), left @ left.T, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(gram_matrix(left, right), left @ right.T, rtol=1e-12, atol=1e-9)
+    assert gram_matrix(left.astype(np.float32)).dtype == np.float64
+    np.testing.assert_array_equal(gram_matrix(left, jobs=1), gram_matrix(left, jobs=3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
+    """More than one tile of rows and more than one block of columns."""
+    vectors, speakers = sessions(n=600, dimension=5000, n_speakers=20)
+    vectors = vectors.astype(dtype)
+    there = stored(vectors, tmp_path)
+    for scatter in ("total", "within"):
+        here = fit_nap(vectors, rank=7, scatter=scatter, speakers=speakers)
+        found = fit_nap(there, rank=7, scatter=scatter, speakers=speakers, jobs=2)
+        np.testing.assert_array_equal(found.directions, here.directions)
+    np.testing.assert_array_equal(found(there, jobs=2), here(vectors))
+    np.testing.assert_array_equal(gram_matrix(there, jobs=2), gram_matrix(vectors))
+    np.testing.assert_array_equal(gram_matrix(there, part(there, 3, 400)), gram_matrix(vectors, vectors[3:400]))
+
+
+def test_gram_matrix_in_tiles():
+    rng = np.random.default_rng(1)
+    left, right = rng.standard_normal((700, 4200)), rng.standard_normal((300, 4200))
+    gram = gram_matrix(left)
+    np.testing.assert_allclose(gram, left @ left.T, rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_allclose(gram_matrix(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(inner_products(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
+    assert inner_products(right, left[:0]).shape == (300, 0)
+    assert gram_matrix(right[:0]).shape == (0, 0)
+
+
+def test_some_rows_are_projected_as_all_are():
+    vectors, _ = sessions(n=300)
+    project = fit_nap(vectors, rank=5)
+    np.testing.assert_allclose(project.of_rows(vectors[[7, 250, 3]]), project(vectors)[[7, 250, 3]], atol=1e-12)

@@ -1,0 +1,355 @@
+"""Scores against brute force, for trials in blocks and scattered, in any order and with any workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from scipy.stats import multivariate_normal
+
+from evaluation.trials.lists import Trials
+from spkbase.errors import DataError
+from spkver.backend.nap import Projection, fit_nap
+from spkver.backend.scoring import score_gmm_ubm, score_trials
+from spkver.backend.svm import SvmModels
+from spkver.backend.trial_pieces import trial_blocks, trial_pieces
+from spkver.features.frames import Frames
+from spkver.mixture.gmm import GaussianMixture
+
+MODELS = [f"m{number:02d}_{sentence}" for number in range(6) for sentence in "ab"]
+SEGMENTS = [f"s{number:02d}" for number in range(20)]
+
+
+def machines(dtype: type = np.float64) -> tuple[SvmModels, np.ndarray]:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((len(MODELS), 50)).astype(dtype)
+    ids = np.array(MODELS, object)
+    return SvmModels(ids, weights, rng.standard_normal(len(MODELS))), rng.standard_normal((20, 50)).astype(dtype)
+
+
+def blocks() -> list[tuple[str, str]]:
+    return [(m, s) for m in MODELS for place, s in enumerate(SEGMENTS) if (place % 2 == 0) == m.endswith("a")]
+
+
+def scattered(seed: int = 0, n: int = 60) -> list[tuple[str, str]]:
+    everything = [(m, s) for m in MODELS for s in SEGMENTS]
+    return [everything[place] for place in np.random.default_rng(seed).permutation(len(everything))[:n]]
+
+
+SHAPES = {
+    "one": [("m00_a", "s00")],
+    "blocks": blocks(),
+    "square": [(m, s) for m in MODELS for s in SEGMENTS],
+    "scattered": scattered(),
+    "mixed": [*blocks(), *(pair for pair in scattered(1, 80) if pair not in set(blocks()))],
+}
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_brute_force(shape, jobs):
+    pairs = SHAPES[shape]
+    trained, vectors = machines()
+    found = score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)), jobs=jobs)
+    assert list(found.pairs()) == pairs, "scores come in the order of the trials"
+    expected = [
+        trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)] + trained.biases[MODELS.index(m)]
+        for m, s in pairs
+    ]
+    np.testing.assert_allclose(found.values, expected, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.randoms())
+def test_blocks_cover_each_trial_once(pairs, random):
+    ordered = sorted(pairs)
+    random.shuffle(ordered)
+    trials = Trials.from_ids(*zip(*ordered, strict=True))
+    found = trial_blocks(trials)
+    assert sorted(np.concatenate([block.ravel() for block in found]).tolist()) == list(range(len(pairs)))
+    for block in found:
+        assert (trials.models[block] == trials.models[block[:, :1]]).all()
+        assert (trials.segments[block] == trials.segments[block[:1]]).all()
+
+
+def test_models_of_a_sentence_are_one_block():
+    trials = Trials.from_ids(*zip(*blocks(), strict=True))
+    assert [block.shape for block in trial_blocks(trials)] == [(6, 10), (6, 10)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_jobs_nor_rows(dtype):
+    trained, vectors = machines(dtype)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    one = score_trials(trained, SEGMENTS, vectors, trials, jobs=1).values
+    for jobs in (2, 5):
+        np.testing.assert_array_equal(score_trials(trained, SEGMENTS, vectors, trials, jobs=jobs).values, one)
+    back = SvmModels(trained.models[::-1], trained.weights[::-1], trained.biases[::-1])
+    np.testing.assert_array_equal(score_trials(back, SEGMENTS[::-1], vectors[::-1], trials).values, one)
+
+
+def test_more_segments_than_are_gathered_at_once():
+    rng = np.random.default_rng(0)
+    names = [f"s{number:05d}" for number in range(1300)]
+    vectors = rng.standard_normal((1300, 4))
+    trained = SvmModels(np.array(["a", "b"], object), rng.standard_normal((2, 4)), np.zeros(2))
+    trials = Trials.from_ids(np.repeat(["a", "b"], 1300).tolist(), names * 2)
+    found = score_trials(trained, names, vectors, trials).values
+    np.testing.assert_allclose(found.reshape(2, -1), trained.weights @ vectors.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        ([("nobody", "s00")], "1 models of the trials are not there: 'nobody'"),
+        ([("m00_a", f"x{number}") for number in range(9)], r"9 segments .*'x0', .* \.\.\."),
+    ],
+)
+def test_missing_ids(pairs, words):
+    trained, vectors = machines()
+    with pytest.raises(DataError, match=words):
+        score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)))
+
+
+def test_ids_without_a_trial_may_be_missing():
+    trained, vectors = machines()
+    trials = Trials.from_ids(["m00_a", "gone"], ["s00", "lost"]).subset(np.array([0]))
+    trials = Trials(trials.model_ids, trials.segment_ids, trials.models, trials.segments)
+    assert len(score_trials(trained, SEGMENTS, vectors, trials)) == 1
+
+
+def test_segment_in_two_rows_is_an_error():
+    trained, vectors = machines()
+    with pytest.raises(DataError, match="'s00' stands twice"):
+        score_trials(trained, ["s00", *SEGMENTS[:19]], vectors, Trials.from_ids(["m00_a"], ["s00"]))
+
+
+# --- GMM-UBM ---------------------------------------------------------------------------------------------------------
+
+
+def gmm_case(dtype: type = np.float64) -> tuple[GaussianMixture, np.ndarray, Frames]:
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 1.5, 5)
+    ubm = GaussianMixture(weights / weights.sum(), rng.standard_normal((5, 3)), rng.uniform(0.3, 2, (5, 3)))
+    means = ubm.means.ravel() + 0.3 * rng.standard_normal((len(MODELS), 15))
+    lengths = rng.integers(1, 40, len(SEGMENTS))
+    lengths[4] = 5000  # more than one block
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = rng.standard_normal((offsets[-1], 3)).astype(dtype)
+    return ubm, means, Frames(np.array(SEGMENTS, object), offsets, values)
+
+
+def mean_log_density(ubm: GaussianMixture, means: np.ndarray, frames: np.ndarray) -> float:
+    densities = sum(
+        w * multivariate_normal(m, np.diag(v)).pdf(frames)
+        for w, m, v in zip(ubm.weights, means.reshape(5, 3), ubm.variances, strict=True)
+    )
+    return float(np.mean(np.log(densities)))
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_gmm_scores_are_log_likelihood_ratios(shape):
+    pairs = SHAPES[shape]
+    ubm, means, frames = gmm_case()
+    found = score_gmm_ubm(ubm, MODELS, means, frames, Trials.from_ids(*zip(*pairs, strict=True)))
+    assert list(found.pairs()) == pairs
+    expected = [
+        mean_log_density(ubm, means[MODELS.index(m)], frames.of(s)) - mean_log_density(ubm, ubm.means, frames.of(s))
+        for m, s in pairs
+    ]
+    np.testing.assert_allclose(found.values, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gmm_bits_do_not_depend_on_jobs(dtype):
+    ubm, means, frames = gmm_case(dtype)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    one, two, five = (score_gmm_ubm(ubm, MODELS, means, frames, trials, jobs=jobs).values for jobs in (1, 2, 5))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+
+
+def test_the_ubm_itself_scores_0():
+    ubm, _, frames = gmm_case()
+    found = score_gmm_ubm(ubm, ["ubm"], ubm.means.reshape(1, -1), frames, Trials.from_ids(["ubm"] * 20, SEGMENTS))
+    np.testing.assert_allclose(found.values, 0, atol=1e-12)
+
+
+def test_gmm_component_without_weight():
+    ubm, means, frames = gmm_case()
+    weightless = GaussianMixture(np.array([0.5, 0.5, 0, 0, 0]), ubm.means, ubm.variances)
+    halves = GaussianMixture(np.array([0.5, 0.5]), ubm.means[:2], ubm.variances[:2])
+    trials = Trials.from_ids(["m00_a"] * 20, SEGMENTS)
+    found = score_gmm_ubm(weightless, MODELS, means, frames, trials).values
+    np.testing.assert_allclose(found, score_gmm_ubm(halves, MODELS, means[:, :6], frames, trials).values, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("model", "segment", "words"),
+    [("nobody", "s00", "1 models"), ("m00_a", "nowhere", "1 segments"), ("m00_a", "empty", "'empty' has no frames")],
+)
+def test_gmm_missing(model, segment, words):
+    ubm, means, frames = gmm_case()
+    more = Frames(np.array([*SEGMENTS, "empty"], object), np.append(frames.offsets, frames.offsets[-1]), frames.values)
+    with pytest.raises(DataError, match=words):
+        score_gmm_ubm(ubm, MODELS, means, more, Trials.from_ids([model], [segment]))
+
+
+def test_gmm_frames_of_another_dimension():
+    ubm, means, frames = gmm_case()
+    narrow = Frames(frames.ids, frames.offsets, frames.values[:, :2])
+    with pytest.raises(DataError, match=r"expects \(T, 3\)"):
+        score_gmm_ubm(ubm, MODELS, means, narrow, Trials.from_ids(["m00_a"], ["s00"]))
+
+
+# --- vectors in files, pieces and interruptions ----------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(MODELS), st.sampled_from(SEGMENTS)), min_size=1), st.integers(1, 50))
+def test_pieces_cover_each_trial_once(pairs, paired):
+    trials = Trials.from_ids(*zip(*sorted(pairs), strict=True))
+    found = trial_pieces(trials, paired=paired)
+    assert sorted(np.concatenate([piece.ravel() for piece in found]).tolist()) == list(range(len(pairs)))
+    for piece in found:
+        if piece.ndim == 1:
+            assert len(piece) <= paired
+            assert (np.diff(trials.segments[piece]) >= 0).all()
+        else:
+            assert piece.size >= 16
+            assert (trials.models[piece] == trials.models[piece[:, :1]]).all()
+            assert (trials.segments[piece] == trials.segments[piece[:1]]).all()
+
+
+def test_scattered_trials_are_not_scored_one_by_one():
+    """20,000 trials that form no block: some large pieces, not as many as there are models."""
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(0, 5000 * 5000, 20_000))
+    ids = np.array([f"{number:04d}" for number in range(5000)], object)
+    trials = Trials(ids, ids, (codes // 5000).astype(np.int32), (codes % 5000).astype(np.int32))
+    assert len(trial_pieces(trials, paired=2000)) == -(-len(codes) // 2000)
+    weights, vectors = (rng.standard_normal((5000, 8)).astype(np.float32) for _ in range(2))
+    found = score_trials(SvmModels(ids, weights, np.zeros(5000)), ids, vectors, trials).values
+    expected = (weights[trials.models].astype(np.float64) * vectors[trials.segments]).sum(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_large_blocks_are_cut():
+    ids = np.array([f"{number:03d}" for number in range(600)], object)
+    rows, columns = np.divmod(np.arange(600 * 600, dtype=np.int32), np.int32(600))
+    pieces = trial_pieces(Trials(ids, ids, rows, columns), paired=1)
+    assert sorted(piece.shape for piece in pieces) == [(88, 88)] + [(88, 256)] * 2 + [(256, 88)] * 2 + [(256, 256)] * 4
+
+
+def case(folder: Path | None, dtype: type = np.float32):
+    rng = np.random.default_rng(2)
+    weights, vectors = (rng.standard_normal((n, 3000)).astype(dtype) for n in (len(MODELS), 20))
+    biases = rng.standard_normal(len(MODELS))
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    if folder is None:
+        return SvmModels(np.array(MODELS, object), weights, biases), vectors, trials
+    machines = SvmModels(np.array(MODELS, object), stored(weights, folder, "weights"), biases)
+    return machines, stored(vectors, folder, "vectors"), trials
+
+
+@pytest.mark.parametrize("projected", [False, True])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_rows_in_files_give_the_same(tmp_path, shape, projected):
+    machines, vectors, _ = case(None)
+    projection = fit_nap(vectors, rank=3) if projected else None
+    trials = Trials.from_ids(*zip(*SHAPES[shape], strict=True))
+    expected = score_trials(machines, SEGMENTS, vectors, trials, projection=projection).values
+    there, rows, _ = case(tmp_path)
+    for jobs in (1, 2):
+        found = score_trials(there, SEGMENTS, rows, trials, projection=projection, jobs=jobs).values
+        np.testing.assert_array_equal(found, expected)
+    if projection is not None:
+        before = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+        np.testing.assert_allclose(found, before, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pairs_and_blocks_agree(dtype):
+    machines, vectors, trials = case(None, dtype)
+    whole = np.asarray(machines.weights, np.float64) @ vectors.T.astype(np.float64) + machines.biases[:, None]
+    expected = [whole[MODELS.index(m), SEGMENTS.index(s)] for m, s in trials.pairs()]
+    found = score_trials(machines, SEGMENTS, vectors, trials).values
+    np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == np.float64 else 1e-3)
+
+
+def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.backend.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
+    machines, vectors, trials = case(tmp_path)
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        scores = score_trials(machines, SEGMENTS, vectors, trials, folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = scores.values.tobytes()
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) > 3
+
+
+def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkver.backend.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
+    machines, vectors, trials = case(None)
+    expected = score_trials(machines, SEGMENTS, vectors, trials).values
+    with pytest.raises(Stopped), records(2):
+        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    flip_bits(tmp_path / "scores.journal", -5)
+    with records() as written:
+        found = score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    np.testing.assert_array_equal(found.values, expected)
+    n_tasks = len(written) + 1
+    with records() as written:
+        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+    assert written == []
+    fewer = trials.subset(np.arange(len(trials) - 1))
+    with records() as written:
+        score_trials(machines, SEGMENTS, vectors, fewer, folder=tmp_path)
+    assert len(written) == n_tasks, "other trials, other scores"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
+    ubm, means, frames = gmm_case(np.float32)
+    trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
+    expected = score_gmm_ubm(ubm, MODELS, means, frames, trials).values
+    there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
+    found = score_gmm_ubm(ubm, MODELS, stored(means, tmp_path, "means"), there, trials, jobs=jobs)
+    np.testing.assert_array_equal(found.values, expected)
+
+
+def test_gmm_scoring_stopped_at_every_task(tmp_path):
+    ubm, means, frames = gmm_case(np.float32)
+    trials = Trials.from_ids(*zip(*SHAPES["square"], strict=True))
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        scores = score_gmm_ubm(ubm, MODELS, means, frames, trials, folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = scores.values.tobytes()
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 3
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_file):
+    machines, vectors, _ = case(tmp_path if in_file else None)
+    projection = fit_nap(vectors, rank=3)
+    trials = Trials.from_ids(*zip(*SHAPES["square"][:-1], strict=True))
+    projected = []
+    of_rows = Projection.of_rows
+    monkeypatch.setattr(Projection, "of_rows", lambda self, rows: projected.append(len(rows)) or of_rows(self, rows))
+    expected = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+    assert projected == []
+    monkeypatch.setattr("spkver.backend.scoring._OFTEN", 1)
+    found = score_trials(machines, SEGMENTS, vectors, trials, projection=projection, folder=tmp_path)
+    assert sum(projected) == 20
+    np.testing.assert_allclose(found.values, expected, atol=1e-4)
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {"scores.journal"} | ({"weights.raw", "vectors.raw"} if in_file else set())

@@ -1,0 +1,204 @@
+"""One-against-background machines against scikit-learn's on the raw kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from sklearn.svm import SVC
+
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import ConfigError, DataError
+from spkver.backend.nap import fit_nap
+from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, stream_svms, train_svms, write_svms
+
+EXACT = SvmConfig(tolerance=1e-9)
+SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
+
+
+def data(dtype: type = np.float64) -> tuple[list[str], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    models = [name for name, count in SESSIONS.items() for _ in range(count)]
+    centres = {name: rng.standard_normal(30) for name in SESSIONS}
+    vectors = np.stack([centres[name] + 0.3 * rng.standard_normal(30) for name in models])
+    return models, vectors.astype(dtype), rng.standard_normal((40, 30)).astype(dtype)
+
+
+def reference(own: np.ndarray, background: np.ndarray, cost: float | None, tests: np.ndarray) -> np.ndarray:
+    stacked = np.concatenate([background, own]).astype(np.float64)
+    cost = cost or len(stacked) / (stacked**2).sum()
+    labels = [0] * len(background) + [1] * len(own)
+    machine = SVC(kernel="linear", C=cost, tol=1e-9).fit(stacked, labels)
+    return machine.decision_function(tests)
+
+
+@pytest.mark.parametrize("cost", [None, 0.01, 10.0])
+def test_scores_are_scikit_learns(cost):
+    models, vectors, background = data()
+    tests = np.random.default_rng(1).standard_normal((25, 30))
+    machines = train_svms(models, vectors, background, SvmConfig(tolerance=1e-9, cost=cost))
+    assert machines.models.tolist() == sorted(SESSIONS)
+    for row, name in enumerate(machines.models):
+        own = vectors[[model == name for model in models]]
+        scores = tests @ machines.weights[row] + machines.biases[row]
+        np.testing.assert_allclose(scores, reference(own, background, cost, tests), atol=1e-7)
+
+
+def test_order_of_rows_is_no_matter():
+    models, vectors, background = data()
+    expected = train_svms(models, vectors, background, EXACT)
+    order = np.random.default_rng(2).permutation(len(models))
+    found = train_svms([models[place] for place in order], vectors[order], background, EXACT)
+    assert found.models.tolist() == expected.models.tolist()
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-7)
+    np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_jobs(dtype):
+    rng = np.random.default_rng(3)
+    models = [f"m{number // 2:03d}" for number in range(90)]
+    vectors, background = rng.standard_normal((90, 500)).astype(dtype), rng.standard_normal((30, 500)).astype(dtype)
+    one, two, five = (train_svms(models, vectors, background, jobs=jobs) for jobs in (1, 2, 5))
+    for other in (two, five):
+        np.testing.assert_array_equal(one.weights, other.weights)
+        np.testing.assert_array_equal(one.biases, other.biases)
+    assert one.weights.dtype == dtype
+    assert one.biases.dtype == np.float64
+
+
+def test_models_do_not_depend_on_each_other():
+    models, vectors, background = data()
+    together = train_svms(models, vectors, background, EXACT)
+    own = [model == "bert" for model in models]
+    alone = train_svms(["bert"] * 3, vectors[own], background, EXACT)
+    row = together.models.tolist().index("bert")
+    np.testing.assert_allclose(alone.weights[0], together.weights[row], atol=1e-12)
+
+
+def test_own_vectors_are_on_the_positive_side():
+    models, vectors, background = data()
+    machines = train_svms(models, vectors, background, SvmConfig(cost=100.0))
+    rows = [machines.models.tolist().index(model) for model in models]
+    assert (np.einsum("ij,ij->i", machines.weights[rows], vectors) + machines.biases[rows] > 0).all()
+    assert (background @ machines.weights.T + machines.biases).mean() < -0.9
+
+
+def test_files(tmp_path):
+    models, vectors, background = data(np.float32)
+    machines = train_svms(models, vectors, background)
+    write_svms(tmp_path / "svm.h5", machines, attributes={"fingerprint": "abc"})
+    found = read_svms(tmp_path / "svm.h5")
+    assert found.models.tolist() == machines.models.tolist()
+    for name in ("weights", "biases"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(machines, name))
+        assert getattr(found, name).dtype == getattr(machines, name).dtype
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ((12, (13, 30), (40, 30)), "do not fit together"),
+        ((13, (13, 30), (40, 31)), "do not fit together"),
+        ((13, (13, 30), (0, 30)), "no background"),
+    ],
+)
+def test_shapes(shapes, words):
+    n_models, own, background = shapes
+    with pytest.raises(DataError, match=words):
+        train_svms(["m"] * n_models, np.ones(own), np.ones(background))
+
+
+def test_machines_must_fit_together():
+    with pytest.raises(DataError, match="machines need"):
+        SvmModels(np.array(["a", "b"], object), np.ones((1, 3)), np.ones(2))
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 0.0}, {"cost": 0.0}, {"cost": -1.0}])
+def test_bad_configuration(options):
+    with pytest.raises(ConfigError, match=f"svm.{next(iter(options))}"):
+        SvmConfig(**options)
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def many(folder: Path | None = None):
+    """Machines in three chunks; models with 1 to 3 sessions in mixed rows."""
+    rng = np.random.default_rng(5)
+    models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30)]]
+    vectors, background = (rng.standard_normal((n, 60)).astype(np.float32) for n in (70, 300))
+    if folder is not None:
+        return models, stored(vectors, folder, "vectors"), stored(background, folder, "background")
+    return models, vectors, background
+
+
+@pytest.mark.parametrize("projected", [False, True])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
+    here, there = many(), many(tmp_path)
+    projection = fit_nap(here[2], rank=5) if projected else None
+    expected = train_svms(*here, projection=projection)
+    stream_svms(tmp_path / "a.h5", *there, projection=projection, attributes={"fingerprint": "f"}, jobs=jobs)
+    found = open_svms(tmp_path / "a.h5")
+    assert isinstance(found.weights, StoredArray)
+    for name in ("models", "weights", "biases"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(read_svms(tmp_path / "a.h5"), name), getattr(expected, name))
+    write_svms(tmp_path / "b.h5", expected, attributes={"fingerprint": "f"})
+    with h5py.File(tmp_path / "a.h5") as new, h5py.File(tmp_path / "b.h5") as old:
+        assert set(new) == set(old)
+        assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
+        assert dict(new.attrs) == dict(old.attrs)
+
+
+def test_projection_while_reading_is_projection_before():
+    models, vectors, background = (one if isinstance(one, list) else one.astype(np.float64) for one in many())
+    project = fit_nap(background, rank=5)
+    found = train_svms(models, vectors, background, EXACT, projection=project)
+    expected = train_svms(models, project(vectors), project(background), EXACT)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(found.weights @ project.directions.T, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected):
+    models, vectors, background = many(tmp_path)
+    projection = fit_nap(background, rank=5) if projected else None
+    held = train_svms(models, vectors, background, EXACT, projection=projection)
+    monkeypatch.setattr("spkver.backend.svm._HELD", 0)
+    one, two = (train_svms(models, vectors, background, EXACT, projection=projection, jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.weights, two.weights)
+    np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
+    np.testing.assert_allclose(one.biases, held.biases, atol=1e-6)
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_stopped_at_every_block(tmp_path, projected):
+    models, vectors, background = many(tmp_path)
+    projection = fit_nap(background, rank=5) if projected else None
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_svms(
+            path, models, vectors, background, projection=projection, folder=folder, fingerprint="f", jobs=2
+        )  # fmt: skip
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
+
+
+def test_flipped_bit_in_half_of_the_machines(tmp_path):
+    stream_svms(tmp_path / "whole.h5", *many())
+    expected = open_svms(tmp_path / "whole.h5")
+    with pytest.raises(Stopped), records(3):
+        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+    draft = tmp_path / "a.h5.draft"
+    flip_bits(draft, draft.read_bytes().index(expected.biases[20:25].tobytes()))
+    with records() as written:
+        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+    assert len(written) == 2
+    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").weights, expected.weights)
+    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").biases, expected.biases)

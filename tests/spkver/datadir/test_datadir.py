@@ -1,0 +1,399 @@
+"""Kaldi data directories: reading with all problems at once, writing, shell commands, comparison with the twin."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.trials.lists import Key
+from spkbase.errors import DataError
+from spkver.audio.reading import read_audio, write_audio
+from spkver.datadir.directory import DataDir, enrolment, unfit_id, write_datadir
+from spkver.datadir.reading import read_datadir
+from spkver.datadir.twins import check_twin
+
+RATE = 16000
+
+
+def speech(seed: int, n_samples: int = 4000) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, n_samples)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three utterances of two speakers, with every list."""
+    folder = tmp_path / "data" / "set"
+    (folder / "wav").mkdir(parents=True)
+    for number, name in enumerate(("a-1", "a-2", "b-1")):
+        write_audio(folder / "wav" / f"{name}.wav", speech(number), RATE)
+    lists = {
+        "wav.scp": "".join(f"{name} {folder}/wav/{name}.wav\n" for name in ("a-1", "a-2", "b-1")),
+        "utt2spk": "a-1 a\na-2 a\nb-1 b\n",
+        "spk2utt": "a a-1 a-2\nb b-1\n",
+        "spk2gender": "a f\nb m\n",
+        "enrolls": "a-1\n",
+        "trials": "a a-1 target\nb a-1 nontarget\nelsewhere b-1 nontarget\n",
+    }
+    for name, text in lists.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_all_lists_are_read(folder):
+    data = read_datadir(folder)
+    assert data.name == "set"
+    assert len(data) == 3
+    assert data.recordings["a-2"] == folder / "wav" / "a-2.wav"
+    assert data.speakers == {"a-1": "a", "a-2": "a", "b-1": "b"}
+    assert data.genders == {"a": "f", "b": "m"}
+    assert data.enrolls == ("a-1",)
+    assert data.trials is not None
+    assert list(data.trials.pairs()) == [("a", "a-1"), ("b", "a-1"), ("elsewhere", "b-1")]
+    assert data.trials.is_target.tolist() == [True, False, False]
+    assert data.by_speaker() == {"a": ["a-1", "a-2"], "b": ["b-1"]}
+
+
+def test_lists_that_may_be_missing(folder):
+    for name in ("spk2gender", "enrolls", "trials", "utt2spk"):
+        (folder / name).unlink()
+    data = read_datadir(folder)
+    assert data.genders == {}
+    assert data.enrolls is None
+    assert data.trials is None
+    assert data.speakers == {"a-1": "a", "a-2": "a", "b-1": "b"}
+    assert enrolment(data).segments.tolist() == ["a-1", "a-2", "b-1"]
+
+
+def test_enrolment_takes_the_list(folder):
+    assert list(zip(enrolment(read_datadir(folder)).models, enrolment(read_datadir(folder)).segments, strict=True)) == [
+        ("a", "a-1")
+    ]
+
+
+def test_any_order_and_windows_line_ends_are_read_and_told(folder, caplog):
+    expected = read_datadir(folder)
+    for name in ("wav.scp", "utt2spk", "spk2utt", "spk2gender"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / name).write_bytes("".join(f"{line}\r\n" for line in reversed(lines)).encode())
+    with caplog.at_level(logging.WARNING):
+        data = read_datadir(folder)
+    assert list(data.recordings) == ["b-1", "a-2", "a-1"]  # the challenge draws along it
+    assert data.recordings == expected.recordings
+    assert data.speakers == expected.speakers
+    assert data.genders == expected.genders
+    assert "not sorted: wav.scp, utt2spk, spk2utt, spk2gender" in caplog.text
+    assert "Windows line ends: wav.scp" in caplog.text
+
+
+def test_enrolls_of_voiceprivacy_2022_have_further_columns(folder):
+    (folder / "enrolls").write_text("a-1 a\nb-1 b\n")
+    assert read_datadir(folder).enrolls == ("a-1", "b-1")
+
+
+@pytest.mark.parametrize("base", ["current", "parent", "grandparent", "itself"])
+def test_relative_paths(folder, base, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    prefix = {"current": "data/set/", "parent": "set/", "grandparent": "data/set/", "itself": ""}[base]
+    if base == "grandparent":
+        (tmp_path / "away").mkdir()
+        monkeypatch.chdir(tmp_path / "away")
+    (folder / "wav.scp").write_text("".join(f"{one} {prefix}wav/{one}.wav\n" for one in ("a-1", "a-2", "b-1")))
+    data = read_datadir(folder)
+    assert all(path.samefile(folder / "wav" / f"{one}.wav") for one, path in data.recordings.items())
+
+
+def test_a_path_may_hold_blanks(folder):
+    (folder / "wav" / "b-1.wav").rename(folder / "wav" / "b  1.wav")
+    (folder / "wav.scp").write_text((folder / "wav.scp").read_text().replace("b-1.wav", "b  1.wav"))
+    assert read_datadir(folder).recordings["b-1"].name == "b  1.wav"
+
+
+WRONG = {
+    "a missing wav.scp": ("wav.scp", None, "wav.scp: cannot be read: No such file"),
+    "an empty set": ("wav.scp", b"\n \n", "wav.scp: is empty"),
+    "no speakers": ("utt2spk", b"", "utt2spk: is empty"),
+    "a line without a path": ("wav.scp", b"a-1\n", "wav.scp:1: expected 'utterance path ...', got 'a-1'"),
+    "three columns": ("utt2spk", b"a-1 a x\n", "utt2spk:1: expected 'utterance speaker', got 'a-1 a x'"),
+    "a repeated utterance": ("utt2spk", b"a-1 a\na-2 a\na-1 b\n", "utt2spk:3: utterance 'a-1' repeats line 1"),
+    "a repeated file": ("wav.scp", b"a-1 x\na-1 x\n", "wav.scp:2: utterance 'a-1' repeats line 1"),
+    "a repeated sex": ("spk2gender", b"a f\nb m\na f\n", "spk2gender:3: speaker 'a' repeats line 1"),
+    "a repeated enrolment": ("enrolls", b"a-1\na-1\n", "enrolls:2: utterance 'a-1' repeats line 1"),
+    "zero bytes": ("utt2spk", b"a-1 a\na-2\0 a\n", "utt2spk:2: expected text in UTF-8, but it holds zero bytes"),
+    "another coding": ("utt2spk", b"a-1 a\na-2 \xe9\n", "utt2spk:2: expected text in UTF-8"),
+    "a sex that is none": ("spk2gender", b"a x\nb m\n", "spk2gender:1: speaker 'a': expected f or m, got 'x'"),
+    "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
+    "unknown enrolment": ("enrolls", b"a-1\nz-1\n", "enrolls: 1 unknown utterances: 'z-1'"),
+    "unknown trials": ("trials", b"a z-9 target\n", "trials: 1 unknown utterances: 'z-9'"),
+    "a label that is none": ("trials", b"a a-1 maybe\n", "trials:1: expected target or nontarget, got 'maybe'"),
+    "a repeated trial": ("trials", b"a a-1 target\na a-1 target\n", "trials:2: trial 'a a-1' repeats line 1"),
+    "a false label": ("trials", b"b a-1 target\n", "trial 'b a-1' is marked target, but 'a-1' is spoken by 'a'"),
+    "lists that disagree": ("spk2utt", b"a a-1\nb a-2 b-1\n", "speaker of 'a-2': utt2spk says 'a', spk2utt says 'b'"),
+    "a list that lacks one": ("spk2utt", b"a a-1 a-2\n", "speaker of 'b-1': utt2spk says 'b', spk2utt lacks it"),
+    "two speakers": ("spk2utt", b"a a-1 a-2 b-1\nb b-1\n", "utterance 'b-1' stands with two speakers, 'a' and 'b'"),
+    "an id with a separator": ("utt2spk", b"../x a\n", "utt2spk:1: id '../x' holds a path separator"),
+    "a speaker with a separator": ("utt2spk", b"a-1 ../a\n", "utt2spk:1: id '../a' holds a path separator"),
+    "an id of points": ("wav.scp", b".. x\n", "wav.scp:1: id '..' starts with a point"),
+    "a model with a separator": ("trials", b"../m a-1 nontarget\n", "trials: id '../m' holds a path separator"),
+    "a file that is not there": (
+        "wav.scp",
+        b"a-1 /no/x.wav\n",
+        "wav.scp:1: utterance 'a-1': no such file, tried /no/x",
+    ),
+    "audio without a speaker": (
+        "utt2spk",
+        b"a-1 a\nb-1 b\n",
+        "1 utterances of wav.scp are not in the other list: 'a-2'",
+    ),
+    "segments": ("segments", b"s-1 a-1 0 1\n", "segments: utterances that are parts of recordings"),
+    "shell commands": ("wav.scp", b"a-1 cat x |\n", "wav.scp:1: 1 entries are shell commands, such as 'cat x |'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_told_with_its_place(folder, case):
+    name, content, message = WRONG[case]
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_datadir(folder)
+    assert message in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+def test_all_problems_come_at_once(folder):
+    (folder / "spk2gender").write_text("a f\n")
+    (folder / "trials").write_text("a z-9 target\n")
+    (folder / "wav" / "b-1.wav").unlink()
+    with pytest.raises(DataError, match=r"^3 problems:") as caught:
+        read_datadir(folder)
+    assert all(text in str(caught.value) for text in ("unknown sex", "'z-9'", "no such file"))
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        read_datadir(tmp_path / "away")
+
+
+def test_written_sorted_and_read_back(folder, tmp_path):
+    data = read_datadir(folder)
+    shuffled = DataDir(
+        tmp_path / "copy", dict(reversed(data.recordings.items())), dict(reversed(data.speakers.items())),
+        dict(reversed(data.genders.items())), data.enrolls, data.trials,
+    )  # fmt: skip
+    write_datadir(shuffled)
+    for name in ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials"):
+        assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+ids = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=8)
+    .filter(lambda one: unfit_id(one) is None)
+    .filter(lambda one: not one.startswith("\ufeff")),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)  # fmt: skip
+
+
+@given(ids=ids, n_speakers=st.integers(1, 3))
+def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, ids, n_speakers):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "x.wav").write_bytes(b"x")
+    data = DataDir(
+        folder / "set",
+        dict.fromkeys(ids, folder / "x.wav"),
+        {one: f"s{number % n_speakers}" for number, one in enumerate(ids)},
+        enrolls=tuple(ids),
+        trials=Key.from_ids(["s0"] * len(ids), ids, [number % n_speakers == 0 for number in range(len(ids))]),
+    )
+    write_datadir(data)
+    again = read_datadir(data.path)
+    assert again.recordings == data.recordings
+    assert again.speakers == data.speakers
+    assert set(again.enrolls or ()) == set(ids)
+    assert again.trials is not None
+    assert list(again.trials.pairs()) == [("s0", one) for one in ids]
+    lines = (folder / "set" / "utt2spk").read_bytes().splitlines()
+    assert [line.split()[0] for line in lines] == sorted(one.encode() for one in ids)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recordings": {}, "speakers": {}}, "no utterances"),
+        ({"speakers": {"u": "a b"}}, "id 'a b' holds white space"),
+        ({"recordings": {"../u": "x"}, "speakers": {"../u": "a"}}, "id '../u' holds a path separator"),
+        ({"recordings": {"u": "x", "v": "x"}}, "utterance 'v' has no speaker"),
+        ({"speakers": {"u": "a", "v": "a"}}, "utterance 'v' has no audio"),
+        ({"recordings": {"u": "x |"}}, "cannot stand in wav.scp"),
+        ({"recordings": {"u": "x\ny"}}, "cannot stand in wav.scp"),
+    ],
+)
+def test_what_lists_cannot_hold_is_not_written(tmp_path, change, message):
+    values = {"recordings": {"u": "x"}, "speakers": {"u": "a"}, **change}
+    values["recordings"] = {one: Path(path) for one, path in values["recordings"].items()}
+    with pytest.raises(DataError, match=message.replace("|", r"\|")):
+        write_datadir(DataDir(tmp_path / "set", **values))
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.parametrize(
+    ("identifier", "told"),
+    [("", "empty"), ("a/b", "separator"), ("a\\b", "separator"), ("..", "point"), (".x", "point"), ("a\x07", "control"),
+     ("é" * 101, "longer"), ("a..b", None), ("-x", None), ("é" * 100, None)],
+)  # fmt: skip
+def test_ids_that_cannot_name_a_file(identifier, told):
+    unfit = unfit_id(identifier)
+    assert (unfit is None) if told is None else told in str(unfit)
+
+
+# --- shell commands ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def piped(folder):
+    lines = [f"{one} cat {folder}/wav/{one}.wav |" for one in ("a-1", "a-2")]
+    (folder / "wav.scp").write_text("\n".join([*lines, f"b-1 {folder}/wav/b-1.wav"]) + "\n")
+    return folder
+
+
+def test_commands_are_run_where_they_are_allowed(piped, tmp_path):
+    data = read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
+    assert list(data.recordings) == ["a-1", "a-2", "b-1"]
+    assert data.recordings["a-1"] == tmp_path / "pipes" / "a-1.wav"
+    for one in ("a-1", "a-2"):
+        assert (tmp_path / "pipes" / f"{one}.wav").read_bytes() == (piped / "wav" / f"{one}.wav").read_bytes()
+    assert data.recordings["b-1"] == piped / "wav" / "b-1.wav"
+
+
+def test_a_command_is_run_again_only_if_it_changed(piped, tmp_path):
+    log = tmp_path / "log"
+    text = (piped / "wav.scp").read_text().replace("cat ", f"echo run >> {log}; cat ")
+    (piped / "wav.scp").write_text(text)
+    for _ in range(2):
+        read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
+    assert len(log.read_text().split()) == 2
+    (piped / "wav.scp").write_text(text.replace("a-1.wav |", "a-2.wav |"))
+    data = read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
+    assert len(log.read_text().split()) == 3
+    assert data.recordings["a-1"].read_bytes() == (piped / "wav" / "a-2.wav").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("head -c 5000 {}/wav/a-1.wav; echo broken >&2; exit 3", "ended with status 3: broken"),
+        ("head -c 3000 {}/wav/a-1.wav", "wrote no audio: cut off"),
+        ("true", r"wrote no audio: is empty \(0 bytes\)"),
+    ],
+)
+def test_a_command_that_fails_leaves_no_file(piped, tmp_path, command, message):
+    text = (piped / "wav.scp").read_text().splitlines()
+    text[0] = f"a-1 {command.format(piped)} |"
+    (piped / "wav.scp").write_text("\n".join(text))
+    with pytest.raises(DataError, match=f"utterance 'a-1': the command {message}"):
+        read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
+    assert sorted(path.name for path in (tmp_path / "pipes").iterdir()) == ["a-2.wav", "commands.json"]
+
+
+def test_no_command_is_run_while_a_list_is_wrong(piped, tmp_path):
+    (piped / "spk2gender").write_text("a f\n")
+    with pytest.raises(DataError, match="unknown sex"):
+        read_datadir(piped, allow_pipes=True, pipes_to=tmp_path / "pipes")
+    assert not (tmp_path / "pipes").exists()
+
+
+# --- twins ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def twins(folder, tmp_path):
+    """The set, and a twin with other audio of the same lengths."""
+    original = read_datadir(folder)
+    twin = DataDir(
+        tmp_path / "data" / "set_x",
+        {one: tmp_path / "data" / "set_x" / "wav" / f"{one}.wav" for one in original.recordings},
+        original.speakers,
+    )
+    for number, path in enumerate(twin.recordings.values()):
+        write_audio(path, speech(100 + number), RATE)
+    return original, twin
+
+
+def test_a_good_twin_passes(twins):
+    check_twin(*twins)
+
+
+def test_missing_and_extra_utterances_and_other_speakers(twins):
+    original, twin = twins
+    recordings = {**twin.recordings, "c-1": twin.recordings["b-1"]}
+    del recordings["a-1"]
+    speakers = {"a-2": "b", "b-1": "b", "c-1": "c"}
+    with pytest.raises(DataError) as caught:
+        check_twin(original, DataDir(twin.path, recordings, speakers))
+    text = str(caught.value)
+    assert "1 missing utterances: 'a-1'" in text
+    assert "1 extra utterances: 'c-1'" in text
+    assert "1 utterances of other speakers" in text
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.05])
+def test_other_durations(twins, seconds):
+    original, twin = twins
+    write_audio(twin.recordings["a-2"], speech(7, 4000 + round(seconds * RATE)), RATE)
+    if seconds < 0.1:  # vocoders work in whole frames
+        check_twin(original, twin)
+        return
+    with pytest.raises(DataError, match=r"1 utterances of another duration: 'a-2' \(a-2: 0.25 s became 0.55 s\)"):
+        check_twin(original, twin)
+    check_twin(original, twin, duration_change=float("inf"))
+
+
+@pytest.mark.parametrize("how", ["the same file", "a copy", "another container", "under another id"])
+def test_original_audio_is_found(twins, how):
+    original, twin = twins
+    source, target = original.recordings["b-1"], twin.recordings["b-1"]
+    recordings = dict(twin.recordings)
+    if how == "the same file":
+        recordings["b-1"] = source
+    elif how == "a copy":
+        shutil.copyfile(source, target)
+    elif how == "another container":
+        recordings["b-1"] = target.with_suffix(".flac")
+        write_audio(recordings["b-1"], *read_audio(source))
+    else:
+        shutil.copyfile(original.recordings["a-1"], target)
+    with pytest.raises(DataError, match="original audio in 1 of 3 utterances of the anonymised set: 'b-1'") as caught:
+        check_twin(original, DataDir(twin.path, recordings, twin.speakers))
+    assert ("holds that of 'a-1'" in str(caught.value)) == (how == "under another id")
+
+
+def test_original_audio_is_found_though_its_middle_is_silent(twins):
+    original, twin = twins
+    samples = np.concatenate([speech(1, 3000), np.zeros(6000), speech(2, 3000)])
+    for path in (original.recordings["b-1"], twin.recordings["b-1"]):
+        write_audio(path, samples, RATE)
+    with pytest.raises(DataError, match="original audio in 1 of 3"):
+        check_twin(original, twin)
+
+
+def test_silence_is_nobodys(twins):
+    original, twin = twins
+    for path in (original.recordings["b-1"], twin.recordings["b-1"]):
+        write_audio(path, np.zeros(9000), RATE)
+    check_twin(original, twin)
+
+
+def test_a_broken_file_of_the_twin_is_told(twins):
+    original, twin = twins
+    twin.recordings["a-1"].write_bytes(twin.recordings["a-1"].read_bytes()[:2000])
+    with pytest.raises(DataError, match=r"a-1\.wav: .*cut off"):
+        check_twin(original, twin)

@@ -1,0 +1,258 @@
+"""Statistics of segments against brute force; they add, and a segment's own depend on nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from scipy.stats import multivariate_normal
+
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import DataError
+from spkver.features.frames import Frames
+from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics, stream_statistics
+from spkver.sidekit.stat_server import write_stat_server
+
+
+def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
+    weights = rng.uniform(0.5, 1.5, n_components)
+    shape = (n_components, dimension)
+    return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), rng.uniform(0.3, 2, shape))
+
+
+def frames_of(recordings: dict[str, np.ndarray]) -> Frames:
+    offsets = np.cumsum([0, *map(len, recordings.values())])
+    return Frames(np.array(list(recordings), object), offsets, np.concatenate(list(recordings.values())))
+
+
+def random_frames(rng: np.random.Generator, lengths: list[int], dtype: type = np.float64) -> Frames:
+    return frames_of({f"r{n:03d}": rng.standard_normal((length, 3)).astype(dtype) for n, length in enumerate(lengths)})
+
+
+def brute_force(mixture: GaussianMixture, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    joint = np.column_stack(
+        [
+            w * multivariate_normal(m, np.diag(v)).pdf(frames)
+            for w, m, v in zip(mixture.weights, mixture.means, mixture.variances, strict=True)
+        ]
+    )
+    posteriors = joint / joint.sum(axis=1, keepdims=True)
+    return posteriors.sum(axis=0), (posteriors.T @ frames).ravel()
+
+
+def test_against_brute_force():
+    rng = np.random.default_rng(0)
+    mixture, frames = random_mixture(rng), random_frames(rng, [1, 7, 300])
+    found = accumulate_statistics(mixture, frames, ["a", "b", "b"], list(frames.ids))
+    for row, segment in enumerate(frames.ids):
+        zeroth, first = brute_force(mixture, np.atleast_2d(frames.of(segment)))
+        np.testing.assert_allclose(found.zeroth[row], zeroth, atol=1e-10)
+        np.testing.assert_allclose(found.first[row], first, atol=1e-10)
+    assert found.models.tolist() == ["a", "b", "b"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 40), min_size=1, max_size=6))
+def test_frames_are_shared_out(seed, lengths):
+    """Zeroth statistics sum to the number of frames, first statistics to the sum of frames."""
+    rng = np.random.default_rng(seed)
+    mixture, frames = random_mixture(rng), random_frames(rng, lengths)
+    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids, jobs=1)
+    np.testing.assert_allclose(found.zeroth.sum(axis=1), lengths, rtol=1e-12)
+    sums = np.add.reduceat(frames.values, frames.offsets[:-1])
+    np.testing.assert_allclose(found.first.reshape(len(lengths), 4, 3).sum(axis=1), sums, atol=1e-10)
+
+
+@pytest.mark.parametrize("cut", [1, 50, 5000, 9999])
+def test_they_add(cut):
+    """Over more than one block of the kernel too."""
+    rng = np.random.default_rng(1)
+    mixture, values = random_mixture(rng), rng.standard_normal((10_000, 3))
+    frames = frames_of({"whole": values, "x": values[:cut], "y": values[cut:]})
+    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids)
+    np.testing.assert_allclose(found.zeroth[0], found.zeroth[1] + found.zeroth[2], rtol=1e-12)
+    np.testing.assert_allclose(found.first[0], found.first[1] + found.first[2], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_depend_on_the_frames_alone(dtype):
+    rng = np.random.default_rng(2)
+    mixture, frames = random_mixture(rng, 16), random_frames(rng, rng.integers(1, 400, 90).tolist(), dtype)
+    ids = frames.ids.tolist()
+    expected = accumulate_statistics(mixture, frames, ids, ids, jobs=1)
+    order = rng.permutation(len(ids))
+    mixed = [ids[place] for place in order]
+    for jobs in (1, 2, 5):
+        found = accumulate_statistics(mixture, frames, mixed, mixed, jobs=jobs)
+        np.testing.assert_array_equal(found.zeroth, expected.zeroth[order])
+        np.testing.assert_array_equal(found.first, expected.first[order])
+    for place in (0, 41, 89):
+        alone = accumulate_statistics(mixture, frames, ["m"], [ids[place]])
+        np.testing.assert_array_equal(alone.first[0], expected.first[place])
+        elsewhere = frames_of({"other": frames.values[:77], ids[place]: frames.of(ids[place]).copy()})
+        found = accumulate_statistics(mixture, elsewhere, ["m"], [ids[place]])
+        np.testing.assert_array_equal(found.first[0], expected.first[place])
+    assert expected.first.dtype == dtype
+
+
+def test_a_segment_may_stand_in_many_rows():
+    rng = np.random.default_rng(3)
+    mixture, frames = random_mixture(rng), random_frames(rng, [5, 6])
+    found = accumulate_statistics(mixture, frames, ["a", "b", "a"], ["r001", "r001", "r000"])
+    np.testing.assert_array_equal(found.first[0], found.first[1])
+    assert found.segments.tolist() == ["r001", "r001", "r000"]
+
+
+@pytest.mark.parametrize(
+    ("segments", "words"),
+    [(["r000", "nobody"], "no features of recording 'nobody'"), (["empty"], "recording 'empty' has no frames")],
+)
+def test_missing_frames(segments, words):
+    rng = np.random.default_rng(4)
+    frames = frames_of({"r000": rng.standard_normal((5, 3)), "empty": np.empty((0, 3))})
+    with pytest.raises(DataError, match=words):
+        accumulate_statistics(random_mixture(rng), frames, segments, segments)
+
+
+def test_frames_of_another_dimension():
+    rng = np.random.default_rng(5)
+    with pytest.raises(DataError, match="features that the mixture was trained on"):
+        accumulate_statistics(random_mixture(rng, dimension=4), random_frames(rng, [5]), ["a"], ["r000"])
+
+
+def test_lengths_must_agree():
+    with pytest.raises(DataError, match="statistics need"):
+        Statistics(np.array(["a"]), np.array(["b", "c"]), np.ones((1, 2)), np.ones((1, 4)))
+
+
+def test_stacked_frames():
+    rng = np.random.default_rng(6)
+    frames = random_frames(rng, [3, 4, 5])
+    assert frames.stack(["r000", "r001"]).base is not None, "neighbours are a view"
+    np.testing.assert_array_equal(frames.stack(["r000", "r001"]), frames.values[:7])
+    mixed = frames.stack(["r002", "r000"])
+    np.testing.assert_array_equal(mixed, np.concatenate([frames.of("r002"), frames.of("r000")]))
+    assert frames.stack([]).shape == (0, 3)
+    with pytest.raises(DataError, match="nobody"):
+        frames.stack(["nobody"])
+    with pytest.raises(DataError, match="'a' stands twice"):
+        Frames(np.array(["a", "a"], object), np.array([0, 1, 2]), np.ones((2, 3)))
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def case(n: int = 75, dtype: type = np.float32) -> tuple[GaussianMixture, Frames, list[str], list[str]]:
+    """Three blocks of rows, in another order than the frames; some segments stand twice."""
+    rng = np.random.default_rng(7)
+    frames = random_frames(rng, rng.integers(1, 90, 60).tolist(), dtype)
+    segments = [frames.ids[place] for place in rng.integers(0, 60, n)]
+    return random_mixture(rng, 8), frames, [f"m{row % 7}" for row in range(n)], segments
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
+    mixture, frames, models, segments = case()
+    expected = accumulate_statistics(mixture, frames, models, segments)
+    if in_file:
+        frames = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
+        found = accumulate_statistics(mixture, frames, models, segments, jobs=jobs)
+        np.testing.assert_array_equal(found.first, expected.first)
+    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments, attributes={"fingerprint": "f"}, jobs=jobs)
+    found = open_statistics(tmp_path / "a.h5")
+    assert isinstance(found.first, StoredArray)
+    for name in ("models", "segments", "zeroth", "first"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_the_file_is_sidekits(tmp_path):
+    mixture, frames, models, segments = case()
+    expected = accumulate_statistics(mixture, frames, models, segments)
+    write_stat_server(
+        tmp_path / "old.h5", models=models, segments=segments, stat0=expected.zeroth, stat1=expected.first
+    )
+    stream_statistics(tmp_path / "new.h5", mixture, frames, models, segments)
+    with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
+        assert set(old) == set(new)
+        for name in old:
+            assert (new[name].dtype, new[name].shape, new[name].chunks) == (
+                old[name].dtype, old[name].shape, old[name].chunks,
+            )  # fmt: skip
+            np.testing.assert_array_equal(new[name][()], old[name][()])
+
+
+def test_stopped_at_every_block(tmp_path):
+    mixture, frames, models, segments = case()
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint="f", jobs=2)
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
+
+
+def test_flipped_bit_in_half_of_the_statistics(tmp_path):
+    mixture, frames, models, segments = case()
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None, fingerprint: str = "f") -> int:
+        with records() as written:
+            stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint=fingerprint)
+        return len(written)
+
+    make(None)
+    expected = path.read_bytes()
+    with pytest.raises(Stopped), records(3):
+        make(tmp_path)
+    place = expected.index(open_statistics(path).first[40].tobytes())
+    path.unlink()
+    flip_bits(tmp_path / "a.h5.draft", place)
+    assert make(tmp_path) == 2, "the second block, and the third, which was not there"
+    assert path.read_bytes() == expected
+    assert make(tmp_path, "other") == 4
+
+
+def test_streamed_statistics_must_be_numbers(tmp_path):
+    mixture, frames, _, _ = case()
+    values = frames.values.copy()
+    values[frames.offsets[3]] = np.nan
+    frames = Frames(frames.ids, frames.offsets, values)
+    with np.errstate(invalid="ignore"), pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"):
+        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "r003"])
+    with pytest.raises(DataError, match="nobody"):
+        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "nobody"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_broken_statistics(tmp_path):
+    mixture, frames, models, segments = case()
+    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments)
+    found = open_statistics(tmp_path / "a.h5")
+    os.truncate(tmp_path / "a.h5", 3000)
+    with pytest.raises(DataError, match=r"a\.h5"):
+        found.first[70:]
+    with pytest.raises(DataError, match=r"a\.h5"):
+        open_statistics(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["modelset"] = file["segset"] = np.array([b"a", b"b"])
+        file["stat0"], file["stat1"] = np.ones((2, 1), np.float32), np.ones((3, 4), np.float32)
+    with pytest.raises(DataError, match=r"b\.h5"):
+        open_statistics(tmp_path / "b.h5")
+
+
+def test_statistics_of_another_kind_of_file_are_read(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["modelset"] = file["segset"] = np.array([b"a", b"b"])
+        file.create_dataset("stat0", data=np.ones((2, 1)), compression="gzip")
+        file["stat1"] = np.arange(6.0).reshape(2, 3)
+    found = open_statistics(tmp_path / "a.h5")
+    assert found.first.dtype == np.float32
+    assert found.first[1].tolist() == [3, 4, 5]

@@ -1,0 +1,282 @@
+"""EM by splitting: golden numbers, scikit-learn, closed forms and properties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import golden_numbers
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+
+from spkbase.errors import ConfigError, DataError
+from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
+from spkver.mixture.ubm import TrainedUbm, UbmConfig, _revive, schedule_marks, split, train_ubm, widest_dimensions
+
+PEER_FIRST_SPLIT = 57
+
+
+@pytest.fixture(scope="module")
+def golden() -> dict[str, np.ndarray]:
+    return golden_numbers.load("em_split")
+
+
+def random_mixture(rng: np.random.Generator, n_components: int, dimension: int) -> GaussianMixture:
+    weights = rng.uniform(0.5, 1.5, n_components)
+    return GaussianMixture(
+        weights / weights.sum(),
+        rng.standard_normal((n_components, dimension)),
+        rng.uniform(0.3, 2.0, (n_components, dimension)),
+    )
+
+
+@pytest.mark.parametrize("n_components", [16, 64])
+def test_golden_in_float64(golden, n_components):
+    config = UbmConfig(components=n_components, first_split_dimension=PEER_FIRST_SPLIT)
+    trained = train_ubm(golden["frames"].astype(np.float64), config)
+    mixture = trained.mixture
+    np.testing.assert_allclose(mixture.weights, golden[f"w{n_components}"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(mixture.means, golden[f"mu{n_components}"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(1 / mixture.variances, golden[f"invcov{n_components}"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(trained.log_likelihoods, golden[f"llk{n_components}"], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(trained.variance_control, golden[f"cov_var_ctl{n_components}"][0], atol=1e-9, rtol=0)
+
+
+def test_golden_in_float32(golden):
+    trained = train_ubm(golden["frames"], UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT))
+    for ours, name in ((trained.mixture.weights, "w"), (trained.mixture.means, "mu"), (trained.log_likelihoods, "llk")):
+        expected = golden[f"{name}64"]
+        assert np.abs(ours - expected).max() <= 1e-4 * np.abs(expected).max()
+    precisions = 1 / trained.mixture.variances
+    assert np.abs(precisions - golden["invcov64"]).max() <= 1e-4 * golden["invcov64"].max()
+
+
+def test_one_step_is_scikit_learns():
+    from sklearn.mixture import GaussianMixture as Reference
+
+    rng = np.random.default_rng(5)
+    start = random_mixture(rng, 4, 3)
+    frames = rng.standard_normal((3000, 3)) * 1.5 + 0.2
+    reference = Reference(
+        4, covariance_type="diag", weights_init=start.weights, means_init=start.means,
+        precisions_init=1 / start.variances, reg_covar=0, max_iter=1, tol=0, init_params="random",
+    )  # fmt: skip
+    with pytest.warns(Warning, match="did not converge"):
+        reference.fit(frames)
+    accumulator = e_step(frames, start)
+    ours = m_step(accumulator, lowest=np.zeros(3), highest=np.full(3, np.inf))
+    np.testing.assert_allclose(ours.weights, reference.weights_, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(ours.means, reference.means_, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(ours.variances, reference.covariances_, atol=1e-12, rtol=0)
+    assert accumulator.mean_log_likelihood == pytest.approx(reference.lower_bound_, abs=1e-12)
+
+
+def test_density_is_the_closed_form():
+    from scipy.stats import multivariate_normal
+
+    rng = np.random.default_rng(1)
+    mixture = random_mixture(rng, 3, 4)
+    frames = rng.standard_normal((50, 4))
+    expected = np.log(
+        sum(
+            w * multivariate_normal(m, np.diag(v)).pdf(frames)
+            for w, m, v in zip(mixture.weights, mixture.means, mixture.variances, strict=True)
+        )
+    )
+    np.testing.assert_allclose(log_likelihood(frames, mixture), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 1e6])
+@pytest.mark.parametrize("dimension", [60, 2000])
+def test_densities_survive_any_dimension(variance, dimension):
+    """The determinant is 1e-360 and less: the peer's constant overflows there."""
+    mixture = GaussianMixture(np.full(2, 0.5), np.zeros((2, dimension)), np.full((2, dimension), variance))
+    expected = -0.5 * dimension * np.log(2 * np.pi * variance)
+    np.testing.assert_allclose(log_likelihood(np.zeros((3, dimension)), mixture), expected, rtol=1e-12)
+    far = log_likelihood(np.full((1, dimension), 1e3), mixture)
+    assert np.isfinite(far).all()
+
+
+def test_component_without_weight_takes_nothing():
+    mixture = GaussianMixture(np.array([1.0, 0.0]), np.zeros((2, 3)), np.ones((2, 3)))
+    accumulator = e_step(np.ones((10, 3), np.float32), mixture)
+    np.testing.assert_array_equal(accumulator.zeroth, [10.0, 0.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_result_does_not_depend_on_workers(dtype):
+    frames = np.random.default_rng(2).standard_normal((20000, 5)).astype(dtype)
+    one, two, five = (train_ubm(frames, UbmConfig(components=8), jobs=jobs) for jobs in (1, 2, 5))
+    for other in (two, five):
+        np.testing.assert_array_equal(one.mixture.means, other.mixture.means)
+        np.testing.assert_array_equal(one.mixture.variances, other.mixture.variances)
+        np.testing.assert_array_equal(one.log_likelihoods, other.log_likelihoods)
+
+
+def test_e_step_adds_over_any_cut():
+    rng = np.random.default_rng(3)
+    frames, mixture = rng.standard_normal((9000, 4)), random_mixture(rng, 4, 4)
+    whole = e_step(frames, mixture)
+    parts = e_step(frames[:1234], mixture) + e_step(frames[1234:], mixture)
+    np.testing.assert_allclose(whole.zeroth, parts.zeroth, rtol=1e-12)
+    np.testing.assert_allclose(whole.second, parts.second, rtol=1e-12)
+    assert whole.n_frames == parts.n_frames == 9000
+    assert whole.zeroth.sum() == pytest.approx(9000)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 6))
+def test_likelihood_does_not_fall(seed, n_components, dimension):
+    """EM without variance limits never lowers the likelihood."""
+    rng = np.random.default_rng(seed)
+    frames = rng.standard_normal((400, dimension)) * rng.uniform(0.5, 2, dimension)
+    mixture, previous = random_mixture(rng, n_components, dimension), -np.inf
+    for _ in range(5):
+        accumulator = e_step(frames, mixture, jobs=1)
+        assert accumulator.mean_log_likelihood >= previous - 1e-9
+        previous = accumulator.mean_log_likelihood
+        mixture = m_step(accumulator, lowest=np.full(dimension, 1e-12), highest=np.full(dimension, np.inf))
+
+
+def test_ties_go_to_the_lowest_dimension():
+    noisy = 1 + np.random.default_rng(0).uniform(-1, 1, (6, 60)) * 1e-8
+    np.testing.assert_array_equal(widest_dimensions(noisy), np.zeros(6))
+    noisy[2, 17] = 1.001
+    assert widest_dimensions(noisy)[2] == 17
+
+
+def test_split_keeps_the_mean_and_moves_one_deviation():
+    mixture = GaussianMixture(np.ones(1), np.array([[1.0, 2.0]]), np.array([[4.0, 9.0]]))
+    halves = split(mixture)
+    np.testing.assert_array_equal(halves.means, [[1.0, -1.0], [1.0, 5.0]])
+    np.testing.assert_array_equal(halves.weights, [0.5, 0.5])
+    np.testing.assert_array_equal(split(mixture, dimension=0).means, [[-1.0, 2.0], [3.0, 2.0]])
+
+
+def test_variances_stay_within_their_limits():
+    rng = np.random.default_rng(4)
+    frames = np.concatenate([rng.standard_normal((500, 2)) * 1e-4, rng.standard_normal((500, 2))])
+    trained = train_ubm(frames, UbmConfig(components=4, variance_floor=0.2, variance_ceiling=1.5))
+    assert (trained.mixture.variances >= 0.2 * trained.variance_control - 1e-15).all()
+    assert (trained.mixture.variances <= 1.5 * trained.variance_control + 1e-15).all()
+
+
+def test_dead_component_is_split_off_the_fullest(caplog):
+    first = np.array([[0.0, 0.0], [80.0, 0.0], [0.0, 0.0]])
+    second = np.array([[30.0, 30.0], [400.0, 100.0], [0.0, 0.0]])
+    accumulator = Accumulator(np.array([30.0, 70.0, 1e-9]), first, second, -1.0, 100)
+    with caplog.at_level("WARNING"):
+        revived = _revive(accumulator)
+    assert "Gaussian 2" in caplog.text
+    np.testing.assert_allclose(revived.zeroth, [30, 35, 35])
+    np.testing.assert_allclose(revived.first.sum(axis=0), first.sum(axis=0))
+    assert revived.first[1, 0] < revived.first[2, 0]
+    mixture = m_step(revived, lowest=np.full(2, 1e-3), highest=np.full(2, 1e3))
+    assert np.isfinite(mixture.means).all()
+
+
+def test_identical_frames_do_not_break_training(caplog):
+    """Repeated frames leave components empty; the result is still a mixture."""
+    frames = np.repeat(np.array([[0.0, 1.0], [5.0, -1.0]]), 50, axis=0)
+    with caplog.at_level("WARNING"):
+        trained = train_ubm(frames, UbmConfig(components=8))
+    assert np.isfinite(trained.mixture.means).all()
+    assert trained.mixture.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("frames", "config", "words"),
+    [
+        (np.ones((5, 2)), UbmConfig(components=8), "5 frames cannot train 8 Gaussians"),
+        (np.full((50, 2), np.nan), UbmConfig(components=2), "finite"),
+        (np.full((50, 2), np.inf), UbmConfig(components=2), "finite"),
+        (np.zeros((50, 2)), UbmConfig(components=2), "0 everywhere"),
+        (np.ones(50), UbmConfig(components=2), r"\(T, D\)"),
+        (np.ones((0, 2)), UbmConfig(components=1), "0 frames"),
+        (np.eye(20), UbmConfig(components=2, first_split_dimension=20), "0 to 19"),
+    ],
+)
+def test_bad_frames(frames, config, words):
+    with pytest.raises(DataError, match=words):
+        train_ubm(frames, config)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"components": 100}, "64 and 128"),
+        ({"components": 0}, "power of two"),
+        ({"components": 4, "iterations": (1,)}, "2 doublings"),
+        ({"iterations": (0,) * 13}, "at least 1"),
+        ({"variance_floor": 2.0, "variance_ceiling": 1.0}, "below"),
+    ],
+)
+def test_bad_configuration(values, words):
+    with pytest.raises(ConfigError, match=words):
+        UbmConfig(**values)
+
+
+def test_frames_of_another_dimension():
+    with pytest.raises(DataError, match=r"\(T, 3\)"):
+        e_step(np.ones((10, 2)), random_mixture(np.random.default_rng(0), 2, 3))
+
+
+def test_marks_of_doublings():
+    assert schedule_marks([2, 4, 4, 8, 8]) == [(0, 2), (1, 4), (3, 8)]
+
+
+# --- interruptions ---------------------------------------------------------------------------------------------------
+
+
+def some_frames() -> np.ndarray:
+    return np.random.default_rng(2).standard_normal((20_000, 5)).astype(np.float32)
+
+
+def contents(trained: TrainedUbm) -> bytes:
+    mixture = trained.mixture
+    arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
+    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.n_components))
+
+
+def test_stopped_at_every_round(tmp_path):
+    found = {}
+
+    def make(folder: Path | None) -> None:
+        trained = train_ubm(some_frames(), UbmConfig(components=16), folder=folder, fingerprint="f", jobs=2)
+        found["bytes"] = contents(trained)
+
+    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 1 + 1 + 2 + 2 + 4
+
+
+@pytest.mark.parametrize("place", [-1, -900, 200])
+def test_damaged_rounds_are_run_again(tmp_path, caplog, place):
+    expected = train_ubm(some_frames(), UbmConfig(components=8))
+    with pytest.raises(Stopped), records(4):
+        train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+    flip_bits(tmp_path / "ubm.journal", place)
+    with caplog.at_level("INFO"):
+        found = train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+    assert contents(found) == contents(expected)
+    assert ("UBM: 2 rounds taken up" in caplog.text) == (place == -1)
+
+
+def test_other_frames_or_options_begin_anew(tmp_path):
+    train_ubm(some_frames(), UbmConfig(components=4), folder=tmp_path, fingerprint="f")
+    for config, fingerprint in ((UbmConfig(components=4), "g"), (UbmConfig(components=4, variance_floor=0.02), "g")):
+        with records() as written:
+            train_ubm(some_frames(), config, folder=tmp_path, fingerprint=fingerprint)
+        assert len(written) == 4
+    with records() as written:
+        train_ubm(some_frames(), config, folder=tmp_path, fingerprint="g")
+    assert written == []
+
+
+def test_frames_in_a_file(tmp_path):
+    expected = train_ubm(some_frames(), UbmConfig(components=8))
+    for jobs in (1, 2):
+        found = train_ubm(stored(some_frames(), tmp_path), UbmConfig(components=8), jobs=jobs)
+        assert contents(found) == contents(expected)
+    with pytest.raises(DataError, match="finite"):
+        train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), UbmConfig(components=2))

@@ -1,0 +1,245 @@
+"""The recogniser of emotions: functionals with known answers, folds that keep speakers apart, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.utility.lists import read_labels
+from spkbase.errors import ConfigError
+from spkver.audio.reading import write_audio
+from spkver.cli import main
+from spkver.recognition.emotions import EmotionConfig, choose_cost
+from spkver.recognition.functionals import FunctionalsConfig, functional_names, functionals
+
+RATE = 16000
+
+
+def voice(pitch: np.ndarray, loudness: np.ndarray | float = 0.1, seed: int = 0) -> np.ndarray:
+    """Harmonics of a pitch in Hz over a faint hiss, between silences of a quarter of a second."""
+    phase = 2 * np.pi * np.cumsum(pitch) / RATE
+    samples = loudness * sum(np.sin(k * phase) / k for k in range(1, 9))
+    hiss = 1e-5 * np.random.default_rng(seed).standard_normal(len(pitch) + RATE // 2)
+    hiss[RATE // 4 : RATE // 4 + len(pitch)] += samples
+    return hiss
+
+
+def named(samples: np.ndarray, **options: object) -> dict[str, float]:
+    config = FunctionalsConfig(**options)  # type: ignore[arg-type]
+    return dict(zip(functional_names(config), functionals(samples, config).tolist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def rising() -> dict[str, float]:
+    return named(voice(np.linspace(110, 220, RATE)))
+
+
+def test_functionals_of_a_rising_voice(rising: dict[str, float]) -> None:
+    semitones = 12 * np.log2(np.linspace(110, 220, 100) / 55)
+    assert len(rising) == 221
+    assert rising["pitch.mean"] == pytest.approx(semitones.mean(), abs=0.3)
+    assert rising["pitch.range"] == pytest.approx(np.ptp(np.quantile(semitones, (0.05, 0.95))), abs=0.4)
+    assert rising["pitch.slope"] > 5
+    assert rising["pitch.voiced_share"] > 0.9
+    assert rising["pitch.segment_mean"] == pytest.approx(1, abs=0.1)
+    assert rising["pitch.rise"] > 0
+    assert rising["energy.duration"] == pytest.approx(1, abs=0.06)
+    assert all(np.isfinite(list(rising.values())))
+
+
+def test_a_falling_voice_is_its_mirror(rising: dict[str, float]) -> None:
+    falling = named(voice(np.linspace(220, 110, RATE)))
+    assert falling["pitch.slope"] == pytest.approx(-rising["pitch.slope"], rel=0.1)
+    assert falling["pitch.mean"] == pytest.approx(rising["pitch.mean"], abs=0.3)
+    assert falling["pitch.fall"] < 0
+
+
+def test_gain_and_silence_around_say_nothing() -> None:
+    samples = voice(np.linspace(110, 180, RATE))
+    found = named(samples)
+    louder = named(4 * samples)
+    longer = named(np.concatenate([1e-5 * np.random.default_rng(9).standard_normal(8000), samples]))
+    for name, value in found.items():
+        assert louder[name] == pytest.approx(value, abs=1e-6), name
+        if not name.startswith("delta"):
+            assert longer[name] == pytest.approx(value, abs=0.35), name
+    with_level = named(4 * samples, level=True)
+    assert with_level["level"] - named(samples, level=True)["level"] == pytest.approx(20 * np.log10(4), abs=1e-6)
+
+
+def test_loudness_is_seen() -> None:
+    steps = np.repeat([0.1, 0.01, 0.1, 0.01, 0.1], RATE // 5)
+    flat, stepped = named(voice(np.full(RATE, 150.0))), named(voice(np.full(RATE, 150.0), steps))
+    assert stepped["energy.deviation"] > 5 > flat["energy.deviation"]
+    assert stepped["energy.loud_share"] == pytest.approx(0.6, abs=0.05)
+
+
+def test_noise_has_no_pitch() -> None:
+    found = named(0.1 * np.random.default_rng(0).standard_normal(RATE))
+    assert found["pitch.voiced_share"] < 0.1
+
+
+@pytest.mark.parametrize("samples", [np.zeros(RATE), np.zeros(100), np.r_[np.zeros(8000), 1.0, np.zeros(8000)]])
+def test_too_little_sound(samples: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="at least 20"):
+        functionals(samples, FunctionalsConfig())
+
+
+@pytest.mark.parametrize(
+    "change", [{"high_frequency": 9000.0}, {"n_cepstra": 30}, {"lowest_pitch": 900.0}, {"pitch_resolution": 1.0}]
+)
+def test_bad_settings(change: dict) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        FunctionalsConfig(**change)
+
+
+@pytest.mark.parametrize("change", [{"costs": ()}, {"costs": (0.0,)}, {"inner_folds": 1}])
+def test_bad_recogniser(change: dict) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        EmotionConfig(**change)
+
+
+def test_the_penalty_is_that_of_scikit_learns_own_folds() -> None:
+    from sklearn.metrics import balanced_accuracy_score
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    costs, chosen = (1e-4, 1e-2, 1.0), set()
+    speakers = [f"s{n // 10}" for n in range(80)]
+    folds = PredefinedSplit([n // 10 % 4 for n in range(80)])  # the speakers in turn
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice(["a", "b", "c"], 80, p=[0.6, 0.3, 0.1])
+        vectors = rng.standard_normal((80, 40)) + 1.2 * np.array([[label == "a"] for label in labels])
+        recalls = []
+        for cost in costs:
+            machine = make_pipeline(StandardScaler(), SVC(kernel="linear", C=cost, class_weight="balanced"))
+            found = cross_val_predict(machine, vectors, labels, cv=folds)
+            recalls.append(round(balanced_accuracy_score(labels, found), 12))
+        expected = costs[int(np.argmax(recalls))]
+        assert choose_cost(vectors, labels, speakers, EmotionConfig(costs=costs)) == expected
+        chosen.add(expected)
+    assert len(chosen) > 1
+    assert choose_cost(vectors, labels, speakers, EmotionConfig(costs=(7.0,))) == 7.0
+
+
+PITCH = {"calm": (0.96, 1.04), "lively": (0.75, 1.35)}
+
+
+def make_set(folder: Path, speakers: int = 4, seed: int = 0, factor: float = 1.0) -> Path:
+    """A data directory whose emotions differ by how far the pitch moves."""
+    rng = np.random.default_rng(seed)
+    lists: dict[str, list[str]] = {"wav.scp": [], "utt2spk": [], "utt2emo": []}
+    (folder / "wav").mkdir(parents=True)
+    for speaker in range(speakers):
+        for emotion, (low, high) in PITCH.items():
+            for number in range(2):
+                one = f"s{speaker}-{emotion}-{number}"
+                ends = factor * (110 + 20 * speaker) * np.array([low, high]) * rng.uniform(0.97, 1.03)
+                wave = np.linspace(*(ends if number else ends[::-1]), RATE // 2)
+                write_audio(folder / "wav" / f"{one}.wav", voice(wave, seed=number), RATE)
+                lists["wav.scp"].append(f"{one} {folder}/wav/{one}.wav")
+                lists["utt2spk"].append(f"{one} s{speaker}")
+                lists["utt2emo"].append(f"{one} {emotion}")
+    for name, lines in lists.items():
+        (folder / name).write_text("\n".join(sorted(lines)) + "\n")
+    return folder
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_set(tmp_path_factory.mktemp("emotion") / "set")
+
+
+def test_emotions_are_recognised_kept_and_taken_up(corpus: Path, tmp_path: Path) -> None:
+    done = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
+    assert list(predicted) == sorted(truth)
+    assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
+    first = (tmp_path / "out" / "predictions").read_bytes()
+    again = run("emotion", corpus, "-o", tmp_path / "out", "--jobs", 2)
+    assert "functionals 0: up to date" in again.output
+    assert (tmp_path / "out" / "predictions").read_bytes() == first
+
+
+def test_folds_and_another_set_to_learn_from(corpus: Path, tmp_path: Path) -> None:
+    other = make_set(tmp_path / "other", seed=5, factor=1.1)
+    (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
+    (other / "utt2emo").unlink()  # what is tested needs no labels
+    done = run("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    predicted, truth = read_labels(tmp_path / "out" / "predictions"), read_labels(corpus / "utt2emo")
+    assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
+
+
+def test_a_speaker_that_is_tested_is_not_learnt(corpus: Path) -> None:
+    from spkver.datadir.reading import read_datadir
+    from spkver.recognition.emotions import _fold_jobs, read_emotions
+
+    data = read_datadir(corpus)
+    folds = _fold_jobs({f"s{n}": str(n % 2) for n in range(4)}, data, data, read_emotions(data), EmotionConfig())
+    assert len(folds) == 2
+    for fold in folds:
+        assert {one[:2] for one in fold.train} == set(fold.speakers)
+        assert {one[:2] for one in fold.train}.isdisjoint(one[:2] for one in fold.test)
+    assert sorted(one for fold in folds for one in fold.test) == sorted(data.speakers)
+
+
+def spoil(corpus: Path, folder: Path, name: str, text: str | bytes) -> Path:
+    folder.mkdir()
+    for one in ("wav.scp", "utt2spk", "utt2emo"):
+        (folder / one).write_bytes((corpus / one).read_bytes())
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("utt2emo", "", "expected lines 'utterance emotion', got an empty file"),
+        ("utt2emo", "s0-calm-0 calm\n", "15 utterances without emotion: 's0-calm-1', "),
+        ("utt2emo", "x calm\n", "1 utterances unknown: 'x'"),
+        ("utt2emo", "x calm\nx calm\ny very calm\n", "2: 'x' is there twice"),
+        ("utt2emo", b"\xff\n", ":1: expected text in UTF-8"),
+        ("utt2spk", "s0-calm-0 s0\n", "s0-calm-1"),
+        ("spk2fold", "s0 a\n", "3 speakers without a fold, such as 's1'"),
+        ("spk2fold", "s0 a\ns1 a\ns2 a\ns3 a\n", "fold 'a' leaves 0 speakers and 0 emotions to learn from"),
+        ("wav.scp", "s0-calm-0 cat x |\n", "shell command"),
+    ],
+)
+def test_bad_sets(corpus: Path, tmp_path: Path, name: str, text: str | bytes, message: str) -> None:
+    done = run("emotion", spoil(corpus, tmp_path / "bad", name, text), "-o", tmp_path / "out", "--jobs", 1)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not (tmp_path / "out" / "predictions").exists()
+
+
+def test_bad_audio_is_named_before_anything_starts(corpus: Path, tmp_path: Path) -> None:
+    lines = (corpus / "wav.scp").read_text().splitlines()
+    (tmp_path / "short.wav").write_bytes(b"RIFF")
+    lines[3] = lines[3].split()[0] + f" {tmp_path}/short.wav"
+    done = run("emotion", spoil(corpus, tmp_path / "bad", "wav.scp", "\n".join(lines)), "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert f"{tmp_path}/short.wav" in done.output
+    assert not (tmp_path / "out" / "functionals").exists()
+
+
+def test_silence_is_named_after_the_others_are_done(corpus: Path, tmp_path: Path) -> None:
+    lines = (corpus / "wav.scp").read_text().splitlines()
+    write_audio(tmp_path / "silent.wav", np.zeros(RATE), RATE)
+    lines[3] = lines[3].split()[0] + f" {tmp_path}/silent.wav"
+    done = run(
+        "emotion", spoil(corpus, tmp_path / "bad", "wav.scp", "\n".join(lines)), "-o", tmp_path / "out", "--jobs", 1
+    )
+    assert done.exit_code == 2
+    assert f"{tmp_path}/silent.wav: too short or silent" in done.output

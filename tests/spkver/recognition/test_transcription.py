@@ -1,0 +1,156 @@
+"""Transcription by PocketSphinx, and the chunks that keep its results."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.utility.lists import read_transcripts
+from spkbase.errors import DataError
+from spkbase.runs.run import start_run
+from spkver.audio.reading import read_audio, write_audio
+from spkver.cli import main
+from spkver.recognition.recordings import map_recordings
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
+
+
+def length_of(path: Path, log: Path) -> int:
+    """Tell how long a file is, and that it was asked."""
+    with log.open("a") as file:
+        file.write(f"{path.name}\n")
+    if path.stat().st_size == 0:
+        raise DataError("nothing in it", file=path)
+    return path.stat().st_size
+
+
+def test_results_are_kept_in_chunks_and_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spkver.recognition.recordings._CHUNK", 3)
+    files = {}
+    for number in range(8):
+        files[f"u{number}"] = tmp_path / f"{number}.raw"
+        files[f"u{number}"].write_bytes(b"x" * (number + 1))
+    files["u4"].write_bytes(b"")
+    log = tmp_path / "log"
+    work = partial(length_of, log=log)
+
+    def call(settings: str = "one") -> dict[str, int]:
+        log.write_text("")
+        with start_run(tmp_path / "out", {}, jobs=1) as started:
+            return map_recordings(started, "lengths", work, files, settings=settings)
+
+    with pytest.raises(DataError, match=r"4\.raw: nothing in it"):
+        call()
+    assert len(log.read_text().split()) == 8  # one that fails does not stop the others
+    assert not (tmp_path / "out" / "lengths" / "00001.json").exists()
+    files["u4"].write_bytes(b"x" * 5)
+    assert call() == {f"u{number}": number + 1 for number in range(8)}
+    assert log.read_text().split() == ["3.raw", "4.raw", "5.raw"]  # the chunk that failed, and no other
+    call()
+    assert log.read_text() == ""
+    files["u7"].write_bytes(b"changed and longer")
+    assert call()["u7"] == 18
+    assert log.read_text().split() == ["6.raw", "7.raw"]
+    call("two")
+    assert len(log.read_text().split()) == 8
+    (tmp_path / "out" / "lengths" / "00000.json").write_text("{")
+    assert call("two")["u0"] == 1
+    assert log.read_text().split() == ["0.raw", "1.raw", "2.raw"]
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two utterances of synthetic speech."""
+    pytest.importorskip("pocketsphinx")
+    folder = tmp_path_factory.mktemp("spoken")
+    rng = np.random.default_rng(0)
+    for number, seconds in enumerate((1.0, 1.3)):
+        time = np.arange(int(16000 * seconds)) / 16000
+        pitch = 120 + 20 * np.sin(2 * np.pi * time)
+        source = sum(np.sin(2 * np.pi * k * np.cumsum(pitch) / 16000) for k in range(1, 30))
+        envelope = 0.5 + 0.5 * np.sin(2 * np.pi * 3 * time)
+        write_audio(folder / f"{number}.wav", 0.01 * envelope * source + 1e-4 * rng.standard_normal(len(time)), 16000)
+    (folder / "wav.scp").write_text(f"a {folder}/0.wav\nb {folder}/1.wav\n")
+    (folder / "utt2spk").write_text("a s\nb s\n")
+    return folder
+
+
+def test_text_depends_neither_on_order_nor_on_workers(spoken: Path, tmp_path: Path) -> None:
+    done = run("transcribe", spoken, "-o", tmp_path / "one", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    found = read_transcripts(tmp_path / "one" / "text")
+    assert list(found) == ["a", "b"]
+    assert all(text == text.upper() for text in found.values())
+    turned = tmp_path / "turned"
+    turned.mkdir()
+    (turned / "wav.scp").write_text(f"a {spoken}/1.wav\nb {spoken}/0.wav\n")
+    (turned / "utt2spk").write_text("a s\nb s\n")
+    run("transcribe", turned, "-o", tmp_path / "two", "--jobs", 2)
+    again = read_transcripts(tmp_path / "two" / "text")
+    assert (again["a"], again["b"]) == (found["b"], found["a"])
+    kept = json.loads((tmp_path / "one" / "transcripts" / "00000.json").read_text())
+    assert kept["results"] == found
+    assert "transcripts 0: up to date" in run("transcribe", spoken, "-o", tmp_path / "one").output
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+def test_real_speech_is_understood_whatever_came_before(shared: Path) -> None:
+    """An actress says a known sentence; as the model sees it, to the last bit, after any other recording."""
+    pytest.importorskip("pocketsphinx")
+    from spkver.recognition.words import _decoder, recognise_file
+
+    folder = shared / "corpora" / "ravdess24"
+    paths = [folder / name / "rep01" / "s01_neutral_i01.flac" for name in ("rav02", "rav01")]
+    found = []
+    for order in ((0, 1), (1, 0)):
+        _decoder.cache_clear()
+        results = {}
+        for place in order:
+            said = recognise_file(paths[place])
+            results[place] = (said, _decoder().hyp().score)
+        found.append(results)
+    assert found[0] == found[1]
+    assert len({"KIDS", "ARE", "TALKING", "BY", "THE", "DOOR"} & set(found[0][0][0].split())) >= 4
+
+
+def test_other_rates_are_resampled(spoken: Path, tmp_path: Path) -> None:
+    samples, _ = read_audio(spoken / "0.wav", rate=8000, resample=True)
+    (tmp_path / "set").mkdir()
+    write_audio(tmp_path / "set" / "a.wav", samples, 8000)
+    (tmp_path / "set" / "wav.scp").write_text(f"a {tmp_path}/set/a.wav\n")
+    (tmp_path / "set" / "utt2spk").write_text("a s\n")
+    assert run("transcribe", tmp_path / "set", "-o", tmp_path / "out", "--jobs", 1).exit_code == 0
+
+
+def test_bad_sets(tmp_path: Path) -> None:
+    pytest.importorskip("pocketsphinx")
+    assert "Error" in run("transcribe", tmp_path / "absent", "-o", tmp_path / "out").output
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "utt2spk").write_text("a s\nb s\n")
+    (folder / "bad.wav").write_bytes(b"RIFF....WAVE")
+    write_audio(folder / "two.wav", np.zeros((800, 2)), 16000)
+    (folder / "wav.scp").write_text(f"a {folder}/bad.wav\nb {folder}/two.wav\n")
+    done = run("transcribe", folder, "-o", tmp_path / "out", "--jobs", 1)
+    assert done.exit_code == 2
+    assert "2 problems" in done.output
+    assert "bad.wav" in done.output
+    assert "two.wav: 2 channels, expected one" in done.output
+    assert not (tmp_path / "out" / "text").exists()
+
+
+def test_without_the_recogniser_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pocketsphinx", None)
+    done = run("transcribe", tmp_path, "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "pip install 'spkver[asr]'" in done.output

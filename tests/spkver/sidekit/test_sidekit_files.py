@@ -1,0 +1,672 @@
+"""SIDEKIT's files: its own samples, our own written back, and files that are broken."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import logging
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spkbase.errors import DataError
+from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
+from spkver.sidekit.idmaps import read_idmap
+from spkver.sidekit.mixture import read_mixture, write_mixture
+from spkver.sidekit.stat_server import read_stat_server, write_stat_server
+from spkver.sidekit.svms import read_svm
+
+SHOWS = ("libri", "syn_a", "syn_b")
+LONG = "speaker/" + "x" * 150
+
+
+def replace(file: h5py.File, name: str, values: Any) -> None:
+    del file[name]
+    file[name] = values
+
+
+@pytest.fixture(scope="module")
+def golden(shared: Path) -> Path:
+    return shared / "golden" / "sidekit"
+
+
+# --- samples that are part of the project ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def samples(data: Path) -> Path:
+    return data / "sidekit_files"
+
+
+def test_sample_of_features(samples: Path) -> None:
+    none, percentile, htk = (
+        read_feature_file(samples / f"feat_{form}_syn_a.h5")["syn_a"] for form in ("none", "percentile", "htk")
+    )
+    assert percentile.energy is not None
+    for found in (none, percentile, htk):
+        assert found.cep is not None
+        assert found.vad is not None
+        assert found.cep.shape == (219, 19)
+        assert found.vad.sum() == 166
+    expected = np.load(samples / "raw_percentile_syn_a.npy")
+    assert np.array_equal(percentile.energy, expected[:, 0])
+    assert np.array_equal(percentile.cep, expected[:, 1:])  # type: ignore[arg-type]
+    assert 0 < np.abs(htk.cep - none.cep).max() < 5e-4  # type: ignore[operator]
+
+
+def test_samples_of_the_other_kinds(samples: Path) -> None:
+    rows = [line.split()[:2] for line in (samples / "idmap_enroll.txt").read_text().splitlines()]
+    for extension in ("h5", "txt"):
+        idmap = read_idmap(samples / f"idmap_enroll.{extension}")
+        assert [list(row) for row in zip(idmap.models, idmap.segments, strict=True)] == rows
+    server = read_stat_server(samples / "stat_test.h5")
+    assert server.models.tolist() == server.segments.tolist()
+    assert (server.stat0.shape, server.stat1.shape) == ((8, 64), (8, 3840))
+    counts = server.stat0.sum(axis=1)  # posteriors sum to 1: whole numbers of frames
+    assert np.abs(counts - np.rint(counts)).max() < 1e-4
+    ubm = read_mixture(samples / "ubm16.h5")
+    with h5py.File(samples / "ubm16.h5") as file:
+        a = (ubm.means**2 * ubm.precisions).sum(axis=1) - 2 * np.log(ubm.weights * file["cst"][()])
+        np.testing.assert_allclose(a, file["a"][()], rtol=1e-12)
+    w, b = read_svm(samples / "m031_001.svm", allow_pickle=True)
+    with gzip.open(samples / "m031_001.svm") as handle:
+        expected_w, expected_b = pickle.load(handle)  # a file of our own
+    assert np.array_equal(w, expected_w.squeeze())
+    assert b == expected_b
+
+
+# --- StatServer ------------------------------------------------------------------------------------------------------
+
+
+def stat_server(n: int = 5, n_components: int = 3, dimension: int = 4) -> dict[str, Any]:
+    rng = np.random.default_rng(n)
+    return {
+        "models": [f"m{row % 2}" for row in range(n)],
+        "segments": [f"m{row % 2}/s{row}" for row in range(n)],
+        "stat0": rng.uniform(0, 9, (n, n_components)).astype(np.float32),
+        "stat1": rng.normal(0, 9, (n, n_components * dimension)).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize(("name", "part"), [("enroll", "enroll"), ("back", "back"), ("test", "test")])
+def test_stat_servers_of_sidekit(golden: Path, name: str, part: str) -> None:
+    server = read_stat_server(golden / f"h5/stat_{name}.h5")
+    with np.load(golden / "map_nap_svm.npz") as expected:
+        assert server.models.tolist() == expected[f"{part}/modelset"].astype(str).tolist()
+        assert server.segments.tolist() == expected[f"{part}/segset"].astype(str).tolist()
+        assert np.array_equal(server.stat0, expected[f"{part}/stat0"].astype(np.float32))
+        assert np.array_equal(server.stat1, expected[f"{part}/stat1"].astype(np.float32))
+    assert server.stat0.dtype == server.stat1.dtype == np.float32
+    assert (server.start == -1).all()
+    assert (server.stop == -1).all()
+
+
+@pytest.mark.parametrize("prefix", ["", "ubm/", "a_"])
+def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
+    values = stat_server()
+    start, stop = np.array([-1, 0, 5, 127, 128]), np.array([-1, 300, 6, 70000, (1 << 31) - 1])
+    path = tmp_path / "stat.h5"
+    write_stat_server(path, **values, start=start, stop=stop, prefix=prefix, attributes={"fingerprint": "abc"})
+    server = read_stat_server(path, prefix)
+    assert server.models.tolist() == values["models"]
+    assert server.segments.tolist() == values["segments"]
+    for name in ("stat0", "stat1"):
+        assert np.array_equal(getattr(server, name), values[name])
+    assert server.start.tolist() == start.tolist()
+    assert server.stop.tolist() == stop.tolist()
+    with h5py.File(path) as file:
+        assert file.attrs["fingerprint"] == "abc"
+        kinds = {name: file[prefix + name].dtype for name in ("stat0", "stat1", "start", "stop")}
+        assert kinds == {"stat0": "f4", "stat1": "f4", "start": "i4", "stop": "i4"}
+        assert file[f"{prefix}modelset"].dtype == "S2"
+
+
+def test_stat_server_keeps_long_and_foreign_ids(tmp_path: Path) -> None:
+    values = stat_server(2)
+    values["models"], values["segments"] = ["Ōta/1", LONG], [LONG, "é"]
+    write_stat_server(tmp_path / "stat.h5", **values)
+    server = read_stat_server(tmp_path / "stat.h5")
+    assert server.models.tolist() == ["Ōta/1", LONG]
+    assert server.segments.tolist() == [LONG, "é"]
+
+
+def test_supervectors_in_a_memory_map_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spkver.sidekit.stat_server._BLOCK_BYTES", 100)
+    mapped = np.memmap(tmp_path / "sv.bin", dtype=np.float64, mode="w+", shape=(7, 33))
+    mapped[:] = np.random.default_rng(0).normal(size=(7, 33))
+    ids = [str(row) for row in range(7)]
+    write_stat_server(tmp_path / "sv.h5", models=ids, segments=ids, stat0=np.ones((7, 1)), stat1=mapped)
+    assert np.array_equal(read_stat_server(tmp_path / "sv.h5").stat1, mapped.astype(np.float32))
+
+
+def test_eight_bit_frames_of_old_files_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "stat.h5"
+    write_stat_server(path, **stat_server())
+    with h5py.File(path, "a") as file:
+        replace(file, "stop", np.array([-1, -1, -1, -1, 44], dtype=np.int8))
+    with caplog.at_level(logging.WARNING):
+        assert read_stat_server(path).stop.tolist() == [-1, -1, -1, -1, 44]
+    assert "8 bits" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"segments": ["s"]}, "5 models, but 1 segments"),
+        ({"stat0": np.ones((4, 3))}, r"expected stat0 \(5, C\) and stat1 \(5, C \* D\), not \(4, 3\) and \(5, 12\)"),
+        ({"stat0": np.ones((5, 5))}, r"not \(5, 5\) and \(5, 12\)"),
+        ({"stat0": np.ones((5, 0))}, r"not \(5, 0\) and"),
+        ({"stat1": np.ones(5)}, r"not \(5, 3\) and \(5,\)"),
+        ({"stat1": np.where(np.eye(5, 12), np.nan, 0)}, r"stat1 of segment 'm0/s0' \(row 0\) is not finite"),
+        ({"stat1": np.where(np.eye(5, 12, -3), 1e39, 0)}, r"stat1 of segment 'm1/s3' \(row 3\) is not finite"),
+        ({"stop": np.full(5, 1 << 40)}, "do not fit into 32 bits"),
+    ],
+)
+def test_stat_server_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = tmp_path / "stat.h5"
+    with pytest.raises(DataError, match=message) as caught:
+        write_stat_server(path, **{**stat_server(), **change})
+    assert caught.value.file == path
+    assert not list(tmp_path.iterdir())
+
+
+# --- Mixture ---------------------------------------------------------------------------------------------------------
+
+
+def mixture(n_components: int = 3, dimension: int = 4) -> dict[str, Any]:
+    rng = np.random.default_rng(dimension)
+    return {
+        "weights": rng.dirichlet(np.ones(n_components)),
+        "means": rng.normal(size=(n_components, dimension)),
+        "variances": rng.uniform(0.1, 3, (n_components, dimension)),
+        "variance_control": rng.uniform(0.1, 3, (n_components, dimension)),
+    }
+
+
+@pytest.mark.parametrize("n_components", [16, 64])
+def test_mixtures_of_sidekit(golden: Path, tmp_path: Path, n_components: int) -> None:
+    path = golden / f"h5/ubm{n_components}.h5"
+    ubm = read_mixture(path)
+    with np.load(golden / "em_split.npz") as expected:
+        for name, values in (("w", ubm.weights), ("mu", ubm.means), ("invcov", ubm.precisions)):
+            assert np.array_equal(values, expected[f"{name}{n_components}"])
+    ours = tmp_path / "ubm.h5"
+    write_mixture(
+        ours,
+        weights=ubm.weights,
+        means=ubm.means,
+        variances=1 / ubm.precisions,
+        variance_control=ubm.variance_control,
+    )
+    with h5py.File(path) as theirs, h5py.File(ours) as file:
+        assert sorted(theirs) == sorted(file)
+        for name in theirs:
+            assert (theirs[name].shape, theirs[name].dtype) == (file[name].shape, file[name].dtype)
+            np.testing.assert_allclose(file[name][()], theirs[name][()], rtol=1e-12)
+
+
+def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
+    values = mixture()
+    write_mixture(tmp_path / "ubm.h5", **values, prefix="ubm_", attributes={"fingerprint": "f"})
+    with h5py.File(tmp_path / "ubm.h5") as file:
+        data = {name.removeprefix("ubm_"): file[name][()] for name in file}
+        assert file.attrs["fingerprint"] == "f"
+    det = values["variances"].prod(axis=1)
+    constant = 1 / np.sqrt(det * (2 * np.pi) ** 4)
+    np.testing.assert_allclose(data["det"], det, rtol=1e-13)
+    np.testing.assert_allclose(data["cst"], constant, rtol=1e-13)
+    expected = (values["means"] ** 2 / values["variances"]).sum(axis=1) - 2 * np.log(values["weights"] * constant)
+    np.testing.assert_allclose(data["a"], expected, rtol=1e-13)
+    assert data["invchol"].shape == (0,)
+    ubm = read_mixture(tmp_path / "ubm.h5", "ubm_")
+    assert np.array_equal(ubm.weights, values["weights"])
+    assert np.array_equal(ubm.means, values["means"])
+    assert np.array_equal(ubm.variance_control, values["variance_control"])
+    np.testing.assert_allclose(ubm.precisions, 1 / values["variances"], rtol=1e-15)
+
+
+def test_many_dimensions_leave_the_range_of_the_determinant_only(tmp_path: Path) -> None:
+    values = mixture(2, 60)
+    values["variances"][:] = 1e-6
+    write_mixture(tmp_path / "ubm.h5", **values)
+    with h5py.File(tmp_path / "ubm.h5") as file:
+        assert file["det"][()].tolist() == [0, 0]
+        expected = (values["means"] ** 2 / 1e-6).sum(axis=1) - 2 * np.log(values["weights"])
+        expected += 60 * (np.log(1e-6) + np.log(2 * np.pi))
+        np.testing.assert_allclose(file["a"][()], expected, rtol=1e-12)
+
+
+MIXTURE_CHANGES: list[tuple[Callable[[h5py.File], None], str]] = [
+    (
+        lambda file: replace(file, "invcov", np.ones((3, 4, 4))),
+        r"a mixture with full covariance \(invcov \(3, 4, 4\)\)",
+    ),
+    (
+        lambda file: replace(file, "invcov", np.ones((3, 5))),
+        r"invcov should have the shape of mu, \(3, 4\), not \(3, 5",
+    ),
+    (lambda file: replace(file, "mu", np.ones((2, 4))), r"mu should have the shape \(3, any\), not \(2, 4\)"),
+    (lambda file: replace(file, "cov_var_ctl", np.ones((3, 1))), r"cov_var_ctl should have the shape \(3, 4\)"),
+    (lambda file: replace(file, "w", np.array([b"a", b"b", b"c"])), "w should hold numbers, not"),
+    (lambda file: replace(file, "w", np.full(3, 0.5)), "weights should be 0 or more and sum to 1, they sum to 1.5"),
+    (lambda file: replace(file, "w", np.array([2.0, -1, 0])), "weights should be 0 or more"),
+    (lambda file: replace(file, "w", np.array([np.nan, 1, 0])), "weights should be 0 or more"),
+    (lambda file: file["mu"].__setitem__((1, 2), np.inf), "mu of component 1, dimension 2 should be finite, not inf"),
+    (lambda file: file["invcov"].__setitem__((1, 2), 0), "invcov of component 1, dimension 2 should be above 0"),
+    (lambda file: file["cov_var_ctl"].__setitem__((0, 3), np.nan), "cov_var_ctl of component 0, dimension 3"),
+    (lambda file: file.__delitem__("invcov"), "expected 'invcov', found a, cov_var_ctl, cst, det"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), MIXTURE_CHANGES)
+def test_broken_mixture(tmp_path: Path, change: Callable[[h5py.File], None], message: str) -> None:
+    path = tmp_path / "ubm.h5"
+    write_mixture(path, **mixture())
+    with h5py.File(path, "a") as file:
+        change(file)
+    with pytest.raises(DataError, match=message) as caught:
+        read_mixture(path)
+    assert caught.value.file == path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": np.ones(4) / 4}, r"expected \(C,\), \(C, D\), \(C, D\), \(C, D\), not \(4,\), \(3, 4\)"),
+        ({"variances": np.ones((3, 1))}, r"expected \(C,\)"),
+        ({"variance_control": np.ones((3, 5))}, r"expected \(C,\)"),
+        ({"variances": np.zeros((3, 4))}, "invcov of component 0, dimension 0 should be above 0 and finite, not inf"),
+        ({"means": np.full((3, 4), np.nan)}, "mu of component 0"),
+    ],
+)
+def test_mixture_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        write_mixture(tmp_path / "ubm.h5", **{**mixture(), **change})
+    assert not list(tmp_path.iterdir())
+
+
+# --- feature files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_feature_files_of_sidekit_in_all_forms(golden: Path, show: str) -> None:
+    with np.load(golden / "features.npz") as expected:
+        for form, tolerance in (("none", 0), ("percentile", 0), ("htk", 7.5e-4)):
+            features = read_feature_file(golden / f"h5/feat_{form}_{show}.h5")
+            assert list(features) == [show]
+            found = features[show]
+            assert found.cep is not None
+            assert found.energy is not None
+            assert found.fb is not None
+            assert found.vad is not None
+            raw = expected[f"{show}/raw_{form if form == 'percentile' else 'none'}"]
+            assert np.abs(np.column_stack([found.energy, found.cep]) - raw).max() <= tolerance
+            assert found.vad.dtype == bool
+            assert np.array_equal(found.vad, expected[f"{show}/vad"])
+            fb = expected[f"{show}/fb"]
+            if form == "percentile":  # the loss that the form is known for, per dimension
+                assert (np.sqrt(((found.fb - fb) ** 2).mean(axis=0)) < 0.015 * fb.std(axis=0)).all()
+            else:
+                assert np.abs(found.fb - fb).max() <= tolerance
+            assert {name: len(mean) for name, mean in found.means.items()} == {"cep": 19, "energy": 1, "fb": 40}
+            assert {name: len(std) for name, std in found.stds.items()} == {"cep": 19, "energy": 1, "fb": 40}
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_written_features_are_laid_out_as_sidekit_does(golden: Path, tmp_path: Path, show: str) -> None:
+    theirs = golden / f"h5/feat_none_{show}.h5"
+    ours = tmp_path / "features.h5"
+    write_feature_file(ours, read_feature_file(theirs))
+    with h5py.File(theirs) as expected, h5py.File(ours) as found:
+        assert found["compression"].dtype == expected["compression"].dtype
+        assert found["compression"][()] == 0
+        assert sorted(found[show]) == sorted(expected[show])
+        for name in expected[show]:
+            assert (found[show][name].shape, found[show][name].dtype) == (
+                expected[show][name].shape,
+                expected[show][name].dtype,
+            )
+            np.testing.assert_allclose(found[show][name][()], expected[show][name][()], rtol=1e-6)
+
+
+def features(n: int = 6, *, seed: int = 0) -> SidekitFeatures:
+    rng = np.random.default_rng(seed)
+    return SidekitFeatures(
+        cep=rng.normal(size=(n, 3)).astype(np.float32),
+        energy=rng.normal(size=n).astype(np.float32),
+        vad=np.arange(n) % 3 > 0,
+        fb=rng.normal(size=(n, 4)).astype(np.float32),
+    )
+
+
+def test_many_shows_with_all_kinds_of_ids(tmp_path: Path) -> None:
+    written = {show: features(seed=n) for n, show in enumerate(["m1/m1_01", "m1/m1_02", "a", LONG, "Zoë/ō", "b c"])}
+    write_feature_file(tmp_path / "f.h5", written, attributes={"fingerprint": "f"})
+    found = read_feature_file(tmp_path / "f.h5")
+    assert list(found) == sorted(written)
+    for show, expected in written.items():
+        alone = read_feature_file(tmp_path / "f.h5", show)
+        assert list(alone) == [show]
+        for name in ("cep", "energy", "vad", "fb"):
+            assert np.array_equal(getattr(found[show], name), getattr(expected, name))
+            assert np.array_equal(getattr(alone[show], name), getattr(expected, name))
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert file.attrs["fingerprint"] == "f"
+        assert file["m1/m1_01/cep"].shape == (6, 3)
+
+
+def test_means_are_over_speech_frames(tmp_path: Path) -> None:
+    one = features()
+    silent, unlabelled = SidekitFeatures(cep=one.cep, vad=np.zeros(6, bool)), SidekitFeatures(cep=one.cep)
+    write_feature_file(tmp_path / "f.h5", {"one": one, "silent": silent, "unlabelled": unlabelled})
+    found = read_feature_file(tmp_path / "f.h5")
+    assert one.cep is not None
+    assert one.energy is not None
+    np.testing.assert_allclose(found["one"].means["cep"], one.cep[[1, 2, 4, 5]].mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found["one"].stds["energy"], [one.energy[[1, 2, 4, 5]].std()], rtol=1e-6)
+    for show in ("silent", "unlabelled"):
+        np.testing.assert_allclose(found[show].means["cep"], one.cep.mean(axis=0), rtol=1e-6)
+        assert found[show].energy is None
+    assert found["unlabelled"].vad is None
+
+
+@given(n=st.integers(1, 40), spread=st.floats(0.01, 1e3), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_percentile_form_of_any_data(
+    tmp_path_factory: pytest.TempPathFactory, n: int, spread: float, seed: int
+) -> None:
+    """Encode by the documented formulas; what is read differs by half a step of the part that a value lies in."""
+    x = np.random.default_rng(seed).normal(0, spread, (n + 4, 2)).astype(np.float32)
+    points = np.percentile(x, (0, 25, 75, 100), axis=0, method="lower").T.astype(np.float64)
+    if (np.diff(points, axis=1) <= 0).any():
+        return  # the form cannot hold columns with equal percentiles
+    codes = np.zeros(x.shape, dtype=np.uint8)
+    steps = np.zeros(x.shape)
+    for column, (p0, p25, p75, p100) in enumerate(points):
+        for low, high, width, offset in ((p75, p100, 63, 192), (p25, p75, 128, 64), (p0, p25, 64, 0)):
+            inside = (x[:, column] >= low) & (x[:, column] <= high)
+            codes[inside, column] = ((x[inside, column] - low) / (high - low) * width + 0.5).astype(np.uint8) + offset
+            steps[inside, column] = (high - low) / width
+    least, span = points.min(), np.ptp(points)
+    path = tmp_path_factory.getbasetemp() / "percentile.h5"
+    with h5py.File(path, "w") as file:
+        file["compression"] = 2
+        file["s/cep"] = codes
+        file["s/cep_header"] = np.rint((points - least) / span * 65535).astype(np.int64)
+        file["s/cep_min_range"] = np.array([least, span], dtype=np.float32)
+    found = read_feature_file(path)["s"].cep
+    assert found is not None
+    header_error = 1.01 * span / 65535 + 1e-6 * np.abs(points).max()
+    assert (np.abs(found - x) <= 0.501 * steps + 2 * header_error).all()
+
+
+FEATURE_CHANGES: list[tuple[Callable[[h5py.File], object], str]] = [
+    (lambda file: replace(file, "compression", 7), "compression should be 0, 1 or 2, not 7"),
+    (lambda file: replace(file, "a/s/vad", np.ones(5, np.int8)), "'a/s' has different numbers of frames: .*'vad': 5"),
+    (lambda file: replace(file, "a/s/energy", np.ones((6, 2), np.float32)), "cannot be read: cannot reshape"),
+    (lambda file: replace(file, "a/s/cep", np.ones((6, 3), np.uint8)), "cep should hold numbers, not uint8"),
+    (lambda file: replace(file, "a/s/cep", np.ones(6, np.float32)), r"cep of 'a/s' should have 2 axes, not .*\(6,\)"),
+    (lambda file: replace(file, "a/s/cep", np.full((6, 3), np.nan)), "cep of 'a/s' holds values that are not finite"),
+    (lambda file: file.__delitem__("a/s"), "holds no features"),
+    (lambda file: [file["a/s"].pop(one) for one in ("cep", "energy", "fb")], "'a/s' has neither cepstra nor energy"),
+    (lambda file: file.create_dataset("a/s/cep_comp", data=np.ones(2, "f4")), "cep should hold numbers, not float32"),
+    (lambda file: file.create_dataset("a/s/cep_header", data=np.ones((3, 4), int)), "cep should hold numbers, not fl"),
+    (lambda file: replace(file, "a/s/vad", np.ones((6, 1), np.int8)), r"vad should have the shape \(any\)|\(any,\)"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FEATURE_CHANGES)
+def test_broken_feature_file(tmp_path: Path, change: Callable[[h5py.File], object], message: str) -> None:
+    path = tmp_path / "f.h5"
+    write_feature_file(path, {"a/s": features()})
+    with h5py.File(path, "a") as file:
+        change(file)
+    with pytest.raises(DataError, match=message) as caught:
+        read_feature_file(path)
+    assert caught.value.file == path
+
+
+def test_unknown_show(tmp_path: Path) -> None:
+    write_feature_file(tmp_path / "f.h5", {"a/s": features(), "a/t": features()})
+    for show in ("a", "b", "a/s/cep", ""):
+        with pytest.raises(DataError, match=r"holds no features of|has neither cepstra"):
+            read_feature_file(tmp_path / "f.h5", show)
+
+
+@pytest.mark.parametrize("show", ["", "/a", "a/", "a//b", ".", "a/../b", "a/./b", "a\0b", "compression"])
+def test_ids_that_are_no_names(tmp_path: Path, show: str) -> None:
+    with pytest.raises(DataError, match="cannot be a name in an HDF5 file"):
+        write_feature_file(tmp_path / "f.h5", {show: features()})
+    assert not list(tmp_path.iterdir())
+
+
+def test_ids_that_collide(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="id 'a/cep' collides with another id"):
+        write_feature_file(tmp_path / "f.h5", {"a": features(), "a/cep": features()})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vad": np.ones(5, bool)}, "different numbers of frames"),
+        ({"cep": np.full((6, 3), np.inf, np.float32)}, "cep of 's' holds values that are not finite"),
+        ({"cep": None, "energy": None, "fb": None}, "'s' has neither cepstra nor energy nor filter bank"),
+        (
+            {"cep": np.ones((0, 3), np.float32), "energy": None, "fb": None, "vad": None},
+            "'s' has no frames",
+        ),
+    ],
+)
+def test_features_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        write_feature_file(tmp_path / "f.h5", {"s": SidekitFeatures(**{**vars(features()), **change})})
+    assert not list(tmp_path.iterdir())
+
+
+# --- any broken HDF5 file --------------------------------------------------------------------------------------------
+
+READERS: list[Callable[[Path], object]] = [read_idmap, read_stat_server, read_mixture, read_feature_file]
+
+
+@pytest.mark.parametrize("read", READERS[1:])
+def test_files_of_another_kind(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    with pytest.raises(DataError, match=r"gone\.h5: cannot be read"):
+        read(tmp_path / "gone.h5")
+    for content in (b"", b"text\n", b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(500)):
+        (tmp_path / "a.h5").write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.h5: (is not an HDF5 file|cannot be read)"):
+            read(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["other"] = [1, 2]
+    with pytest.raises(DataError, match=r"expected '(modelset|w)', found other|holds no features"):
+        read(tmp_path / "a.h5")
+
+
+def test_a_shape_that_was_never_filled_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "stat.h5"
+    write_stat_server(path, **stat_server())
+    with h5py.File(path, "a") as file:
+        del file["stat1"]
+        file.create_dataset("stat1", shape=(5, 3 << 40), dtype="f4", chunks=(1, 1 << 20))
+    with pytest.raises(DataError, match=r"stat1 claims more than the file can hold: .* 65970697666560 bytes"):
+        read_stat_server(path)
+
+
+def small_files(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
+    write_stat_server(folder / "stat.h5", **stat_server())
+    write_mixture(folder / "ubm.h5", **mixture())
+    write_feature_file(folder / "f.h5", {"a/s": features()})
+    return {
+        "stat": ((folder / "stat.h5").read_bytes(), read_stat_server),
+        "ubm": ((folder / "ubm.h5").read_bytes(), read_mixture),
+        "f": ((folder / "f.h5").read_bytes(), read_feature_file),
+    }
+
+
+@pytest.mark.parametrize("name", ["stat", "ubm", "f"])
+def test_cut_or_damaged_files_give_one_error_or_values(tmp_path: Path, name: str) -> None:
+    content, read = small_files(tmp_path)[name]
+    rng = np.random.default_rng(0)
+    path = tmp_path / "broken.h5"
+    for cut in rng.integers(0, len(content), 40):
+        path.write_bytes(content[:cut])
+        with pytest.raises(DataError):
+            read(path)
+    for place in rng.integers(0, len(content), 100):
+        damaged = bytearray(content)
+        damaged[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        with contextlib.suppress(DataError):  # any other error fails the test
+            read(path)
+
+
+# --- SVM -------------------------------------------------------------------------------------------------------------
+
+
+def put_svm(path: Path, content: object, protocol: int = 4) -> Path:
+    with gzip.open(path, "wb") as handle:
+        pickle.dump(content, handle, protocol=protocol)
+    return path
+
+
+def test_svms_of_sidekit(golden: Path) -> None:
+    with np.load(golden / "map_nap_svm.npz") as expected:
+        for row, model in enumerate(expected["svm_models"].astype(str)):
+            w, b = read_svm(golden / f"svm/{model}.svm", allow_pickle=True)
+            assert np.array_equal(w, expected["svm_w"][row])
+            assert b == expected["svm_b"][row]
+
+
+def test_svm_needs_the_flag(tmp_path: Path) -> None:
+    path = put_svm(tmp_path / "m.svm", (np.ones((3, 1)), 1.0))
+    with pytest.raises(DataError, match=r"is a pickle, a format that can carry programs .*allow_pickle=True"):
+        read_svm(path)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4"])
+@pytest.mark.parametrize("offset", [-0.5, np.float64(-0.5), np.array([-0.5])])
+def test_svm_of_any_protocol(tmp_path: Path, protocol: int, dtype: str, offset: Any) -> None:
+    weights = np.random.default_rng(0).normal(size=(7, 1)).astype(dtype)
+    w, b = read_svm(put_svm(tmp_path / "m.svm", (weights, offset), protocol), allow_pickle=True)
+    assert w.dtype == np.float64
+    assert w.tolist() == weights[:, 0].tolist()
+    assert b == -0.5
+
+
+def test_svm_with_names_of_numpy_1(tmp_path: Path) -> None:
+    content = pickle.dumps((np.arange(3.0), 1.0), protocol=2)
+    assert b"numpy._core" in content
+    with gzip.open(tmp_path / "m.svm", "wb") as handle:
+        handle.write(content.replace(b"numpy._core", b"numpy.core"))
+    w, b = read_svm(tmp_path / "m.svm", allow_pickle=True)
+    assert (w.tolist(), b) == ([0, 1, 2], 1)
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("evil"),)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ((Evil(), 1.0), "is not admitted"),
+        ((np.array([Path("a")], dtype=object), 1.0), "expected floats"),
+        ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
+        ((np.ones(3, dtype=complex), 1.0), "expected floats"),
+        ((np.array(["a"]), 1.0), "expected floats"),
+        ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),
+        ((np.array([1.0, np.nan]), 1.0), "expected a finite vector"),
+        ((np.ones(3), np.inf), "expected a finite vector"),
+        ((np.ones(3), "b"), "expected an array and a float"),
+        ((np.ones(3), np.ones(2)), "is not an SVM of SIDEKIT"),
+        ((1.0, np.ones(3)), "expected an array and a float"),
+        ((np.ones(3), 1.0, 2.0), "too many values"),
+        ({"w": 1}, "is not an SVM of SIDEKIT"),
+        (5, "is not an SVM of SIDEKIT"),
+    ],
+)
+def test_svm_with_anything_else(tmp_path: Path, content: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=message):
+        read_svm(put_svm(tmp_path / "m.svm", content), allow_pickle=True)
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cbuiltins\neval\n(S'1'\ntR.",
+        b"cos\nsystem\n(S'touch evil'\ntR.",
+        b"cnumpy\nload\n(S'x'\ntR.",
+        b"c_codecs\nencode\n(S'x'\nS'hex'\ntR.",
+        b"\x80\x04.",
+        b"",
+    ],
+)
+def test_pickles_that_are_programs(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.svm").write_bytes(gzip.compress(content))
+    with pytest.raises(DataError, match="is not an SVM of SIDEKIT"):
+        read_svm(tmp_path / "m.svm", allow_pickle=True)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_svm_that_is_no_gzip_or_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_svm(tmp_path / "m.svm", (np.ones(300), 1.0))
+    whole = path.read_bytes()
+    for content in (whole[:-20], b"no gzip", b"", whole[:10] + struct.pack("<I", 99) + whole[14:]):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"cannot be read as gzip|is not an SVM"):
+            read_svm(path, allow_pickle=True)
+    with pytest.raises(DataError, match=r"cannot be read as gzip: .*No such file"):
+        read_svm(tmp_path / "gone.svm", allow_pickle=True)
+    path.write_bytes(gzip.compress(bytes(1 << 20)))
+    monkeypatch.setattr("spkver.sidekit.svms._MAX_BYTES", 1 << 19)
+    with pytest.raises(DataError, match="unpacks to more than"):
+        read_svm(path, allow_pickle=True)
+
+
+def test_the_reader_of_pickles_runs_no_numpy(tmp_path: Path) -> None:
+    """The state of an array that claims more items than it has bytes reaches no memory that is not its own."""
+    buffer = io.BytesIO()
+    pickle.dump((np.ones(3), 1.0), buffer, protocol=2)
+    content = buffer.getvalue().replace(b"K\x03\x85", b"K\x63\x85")  # shape (3,) becomes (99,)
+    assert content != buffer.getvalue()
+    (tmp_path / "m.svm").write_bytes(gzip.compress(content))
+    with pytest.raises(DataError, match="cannot reshape array of size 3"):
+        read_svm(tmp_path / "m.svm", allow_pickle=True)
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
+    """In a process of its own, with a limit on the size of files: HDF5 must not take the process with it."""
+    code = """
+import resource, sys
+import numpy as np
+from spkbase.errors import DataError
+from spkver.sidekit import write_stat_server
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+names = [f"m{row}" for row in range(50)]
+try:
+    write_stat_server(sys.argv[1], models=names, segments=names, stat0=np.ones((50, 4)), stat1=np.ones((50, 4000)))
+except DataError as error:
+    print(error)
+"""
+    target = tmp_path / "stat.h5"
+    done = subprocess.run([sys.executable, "-c", code, str(target)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{target}: cannot be written: File too large (free space")
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,226 @@
+"""MAP adaptation: its limits, and supervectors of sessions and of models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+
+from spkbase.arrays.stored import StoredArray
+from spkbase.errors import ConfigError, DataError
+from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.statistics import Statistics
+from spkver.vectors.supervectors import (
+    MapConfig,
+    Supervectors,
+    adapt_multisession,
+    adapt_supervectors,
+    open_supervectors,
+    stream_supervectors,
+    sum_by_model,
+    supervector_scale,
+)
+
+PLAIN = {"normalise": False}
+
+
+def random_mixture(rng: np.random.Generator) -> GaussianMixture:
+    weights = rng.uniform(0.5, 1.5, 4)
+    return GaussianMixture(weights / weights.sum(), rng.standard_normal((4, 3)), rng.uniform(0.3, 2, (4, 3)))
+
+
+def random_statistics(
+    rng: np.random.Generator, models: list[str], dtype: type = np.float64, empty: tuple[int, ...] = ()
+) -> Statistics:
+    zeroth = rng.uniform(0.5, 20, (len(models), 4))
+    zeroth[:, list(empty)] = 0
+    first = (zeroth[..., None] * rng.standard_normal((len(models), 4, 3))).reshape(len(models), -1)
+    segments = np.array([f"s{row}" for row in range(len(models))], object)
+    return Statistics(np.array(models, object), segments, zeroth.astype(dtype), first.astype(dtype))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_no_relevance_is_maximum_likelihood(rng):
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
+    expected = statistics.first / np.repeat(statistics.zeroth, 3, axis=1)
+    for adapt in (adapt_supervectors, adapt_multisession):
+        found = adapt(mixture, statistics, MapConfig(relevance=0, **PLAIN)).vectors
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_huge_relevance_is_the_background_model(rng):
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
+    for adapt in (adapt_supervectors, adapt_multisession):
+        found = adapt(mixture, statistics, MapConfig(relevance=1e12, **PLAIN)).vectors
+        np.testing.assert_allclose(found, np.tile(mixture.means.ravel(), (2, 1)), atol=1e-9)
+
+
+@pytest.mark.parametrize("relevance", [0.0, 3.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_component_without_frames_stays(rng, relevance, dtype):
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"], dtype, empty=(1, 3))
+    multisession = adapt_multisession(mixture, statistics, MapConfig(relevance=relevance, **PLAIN)).vectors
+    single = adapt_supervectors(mixture, statistics, MapConfig(relevance=3.0, **PLAIN)).vectors
+    for vectors in (multisession, single):
+        components = vectors.reshape(2, 4, 3)
+        assert np.isfinite(vectors).all()
+        np.testing.assert_allclose(components[:, [1, 3]], np.tile(mixture.means[[1, 3]], (2, 1, 1)), atol=1e-6)
+        assert vectors.dtype == dtype
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 1e4))
+def test_adapted_means_lie_between_prior_and_data(seed, relevance):
+    rng = np.random.default_rng(seed)
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a"])
+    found = adapt_multisession(mixture, statistics, MapConfig(relevance=relevance, **PLAIN)).vectors[0].reshape(4, 3)
+    data = statistics.first[0].reshape(4, 3) / statistics.zeroth[0][:, None]
+    share = statistics.zeroth[0] / (statistics.zeroth[0] + relevance)
+    np.testing.assert_allclose(found, share[:, None] * data + (1 - share[:, None]) * mixture.means, atol=1e-12)
+
+
+def test_normalisation_is_the_scale(rng):
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
+    plain = adapt_supervectors(mixture, statistics, MapConfig(normalise=False)).vectors
+    scaled = adapt_supervectors(mixture, statistics, MapConfig(normalise=True)).vectors
+    expected = np.sqrt(np.repeat(mixture.weights, 3) / mixture.variances.ravel())
+    np.testing.assert_allclose(supervector_scale(mixture), expected, rtol=1e-14)
+    np.testing.assert_allclose(scaled, plain * expected, rtol=1e-12)
+
+
+def test_sessions_of_a_model_are_summed(rng):
+    mixture, statistics = random_mixture(rng), random_statistics(rng, ["b", "a", "b", "c", "b"])
+    summed = sum_by_model(statistics)
+    assert summed.models.tolist() == summed.segments.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(summed.zeroth[1], statistics.zeroth[[0, 2, 4]].sum(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(summed.first[1], statistics.first[[0, 2, 4]].sum(axis=0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(summed.first[0], statistics.first[1])
+    found = adapt_multisession(mixture, statistics)
+    assert found.models.tolist() == ["a", "b", "c"]
+    alone = adapt_multisession(mixture, random_statistics(np.random.default_rng(9), ["z"]))
+    assert len(alone) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_does_not_depend_on_its_neighbours(rng, dtype):
+    """Rows are worked on in chunks of 64."""
+    mixture, statistics = random_mixture(rng), random_statistics(rng, [f"m{n}" for n in range(150)], dtype)
+    expected = adapt_supervectors(mixture, statistics).vectors
+    order = rng.permutation(150)
+    mixed = Statistics(
+        statistics.models[order], statistics.segments[order], statistics.zeroth[order], statistics.first[order]
+    )
+    np.testing.assert_array_equal(adapt_supervectors(mixture, mixed).vectors, expected[order])
+
+
+def test_other_vectors_for_the_same_rows(rng):
+    found = adapt_supervectors(random_mixture(rng), random_statistics(rng, ["a", "b"]))
+    other = found.with_vectors(found.vectors[:, :5])
+    assert other.models is found.models
+    assert other.vectors.shape == (2, 5)
+    with pytest.raises(DataError, match="supervectors need"):
+        found.with_vectors(found.vectors[:1])
+    with pytest.raises(DataError, match="supervectors need"):
+        Supervectors(found.models, found.segments, found.vectors[0])
+
+
+def test_statistics_of_another_mixture(rng):
+    statistics = random_statistics(rng, ["a"])
+    small = GaussianMixture(np.ones(1), np.zeros((1, 3)), np.ones((1, 3)))
+    with pytest.raises(DataError, match="do not fit a mixture of 1 Gaussians"):
+        adapt_supervectors(small, statistics)
+
+
+@pytest.mark.parametrize("relevance", [-1.0, float("nan")])
+def test_bad_relevance(relevance):
+    with pytest.raises(ConfigError, match=r"map\.relevance"):
+        MapConfig(relevance=relevance)
+
+
+# --- in files --------------------------------------------------------------------------------------------------------
+
+
+def many_statistics(folder: Path | None = None) -> tuple[GaussianMixture, Statistics]:
+    """70 rows of 40 models, most of several rows; of one model more rows than are read at once."""
+    rng = np.random.default_rng(3)
+    models = [f"m{number:02d}" for number in [*rng.permutation(40), *rng.integers(0, 40, 30), *[7] * 40]]
+    mixture, found = random_mixture(rng), random_statistics(rng, models, np.float32, empty=(2,))
+    if folder is not None:
+        parts = (stored(getattr(found, name), folder, name) for name in ("zeroth", "first"))
+        found = Statistics(found.models, found.segments, *parts)
+    return mixture, found
+
+
+def test_statistics_in_a_file_give_the_same(tmp_path):
+    mixture, here = many_statistics()
+    _, there = many_statistics(tmp_path)
+    for function in (adapt_supervectors, adapt_multisession):
+        expected = function(mixture, here).vectors
+        for statistics in (here, there):
+            for jobs in (1, 3):
+                np.testing.assert_array_equal(function(mixture, statistics, jobs=jobs).vectors, expected)
+    ours, theirs = sum_by_model(here), sum_by_model(there)
+    np.testing.assert_array_equal(ours.first, theirs.first)
+    np.testing.assert_array_equal(ours.zeroth, theirs.zeroth)
+    rows = np.flatnonzero(here.models == "m07")
+    total = np.zeros_like(here.first[0])
+    for row in rows:
+        total += here.first[row]
+    np.testing.assert_array_equal(ours.first[7], total, "summed in the order of the rows")
+
+
+@pytest.mark.parametrize("multisession", [False, True])
+def test_streamed_supervectors_are_the_same(tmp_path, multisession):
+    mixture, statistics = many_statistics(tmp_path)
+    adapt = adapt_multisession if multisession else adapt_supervectors
+    expected = adapt(mixture, statistics)
+    stream_supervectors(tmp_path / "a.h5", mixture, statistics, multisession=multisession, jobs=2)
+    found = open_supervectors(tmp_path / "a.h5")
+    assert isinstance(found.vectors, StoredArray)
+    for name in ("models", "segments", "vectors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("multisession", [False, True])
+def test_stopped_at_every_block(tmp_path, multisession):
+    mixture, statistics = many_statistics(tmp_path)
+    path = tmp_path / "a.h5"
+
+    def make(folder: Path | None) -> None:
+        stream_supervectors(
+            path, mixture, statistics, multisession=multisession, folder=folder, fingerprint="f", jobs=2
+        )
+
+    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 1 + (2 if multisession else 4)
+
+
+def test_flipped_bit_in_half_of_the_supervectors(tmp_path):
+    mixture, statistics = many_statistics()
+    stream_supervectors(tmp_path / "whole.h5", mixture, statistics)
+    expected = open_supervectors(tmp_path / "whole.h5").vectors
+    with pytest.raises(Stopped), records(3):
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    draft = tmp_path / "a.h5.draft"
+    flip_bits(draft, draft.read_bytes().index(expected[10].tobytes()))
+    with records() as written:
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    assert len(written) == 4
+    np.testing.assert_array_equal(open_supervectors(tmp_path / "a.h5").vectors, expected)
+
+
+def test_relevance_is_part_of_what_a_draft_is_made_from(tmp_path):
+    mixture, statistics = many_statistics()
+    with pytest.raises(Stopped), records(3):
+        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+    other = MapConfig(relevance=16)
+    stream_supervectors(tmp_path / "a.h5", mixture, statistics, other, folder=tmp_path)
+    found = open_supervectors(tmp_path / "a.h5").vectors
+    np.testing.assert_array_equal(found, adapt_supervectors(mixture, statistics, other).vectors)
