@@ -34,7 +34,7 @@ def _version() -> str:
 @click.pass_context
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""
-    ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING, "evaluation"))
+    ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING))
 
 
 for _command in (

@@ -7,6 +7,9 @@ The data go one way::
 Scores are handed to the package `evaluation`, which never imports this one.
 """
 
+from spkbase.packages import prefer_ours
 from spkbase.version import __version__
 
 __all__ = ["__version__"]
+
+prefer_ours("evaluation")

@@ -1,6 +1,21 @@
-"""``python -m spkver`` is the command ``spkver``."""
+"""The commands ``spkver`` and ``spkver-eval``; ``python -m spkver`` is the first."""
 
-from spkver.cli import main
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command ``spkver``."""
+    from spkver.cli import main
+
+    main(prog_name="spkver")
+
+
+def evaluation_main() -> None:
+    """Run the command ``spkver-eval``: from here, so that the package `evaluation` is the one of this project."""
+    from evaluation.cli import main
+
+    main(prog_name="spkver-eval")
+
 
 if __name__ == "__main__":
-    main(prog_name="spkver")
+    main()

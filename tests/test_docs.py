@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prepare import Config
-from settings import Config as VoicePrivacyConfig
 
 from spkbase.configuration import load_config, to_dict
 from spkbase.version import __version__
+from spkver.rsr2015.lists import Config
+from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/README.md")]

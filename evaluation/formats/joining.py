@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from evaluation import formats
+from evaluation.formats import reading as formats
 from evaluation.formats.layouts import DETECT, Choice
 from evaluation.trials import JoinError, Key, Scores, split_scores
 from spkbase.errors import DataError

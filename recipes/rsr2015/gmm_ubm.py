@@ -28,7 +28,7 @@ def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
     return report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
 
 
-main = recipe_command(gmm_ubm, default_config="gmm_ubm", description=__doc__.split("\n\n")[0])
+main = recipe_command(gmm_ubm, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

@@ -38,7 +38,7 @@ def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
     return report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 
-main = recipe_command(svm_gmm, default_config="svm_gmm", description=__doc__.split("\n\n")[0])
+main = recipe_command(svm_gmm, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

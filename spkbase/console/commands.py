@@ -16,6 +16,7 @@ import click
 
 from spkbase.errors import SpkverError
 
+_PACKAGES = ("spkbase", "evaluation", "spkver")
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
 
 
@@ -136,11 +137,11 @@ class EchoHandler(logging.Handler):
 
 
 @contextmanager
-def echo_log(level: int, *names: str) -> Iterator[None]:
-    """Show log lines of some packages on standard error."""
+def echo_log(level: int) -> Iterator[None]:
+    """Show log lines of this project's packages on standard error, from a level up."""
     handler = EchoHandler()
     handler.setLevel(level)
-    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    levels = {logger: logger.level for logger in map(logging.getLogger, _PACKAGES)}
     for logger, before in levels.items():
         logger.addHandler(handler)
         logger.setLevel(min(level, before or level))

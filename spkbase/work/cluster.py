@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _SAME = ("spkver", "numpy", "scipy", "scikit-learn", "joblib")
-_OURS = ("evaluation", "spkver")
+_OURS = ("spkbase", "evaluation", "spkver")
 _INSTALLED = {"site-packages", "dist-packages"}
 _REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"
 _SECONDS_BETWEEN_LOOKS = 1.0

@@ -76,7 +76,7 @@ class _Decoder:
     """A process that decodes one file after the other."""
 
     def __init__(self) -> None:
-        home = Path(__file__).resolve().parent.parent
+        home = Path(__file__).resolve().parents[2]
         # it finds what this process finds; in its current folder, too, there must be nothing else of our names
         places = [str(home), *map(os.path.abspath, sys.path)]
         self._process = subprocess.Popen(

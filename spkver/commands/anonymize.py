@@ -72,7 +72,7 @@ def anonymize(
     if unfit := unfit_id(set_name + ending):
         raise ConfigError(f"the suffix {ending!r} makes a name that {unfit}", remedy="give another --suffix")
     target = datadir.resolve().with_name(set_name + ending)
-    with echo_log(logging.INFO, "spkver", "evaluation"):
+    with echo_log(logging.INFO):
         pipes = target.with_name(f"{set_name}.pipes") if allow_pipes else None
         source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
         made = anonymize_datadir(source, target, config, seed=seed, jobs=jobs)

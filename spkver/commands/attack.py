@@ -57,7 +57,7 @@ def train(
         read_datadir(one, allow_pipes=allow_pipes, pipes_to=_pipes(place, number, one), jobs=jobs)
         for number, one in enumerate(datadirs)
     ]
-    with echo_log(logging.INFO, "spkver", "evaluation"):
+    with echo_log(logging.INFO):
         trained = train_attacker(data, config, output, seed=seed, jobs=jobs, features=work, force=force, device=device)
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
@@ -108,7 +108,7 @@ def score(
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
         raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
-    with echo_log(logging.INFO, "spkver", "evaluation"):
+    with echo_log(logging.INFO):
         found = score_trials(
             {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
         )

@@ -45,7 +45,7 @@ def rsr2015(
     """
     from spkver.corpora import simulate_rsr2015
 
-    with echo_log(logging.INFO, "spkver", "evaluation"):
+    with echo_log(logging.INFO):
         corpus = simulate_rsr2015(
             output,
             n_speakers=speakers,
@@ -80,6 +80,6 @@ def voiceprivacy(output: Path, jobs: int | None, **sizes: int) -> None:
     """
     from spkver.corpora import Sizes, simulate_voiceprivacy
 
-    with echo_log(logging.INFO, "spkver", "evaluation"):
+    with echo_log(logging.INFO):
         made = simulate_voiceprivacy(output, Sizes(**sizes), jobs=jobs)
     click.echo(made)

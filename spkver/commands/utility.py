@@ -34,7 +34,7 @@ def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool,
     check_recogniser()
     data = _read(datadir, output, allow_pipes)
     config = TranscriptionConfig()
-    with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
+    with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
         words = work(run, data, config)
     click.echo(f"{len(words)} utterances: {output / 'text'}")
 
@@ -69,7 +69,7 @@ def emotion(
     learnt = test if train is None else _read(train, output, allow_pipes)
     emotions, folds = read_emotions(learnt), read_folds(test)
     config = EmotionConfig(speaker_normalisation=not no_speaker_normalisation)
-    with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, jobs=jobs, force=force) as run:
+    with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
         found = recognise_emotions(run, test, learnt, emotions, folds=folds, config=config)
     click.echo(f"{len(found)} utterances: {output / 'predictions'}")
 

@@ -1,4 +1,4 @@
-"""The command line that both RSR2015 recipes share."""
+"""The command line that the RSR2015 recipes share."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from spkbase.version import __version__
 from spkver.corpora import simulate_rsr2015
 from spkver.rsr2015.lists import Config
 
-CONFIG = Path(__file__).parent / "config"
-
 _LIMITS = [
     click.option("--force", is_flag=True, help="Redo every stage, also those that are up to date."),
     click.option("--only", metavar="STAGE", help="Do this stage alone; those before it must be up to date."),
@@ -27,16 +25,32 @@ _LIMITS = [
 
 
 def recipe_command(
-    recipe: Callable[[Run, Path, Config], str], *, default_config: str, description: str, has_stages: bool = True
+    recipe: Callable[[Run, Path, Config], str], page: str, *, about: str, config: str = "", has_stages: bool = True
 ) -> click.Command:
-    """Make the command of a recipe: `recipe` gets the run, the corpus and the configuration, and returns a report."""
+    """Return the command of a recipe.
+
+    Parameters
+    ----------
+    recipe : callable
+        Given the run, the corpus and the configuration; returns what is shown at the end.
+    page : str
+        Path of the script; its configurations are in the folder ``config`` beside it.
+    about : str
+        Docstring of the script; its first paragraph is the help text.
+    config : str
+        Name of its own configuration; that of the script by default.
+    has_stages : bool
+        Whether it can be limited to some stages.
+    """
+    configs = Path(page).parent / "config"
+    own = configs / f"{config or Path(page).stem}.yaml"
 
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
-        own = CONFIG / f"{default_config}.yaml"
-        config = load_config(Config, file=config_file, settings=settings, defaults=_defaults(own, corpus, config_file))
+        defaults = _defaults(own, corpus, config_file)
+        chosen = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         _check_corpus(corpus)
-        with echo_log(logging.INFO, "spkver", "evaluation"), start_run(output, config, **limits) as run:
-            click.echo(recipe(run, _corpus_folder(corpus, run, config), config))
+        with echo_log(logging.INFO), start_run(output, chosen, **limits) as run:
+            click.echo(recipe(run, _corpus_folder(corpus, run, chosen), chosen))
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
@@ -52,14 +66,14 @@ def recipe_command(
     for option in reversed(options):
         main = option(main)
     settings = {"help_option_names": ["-h", "--help"]}
-    return click.command(cls=ResumableCommand, help=description, context_settings=settings)(main)
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=settings)(main)
 
 
 def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
     """The recipe's own file, unless the user gives one; a simulated corpus is small, so that sizes have limits."""
     defaults = {} if config_file else read_yaml(own)
     if corpus == "simulated":
-        for section, values in read_yaml(CONFIG / "simulated.yaml").items():
+        for section, values in read_yaml(own.with_name("simulated.yaml")).items():
             own_values = defaults.setdefault(section, {})
             own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
     return defaults

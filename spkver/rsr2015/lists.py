@@ -1,7 +1,4 @@
-"""RSR2015 part 1: configuration of the experiment and its lists.
-
-As a script it only writes the lists: ``python recipes/rsr2015/prepare.py --corpus DIR --output DIR``.
-"""
+"""RSR2015 part 1: configuration of the experiment and its lists."""
 
 from __future__ import annotations
 
@@ -145,24 +142,3 @@ def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
-
-
-def main() -> None:
-    """Write the lists only."""
-    from spkver.rsr2015.command import recipe_command
-
-    def lists_only(run: Run, corpus: Path, config: Config) -> str:
-        lists = prepare(run, corpus, config)
-        return (
-            f"{len(lists.ubm)} UBM, {len(lists.background)} background, {len(lists.nap)} NAP and "
-            f"{len(lists.test)} test recordings, {len(lists.enrolment.unique_models())} models, "
-            f"{int(lists.key.is_target.sum())} target and {int((~lists.key.is_target).sum())} nontarget trials: "
-            f"{run.path('task')}"
-        )
-
-    about = "Write the lists of an RSR2015 experiment."
-    recipe_command(lists_only, default_config="svm_gmm", description=about, has_stages=False)()
-
-
-if __name__ == "__main__":
-    main()

@@ -32,7 +32,7 @@ from spkver.attackers import Attacker, AttackerConfig, Kept, Workplace, check_tr
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, pooled_key
 
-logger = logging.getLogger(f"spkver.{__name__}")  # the recipe shows what spkver logs
+logger = logging.getLogger(__name__)
 
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 

@@ -145,17 +145,29 @@ def _training_set(stem: str, name: str, here: set[str], config: Config, data: Pa
     )
 
 
-def read_sets(
-    data: Path,
-    output: Path,
-    suffix: str,
-    config: Config,
-    *,
-    can_make: bool,
-    allow_pipes: bool,
-    jobs: int | None,
-    hear: bool = True,
-) -> Sets:
+@dataclass(frozen=True)
+class Reading:
+    """How data directories are read.
+
+    Attributes
+    ----------
+    can_make : bool
+        Whether missing twins can be made.
+    allow_pipes : bool
+        Run shell commands of ``wav.scp``.
+    hear : bool
+        Compare the recordings of twins with their originals; else lists alone are read.
+    jobs : int, optional
+        Workers.
+    """
+
+    can_make: bool = False
+    allow_pipes: bool = False
+    hear: bool = True
+    jobs: int | None = None
+
+
+def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Reading) -> Sets:
     """Read all data directories and the twins that are there, and check them.
 
     Parameters
@@ -164,12 +176,8 @@ def read_sets(
         Folders of the original sets and of the results.
     suffix : str
         What the names of twins end with.
-    can_make : bool
-        Whether missing twins can be made.
-    allow_pipes : bool
-        Run shell commands of ``wav.scp``.
-    hear : bool
-        Compare the recordings of twins with their originals; else lists alone are read.
+    config : Config
+    how : Reading
 
     Raises
     ------
@@ -183,7 +191,7 @@ def read_sets(
 
     def read(path: Path) -> DataDir | None:
         try:
-            return read_datadir(path, allow_pipes=allow_pipes, pipes_to=output / "pipes" / path.name, jobs=jobs)
+            return read_datadir(path, allow_pipes=how.allow_pipes, pipes_to=output / "pipes" / path.name, jobs=how.jobs)
         except DataError as error:
             note_each(problems, error)
             return None
@@ -192,7 +200,7 @@ def read_sets(
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     there = [name for name in names if name not in missing]
     twins = {name: found for name in there if (found := read(data / f"{name}{suffix}")) is not None}
-    if missing and not can_make:
+    if missing and not how.can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
             file=data,
@@ -203,9 +211,9 @@ def read_sets(
             for error in _check_dataset(dataset, original):
                 problems.note(error)
     for name in names:
-        if hear and name in original and name in twins:
+        if how.hear and name in original and name in twins:
             try:
-                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=jobs)
+                check_twin(original[name], twins[name], duration_change=config.duration_change, jobs=how.jobs)
             except DataError as error:
                 note_each(problems, error)
     problems.raise_if_any()

@@ -19,6 +19,10 @@ STEPS: Mapping[str, str] = {
 }
 
 
+class Ended(Exception):  # noqa: N818  # not an error
+    """The last step that was asked for is done."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """Which steps are worked on.
@@ -56,6 +60,11 @@ class Steps:
     def ends_with(self, name: str) -> bool:
         """Whether nothing is to be done after a step."""
         return name == (self.only or self.until or "report")
+
+    def end_with(self, name: str) -> None:
+        """End the run here, by `Ended`, if nothing is to be done after a step."""
+        if self.ends_with(name):
+            raise Ended
 
     def run(self, run: Run, name: str) -> Run:
         """The run as a step sees it: one that is not worked on makes nothing, its stages are taken as they are."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -57,14 +56,11 @@ _WORDS = (
 
 @cache
 def _config(recipe: str) -> type:
-    """The configuration of a recipe, which lies beside its modules."""
-    folder = str(_ROOT / "recipes" / recipe)
-    if folder not in sys.path:
-        sys.path.append(folder)
+    """The configuration of a recipe."""
     if recipe == "rsr2015":
-        from prepare import Config
+        from spkver.rsr2015 import Config
     else:
-        from settings import Config
+        from spkver.voiceprivacy import Config
     return Config
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import gmm_ubm
 import h5py
 import numpy as np
-import svm_gmm
 import tiny_corpus
+
+from spkver.recipes.rsr2015 import gmm_ubm, svm_gmm
 
 COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main}
 

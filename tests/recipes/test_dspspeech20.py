@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dspspeech20
 import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
 
 from spkver.corpora.rsr2015 import read_rsr2015
+from spkver.recipes.rsr2015 import dspspeech20
 
 
 @pytest.fixture

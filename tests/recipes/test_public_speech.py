@@ -13,12 +13,12 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import public_speech
 import pytest
 import soundfile
 from click.testing import CliRunner, Result
 
 from spkver.datadir.reading import read_datadir
+from spkver.recipes.voiceprivacy import public_speech
 from spkver.voiceprivacy.sets import find_datasets
 from spkver.voiceprivacy.settings import Config
 

@@ -41,7 +41,6 @@ for name, value in {_CHUNKS}.items():
     module, _, constant = name.rpartition(".")
     setattr(import_module(module), constant, value)
 sys.argv = sys.argv[1:]
-sys.path.insert(0, {str(RECIPES)!r})
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 

@@ -176,7 +176,7 @@ def test_gmm_ubm(recipe: Recipe, tiny, tmp_path):
 
 
 def test_prepare_writes_the_lists_only(tiny, tmp_path, capsys, monkeypatch):
-    import prepare
+    from spkver.recipes.rsr2015 import prepare
 
     monkeypatch.setattr("sys.argv", ["prepare.py", *options(tiny, tmp_path)])
     with pytest.raises(SystemExit) as end:

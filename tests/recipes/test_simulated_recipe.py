@@ -6,10 +6,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-import report
-import svm_gmm
 from click.testing import CliRunner
 
+from spkver.recipes.rsr2015 import svm_gmm
+from spkver.rsr2015 import results as report
 from spkver.rsr2015.lists import Config
 
 pytest.importorskip("espeakng_loader")

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sanity
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
+from spkver.voiceprivacy import sanity
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
-from spkver.voiceprivacy.sets import find_datasets, read_sets
+from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
 from spkver.voiceprivacy.settings import Config, attacker_configs
 from spkver.voiceprivacy.summary import strongest, summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
@@ -122,7 +122,7 @@ def test_reversed_scores_are_a_warning():
 
 
 def sets_of(data: Path, output: Path) -> Any:
-    return read_sets(data, output, SUFFIX, Config(), can_make=False, allow_pipes=False, jobs=1)
+    return read_sets(data, output, SUFFIX, Config(), Reading(jobs=1))
 
 
 def test_clean_sets_raise_no_alarm(layout, tmp_path):

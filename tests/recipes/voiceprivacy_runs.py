@@ -10,12 +10,13 @@ from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
-import run as voiceprivacy
 import soundfile
 from click.testing import CliRunner
 from recipe_runs import Outcome
 from scipy.signal import lfilter
 from tiny_corpus import RATE, speaker_sound
+
+from spkver.recipes.voiceprivacy import run as voiceprivacy
 
 SUFFIX = "_anon"
 ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")}

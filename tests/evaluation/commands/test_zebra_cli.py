@@ -13,7 +13,7 @@ from evaluation import formats
 from evaluation.cli import main
 from evaluation.trials.lists import Key, Scores
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from evaluation.metrics.calibration import calibration_loss, cllr, ece, min_cllr, min_ece, pav_llrs, softplus
 from spkbase.errors import DataError
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 scores = st.lists(st.floats(-50, 50), min_size=1, max_size=12) | st.lists(
     st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), min_size=1, max_size=12
 )

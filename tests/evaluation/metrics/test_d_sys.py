@@ -15,7 +15,7 @@ from evaluation.metrics.sorted_scores import runs_of
 from evaluation.metrics.system_linkability import d_sys, d_sys_caveat, d_sys_pav
 from spkbase.errors import DataError
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 
 
 def by_histograms(mated: np.ndarray, other: np.ndarray, omega: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "names.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "names.md"
 
 
 def ours() -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from evaluation.metrics.summary import Evaluation, evaluate_of
 from evaluation.metrics.system_linkability import d_sys_of, d_sys_pav_of
 from evaluation.metrics.zebra_profile import format_value
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
 PRIORS: list[float] = GOLDEN["priors"]
 SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]

@@ -28,7 +28,7 @@ from evaluation.metrics.zebra_profile import (
 )
 from spkbase.errors import DataError
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "evaluation"
+DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 tied = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
 free = st.lists(st.floats(allow_nan=False), min_size=1, max_size=12)
 classes = st.tuples(tied, tied) | st.tuples(free, free)

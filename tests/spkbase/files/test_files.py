@@ -120,7 +120,7 @@ def test_hdf5_on_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
 
     full = FullDisk(room)
 
-    class Raw(evaluation.files._LateErrors):
+    class Raw(spkbase.files.atomic._LateErrors):
         def __init__(self, path: Path) -> None:
             super().__init__(path)
             inner = self._file
@@ -135,7 +135,7 @@ def test_hdf5_on_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
 
             self._file = Limited()  # type: ignore[assignment]
 
-    monkeypatch.setattr(evaluation.files, "_LateErrors", Raw)
+    monkeypatch.setattr(spkbase.files.atomic, "_LateErrors", Raw)
     path = tmp_path / "a.h5"
     path.write_text("old")
     full_disk = pytest.raises(DataError, match=r"a\.h5: cannot be written: No space left")

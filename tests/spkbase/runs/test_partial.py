@@ -667,7 +667,7 @@ def test_sigkill(tmp_path, undisturbed, lines):
 
 
 def test_big_records_are_checked_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(spkver.journal, "_READ", 100)
+    monkeypatch.setattr(spkbase.runs.journal, "_READ", 100)
     values = np.random.default_rng(0).standard_normal(1000)
     for number in range(2):
         with Journal(tmp_path / "a.journal", "abc") as journal:

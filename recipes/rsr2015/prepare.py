@@ -1,0 +1,28 @@
+"""Write the lists of an RSR2015 experiment.
+
+python recipes/rsr2015/prepare.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]...
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spkbase.runs import Run
+from spkver.rsr2015 import Config, prepare, recipe_command
+
+
+def write_lists(run: Run, corpus: Path, config: Config) -> str:
+    """Check the corpus, write the lists to ``task/`` and count them."""
+    lists = prepare(run, corpus, config)
+    return (
+        f"{len(lists.ubm)} UBM, {len(lists.background)} background, {len(lists.nap)} NAP and "
+        f"{len(lists.test)} test recordings, {len(lists.enrolment.unique_models())} models, "
+        f"{int(lists.key.is_target.sum())} target and {int((~lists.key.is_target).sum())} nontarget trials: "
+        f"{run.path('task')}"
+    )
+
+
+main = recipe_command(write_lists, __file__, about=__doc__, config="svm_gmm", has_stages=False)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The command line of the evaluation."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spkbase.configuration import load_config, read_yaml
+from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.errors import ConfigError, DataError
+from spkbase.runs import Run, start_run
+from spkbase.version import __version__
+from spkver.corpora import is_simulated, simulate_voiceprivacy
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.settings import Config, check_suffix
+from spkver.voiceprivacy.steps import STEPS, Ended, Steps
+
+SIMULATED = "simulated"
+
+_PATH = click.Path(path_type=Path)
+
+
+def evaluation_command(page: Callable[[Experiment], str], script: str, *, about: str) -> click.Command:
+    """Return the command of the recipe.
+
+    Parameters
+    ----------
+    page : callable
+        Given the experiment; returns what is shown at the end.
+    script : str
+        Path of the script; its configurations are in the folder ``config`` beside it.
+    about : str
+        Docstring of the script; its first paragraph is the help text.
+    """
+    folder = Path(script).parent
+
+    def main(
+        data: str, suffix: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **options: Any
+    ) -> None:
+        steps = Steps(options.pop("only"), options.pop("until"))
+        allow_pipes = options.pop("allow_pipes")
+        defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
+        config = load_config(Config, file=_beside(config_file, folder), settings=settings, defaults=defaults)
+        check_suffix(suffix)
+        _check_output(output)
+        check_simulation(data, steps)
+        with echo_log(logging.INFO), start_run(output, config, **options) as run:
+            try:
+                speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
+                steps.tell("simulation", str(speech))
+                steps.end_with("simulation")
+                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes))
+            except Ended:
+                text = steps.account()
+            click.echo(text)
+
+    decorated: Callable = main
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    settings = {"help_option_names": ["-h", "--help"]}
+    return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=settings)(decorated)
+
+
+_OPTIONS: list[Callable] = [
+    click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'."),
+    click.option("--suffix", required=True, metavar="_NAME", help="What the names of anonymised sets end with."),
+    click.option("--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results and twins made."),
+    click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
+    worker_options(device=True),
+    click.option("--allow-pipes", is_flag=True, help="Run shell commands that a wav.scp holds: only if you trust it."),
+    click.option("--only", metavar="STEP", help=f"Do this step alone: {', '.join(STEPS)}."),
+    click.option("--until", metavar="STEP", help="Stop after this step."),
+    click.option("--force", is_flag=True, help="Redo every step, also those that are up to date."),
+    click.version_option(__version__, prog_name="spkver"),
+]
+
+
+def _beside(config_file: Path | None, folder: Path) -> Path | None:
+    """A configuration file, by its path or by that below the recipe's folder, as config/vpc2024.yaml."""
+    if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
+        return folder / config_file
+    return config_file
+
+
+def _check_output(output: Path) -> None:
+    """Nothing is written among the recordings that somebody keeps."""
+    for folder in (output, output.resolve().parent):
+        if (folder / "wav.scp").exists():
+            raise DataError("is a data directory, or lies in one", file=output, remedy="choose another --output")
+
+
+def check_simulation(data: str, steps: Steps) -> None:
+    """Raise ConfigError if SIMULATED speech is all that is asked for, and the data are others."""
+    if data != SIMULATED and steps.ends_with("simulation"):
+        text = f"there is nothing to simulate: --data is {data}"
+        raise ConfigError(text, remedy=f"give --data {SIMULATED}, or another step")
+
+
+def _simulated(run: Run, config: Config) -> Path:
+    folder = run.path(SIMULATED)
+    shutil.rmtree(_old(folder), ignore_errors=True)
+    if run.frozen:
+        if not is_simulated(folder):
+            raise DataError("the SIMULATED speech is missing", file=folder, remedy="run with --until simulation first")
+        return simulate_voiceprivacy(folder, config.simulation, jobs=run.jobs).folder  # it is as it was asked for
+    click.echo("SIMULATED speech is made: synthetic voices from eSpeak NG, not recordings of people.")
+    with run.timed("simulation"):
+        if run.force and is_simulated(folder):
+            folder.rename(_old(folder))  # at no moment there is half of it in its place
+            shutil.rmtree(_old(folder), ignore_errors=True)
+        return simulate_voiceprivacy(folder, config.simulation, jobs=run.jobs).folder
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.old")

@@ -1,0 +1,54 @@
+"""What every step of an evaluation is given: the run, the data, the configuration, and how far to go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from spkbase.runs import Run
+from spkver.attackers import AttackerConfig
+from spkver.voiceprivacy.settings import Config, attacker_configs
+from spkver.voiceprivacy.steps import Steps
+from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An evaluation of one anonymiser.
+
+    Attributes
+    ----------
+    run : Run
+        The output folder, and who computes.
+    data : Path
+        Folder of the original data directories.
+    suffix : str
+        What the names of anonymised sets end with.
+    config : Config
+    steps : Steps
+        Which steps are worked on.
+    allow_pipes : bool
+        Run shell commands of a ``wav.scp``.
+    """
+
+    run: Run
+    data: Path
+    suffix: str
+    config: Config
+    steps: Steps
+    allow_pipes: bool = False
+
+    @cached_property
+    def attackers(self) -> list[AttackerConfig]:
+        """Configurations of the attackers."""
+        return attacker_configs(self.config)
+
+    @cached_property
+    def anonymizers(self) -> Anonymizers | None:
+        """What makes missing twins; None where no anonymiser is at hand."""
+        return find_anonymizers(self.config.anonymizer, self.suffix)
+
+    def at(self, step: str) -> Run:
+        """The run as a step sees it, see `Steps.run`."""
+        return self.steps.run(self.run, step)

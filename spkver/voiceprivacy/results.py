@@ -1,0 +1,114 @@
+"""The end of an evaluation: ``results.json``, tables, the page, the challenge's files, and the table that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.reports import FORMAT, format_latex, format_markdown
+from spkbase.configuration import to_dict
+from spkbase.files import format_table, to_json, write_text
+from spkbase.runs import Run, versions
+from spkver.corpora import is_simulated
+from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
+from spkver.voiceprivacy.sanity import check_all
+from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.summary import summarise, verdict
+from spkver.voiceprivacy.twins import describe
+
+Json = dict[str, Any]
+
+
+def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json) -> str:
+    """Write all results.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    sets : Sets
+    conditions : sequence of dict
+        The numbers of each condition.
+    utility : dict
+        What `measure_utility` found.
+
+    Returns
+    -------
+    str
+        The table of the strongest attackers, warnings, the verdict, and where the files are.
+    """
+    from evaluation.reports.page import write_page  # matplotlib is loaded when it is used
+
+    run, suffix = experiment.run, experiment.suffix
+    summary = summarise(conditions)
+    results = _results(experiment, sets, conditions, summary, utility)
+    text = to_json(results) + "\n"
+    for name in ("results.json", f"results{suffix}.json"):
+        write_text(run.path(name), text)
+    write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
+    write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
+    write_page(results, run.path("report.html"), folder=run.output)
+    return "\n".join(
+        [_table(summary), "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)]
+    )
+
+
+def _results(
+    experiment: Experiment, sets: Sets, conditions: Sequence[Json], summary: Sequence[Json], utility: Json
+) -> Json:
+    """The contents of ``results.json``; the challenge's files are written on the way."""
+    run, config, suffix = experiment.run, experiment.config, experiment.suffix
+    reading, simulated = config.challenge.eer, is_simulated(experiment.data)
+    anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
+    with run.timed("report"):
+        earlier = earlier_results(run.output, suffix)
+        sanity = check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
+        write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
+    return {
+        "format": FORMAT,
+        "recipe": "voiceprivacy",
+        "suffix": suffix,
+        "simulated": simulated,
+        "anonymiser": anonymiser,
+        "verdict": verdict(summary, level=config.evaluation.level, simulated=simulated),
+        "summary": summary,
+        "averages": averages(challenge_rows(conditions, reading), config),
+        "conditions": conditions,
+        "utility": utility,
+        "sanity": sanity,
+        "config": to_dict(config),
+        "versions": versions(),
+        "lists": hashes(sets, config),
+        # those of single trial lists are in run.log
+        "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
+        "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
+    }
+
+
+def _table(summary: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        {
+            "set": row["dataset"],
+            "sex": row["gender"],
+            "scenario": row["scenario"],
+            "strongest attacker": row["strongest"],
+            "EER [%]": 100 * row["eer"],
+            "low": None if row["low"] is None else 100 * row["low"],
+            "high": None if row["high"] is None else 100 * row["high"],
+            "population [bit]": row["population"],
+            "linkability": row["linkability_all"],
+        }
+        for row in summary
+    ]
+    formats = {"EER [%]": ".2f", "low": ".2f", "high": ".2f", "population [bit]": ".3f", "linkability": ".2f"}
+    return format_table(rows, {name: formats.get(name, "") for name in rows[0]})
+
+
+def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:
+    found = [f"Warning ({one['check']}): {one['text']}" for one in sanity if one["level"] == "warning"]
+    return [*found, ""] if found else []
+
+
+def _places(run: Run, suffix: str) -> list[str]:
+    names = {"Report": "report.html", "Results": "results.json", "Table": f"results{suffix}.csv"}
+    return [f"{name + ':':9}{run.path(path)}" for name, path in names.items()]
