@@ -69,7 +69,7 @@ def test_force_makes_all(tmp_path):
 
 def test_version_counts(tmp_path, monkeypatch):
     Counted(tmp_path).both()
-    monkeypatch.setattr("spkbase.version.__version__", "99.0")
+    monkeypatch.setattr("spkbase.runs.run.__version__", "99.0")
     assert Counted(tmp_path).both()[1] == ["first", "second"]
 
 

@@ -65,7 +65,7 @@ def test_what_is_not_there_is_made_alone(output, source):
 def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, expected):
     complete(output, source)
     real = ledger.library_version
-    monkeypatch.setattr("spkbase.runs.ledger.library_version", lambda name: "99" if name == library else real(name))
+    monkeypatch.setattr("spkbase.runs.run.library_version", lambda name: "99" if name == library else real(name))
     assert complete(output, source) == expected
     assert complete(output, source) == []
 
@@ -248,7 +248,7 @@ def test_killed_before_the_checksum_was_written(tmp_path, monkeypatch):
         folder = tmp_path / str(touch)
         folder.mkdir()
         with monkeypatch.context() as patch:
-            patch.setattr("spkbase.files.hdf5.file_digest", die)
+            patch.setattr("spkbase.runs.stages.file_digest", die)
             stage, _ = counting(Run(folder), until=99)
             with pytest.raises(KeyboardInterrupt):
                 _ = stage.value

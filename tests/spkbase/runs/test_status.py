@@ -78,21 +78,21 @@ def test_changed_audio_names_the_file(output, source):
 
 
 def test_changed_library(output, monkeypatch):
-    monkeypatch.setattr("spkbase.runs.ledger.library_version", lambda name: "99" if name == "scipy" else "1")
+    monkeypatch.setattr("spkbase.runs.status.library_version", lambda name: "99" if name == "scipy" else "1")
     (found,) = read_status(output)
     assert found.stages[0].why.startswith("numpy ")
     monkeypatch.undo()
     from spkbase.runs.ledger import library_version
 
     monkeypatch.setattr(
-        "spkbase.runs.ledger.library_version", lambda name: "99" if name == "scipy" else library_version(name)
+        "spkbase.runs.status.library_version", lambda name: "99" if name == "scipy" else library_version(name)
     )
     assert states(output) == ["done", "stale", "stale"]
     assert reasons(output)[1] == f"scipy {library_version('scipy')} -> 99"
 
 
 def test_another_version_of_the_package(output, monkeypatch):
-    monkeypatch.setattr("spkbase.version.__version__", "99.0")
+    monkeypatch.setattr("spkbase.runs.status.__version__", "99.0")
     assert states(output) == ["stale"] * 3
     assert reasons(output)[0].endswith(" -> 99.0")
 
