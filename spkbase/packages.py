@@ -31,7 +31,7 @@ def prefer_ours(name: str) -> None:
         return
     if name in sys.modules:
         raise ImportError(
-            f"the package {name!r} that is imported here is {spec.origin}, not spkver's {ours}: import spkver first, or "
-            f"take the folder of the other one off the path (PYTHONPATH)"
+            f"the package {name!r} that is imported here is {spec.origin}, not spkver's {ours}: "
+            "import spkver first, or take the folder of the other one off the path (PYTHONPATH)"
         )
     sys.path.insert(0, str(_HOME))

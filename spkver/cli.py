@@ -1,36 +1,34 @@
-"""The command ``spkver``: it gathers the commands of `spkver.commands`."""
+"""The command ``spkver``: the commands of `spkver.commands`, and the recipes."""
 
 from __future__ import annotations
 
 import click
 
-from spkbase.console import Group
+from spkbase.console import LazyGroup
 from spkbase.version import __version__
-from spkver.commands.anonymize import anonymize
-from spkver.commands.attack import score, train
-from spkver.commands.features import features
-from spkver.commands.simulate import simulate
-from spkver.commands.status import status
-from spkver.commands.utility import emotion, transcribe
+
+# name: where it is, what it does
+COMMANDS = {
+    "rsr2015": ("spkver.commands.recipes:rsr2015", "Speaker verification on RSR2015, from audio to a DET curve."),
+    "voiceprivacy": ("spkver.recipes.voiceprivacy.run:main", "How much identity leaks through an anonymiser."),
+    "status": ("spkver.commands.status:status", "Show which stages of a run are done, stale, missing or damaged."),
+    "simulate": ("spkver.commands.simulate:simulate", "Make corpora of synthetic speech, for trying things out."),
+    "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
+    "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
+    "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
+    "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
+    "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
+    "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
+}
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spkver")
 def main() -> None:
     """Classic speaker verification: speech in, scores out.
 
-    Whole systems are recipes, scripts in the folder recipes/ of the source tree:
-
-    \b
-      python recipes/rsr2015/svm_gmm.py --corpus DIR --output DIR
-      python recipes/rsr2015/gmm_ubm.py --corpus DIR --output DIR
-
-    How far a run is, is shown by: spkver status OUTPUT. Scores are evaluated with the command spkver-eval.
+    Scores are evaluated with the command spkver-eval.
     """
-
-
-for _command in (simulate, features, anonymize, train, score, transcribe, emotion, status):
-    main.add_command(_command)
 
 
 if __name__ == "__main__":

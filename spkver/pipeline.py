@@ -2,8 +2,8 @@
 
     audio -> features.h5 -> gmm/ubm.h5 -> data/stat_*.h5 -> data/sv_*.h5 -> data/nap.h5 -> svm/*.h5 -> scores/*.h5, .txt
 
-Each function declares its stage and hands it out; `spkbase.runs.Run.complete`, or asking for a `value`, does the work. A
-stage that is up to date is not done again, so frames are only post-processed when a step needs them.
+Each function declares its stage and hands it out; `spkbase.runs.Run.complete`, or asking for a `value`, does the
+work. A stage that is up to date is not done again, so frames are only post-processed when a step needs them.
 """
 
 from __future__ import annotations

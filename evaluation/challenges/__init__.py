@@ -1,4 +1,5 @@
-"""."""
+"""VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
+written, systems ranked by utility within each least EER."""
 
 import lazy_loader
 

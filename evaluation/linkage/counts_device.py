@@ -1,4 +1,4 @@
-"""Counts of beaters on a device (`spkbase.work.devices`): its float32 decides what is certain, the rest is float64 here.
+"""Counts of beaters on a device (`spkbase.work`): its float32 decides what is certain, the rest is float64 here.
 
 The margin around the owner's cosine is that of `evaluation.linkage.counts`: the largest error of a float32 product, in
 whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in float64, are the

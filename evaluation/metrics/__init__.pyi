@@ -6,8 +6,8 @@ from .calibration import softplus as softplus
 from .conventions import CONVENTIONS as CONVENTIONS
 from .curves import det_curve as det_curve
 from .curves import roc_of as roc_of
-from .detection import Hull as Hull
 from .detection import SRE08 as SRE08
+from .detection import Hull as Hull
 from .detection import act_dcf_of as act_dcf_of
 from .detection import effective_prior as effective_prior
 from .detection import evaluate_detection as evaluate_detection
@@ -25,9 +25,9 @@ from .sorted_scores import Runs as Runs
 from .sorted_scores import checked_scores as checked_scores
 from .sorted_scores import pav as pav
 from .sorted_scores import runs_of as runs_of
+from .summary import PRIORS as PRIORS
 from .summary import Evaluation as Evaluation
 from .summary import Metrics as Metrics
-from .summary import PRIORS as PRIORS
 from .summary import evaluate as evaluate
 from .system_linkability import d_sys_of as d_sys_of
 from .system_linkability import d_sys_pav_of as d_sys_pav_of

@@ -13,7 +13,7 @@ of the scores could reach; isotonic regression (pool adjacent violators) gives i
 Metrics
 -------
 * `hull`, `rocch`: the vertices of the ROCCH; `roc`: the curve itself; `det_curve`: either on probit axes
-* `eer`: the equal error rate, by five names (`evaluation.metrics.equal_error`); that of the hull by default, at most 0.5
+* `eer`: the equal error rate, by five names (`equal_error`); that of the hull by default, at most 0.5
 * `min_dcf`: the least detection cost at a prior, normalised or not; `act_dcf`: that of the scores taken as LLRs
 * `prbep`: the number of errors where misses and false alarms are equally many
 * `tpr_at_fpr`: the share of target trials accepted where few nontarget trials are

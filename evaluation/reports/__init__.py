@@ -1,4 +1,5 @@
-"""."""
+"""What people read: files of linkability, and of a privacy evaluation ``results.json`` (whose schema `privacy_results`
+owns), its tables and the HTML page. Results enter; files leave."""
 
 import lazy_loader
 

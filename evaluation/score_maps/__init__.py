@@ -1,4 +1,5 @@
-"""."""
+"""Maps from scores to scores: affine calibration and fusion by logistic regression, and normalisation by a cohort (z,
+t, s, adaptive s). Arrays or `Scores` enter, the same trials with other numbers leave."""
 
 import lazy_loader
 

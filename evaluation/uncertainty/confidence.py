@@ -13,8 +13,8 @@
 >>> found["mean_target"].low < 2 < found["mean_target"].high
 True
 
-`evaluation.uncertainty.resampling` says what is drawn, `evaluation.uncertainty.intervals` how an interval is made of it and by which method
-for each metric, docs/uncertainty.md how often such intervals hold the true value.
+`resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
+docs/uncertainty.md how often such intervals hold the true value.
 """
 
 from __future__ import annotations

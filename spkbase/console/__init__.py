@@ -1,4 +1,5 @@
-"""."""
+"""What command lines share: errors as one clear message with status 2, a clean end on Ctrl-C, log lines on standard
+error, the options for workers. `Command` and `LazyGroup` are the classes to use."""
 
 import lazy_loader
 

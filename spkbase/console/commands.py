@@ -7,8 +7,9 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -40,6 +41,34 @@ class ResumableCommand(Command):
 
 class Group(_CleanEnd, click.Group):
     """A group of such commands."""
+
+
+class LazyGroup(Group):
+    """A group whose commands are imported when they are called, so that its help costs nothing.
+
+    Parameters
+    ----------
+    table : mapping of str to (str, str)
+        Name of a command to where it is, ``MODULE:NAME``, and what its line of the help says.
+    """
+
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        module, _, name = self.table[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
 
 @contextmanager

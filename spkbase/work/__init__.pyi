@@ -4,8 +4,8 @@ from .devices import device_option as device_option
 from .devices import find_device as find_device
 from .devices import on_device as on_device
 from .maps import ENGINES as ENGINES
-from .maps import EngineKind as EngineKind
 from .maps import WAIT as WAIT
+from .maps import EngineKind as EngineKind
 from .maps import at_once as at_once
 from .maps import chunk_bounds as chunk_bounds
 from .maps import chunks as chunks

@@ -1,4 +1,8 @@
-"""Anonymisation of speech: baselines to compare with, and data directories anonymised by them or by one's own."""
+"""Anonymisation of speech: baselines to compare with, and doors for anonymisers of others.
+
+A data directory enters (`anonymize_datadir`), its anonymised twin leaves, with a record of how it was made.
+`AnonymizerConfig` names the anonymiser and its parameters.
+"""
 
 import lazy_loader
 

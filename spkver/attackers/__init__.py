@@ -1,4 +1,7 @@
-"""Attackers: train them on a data directory, keep each as one folder, score any list of trials."""
+"""Attackers: trained on data directories, kept as one folder each; they score any list of trials.
+
+`train_attackers` makes an `Attacker` of an `AttackerConfig` (presets by name), `score` gives `Scores`.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""."""
+"""What else is heard in speech: words (PocketSphinx) and emotions, a result a recording; they measure utility."""
 
 import lazy_loader
 

@@ -1,4 +1,5 @@
-"""."""
+"""The RSR2015 recipes: configuration, lists, command line, report. The systems themselves are the pages of
+recipes/rsr2015, which are installed with the package."""
 
 import lazy_loader
 

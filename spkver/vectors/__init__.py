@@ -1,4 +1,4 @@
-"""."""
+"""Vectors: statistics of a segment in, one vector a segment out. `Supervectors` are the MAP-adapted means."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
 """The arrows of the evaluation, in their order: checks, anonymisation, attackers, scores, numbers, report.
 
-The first two do their work; the next three declare what `report` then brings up to date, so that ``spkver status`` knows
-of all of it from the start. Where a run is to end earlier, `Steps.finish` ends it.
+The first two do their work; the next three declare what `report` then brings up to date, so that ``spkver status``
+knows of all of it from the start. Where a run is to end earlier, `Steps.end_with` ends it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
 from spkver.attackers import AttackerConfig, check_training
 from spkver.corpora import is_simulated
-from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.conditions import Condition, declare_scores, make_scores, write_lists
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins

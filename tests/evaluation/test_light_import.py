@@ -12,7 +12,8 @@ HEAVY = ["librosa", "sklearn", "matplotlib", "scipy.stats", "h5py", "spkver"]
 def test_importing_loads_nothing_heavy() -> None:
     code = f"""
 import json, sys
-import evaluation, evaluation.trials.lists, evaluation.formats, evaluation.metrics.detection, spkbase.files.json_and_tables, evaluation.plots
+import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluation.metrics.detection, evaluation.plots
+import evaluation.plots.chart, spkbase.files.json_and_tables
 import evaluation.cli
 before = [name for name in {HEAVY} if name in sys.modules]
 evaluation.metrics.detection.evaluate_detection([1.0], [0.0])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
+from test_interrupts import RECIPES
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
@@ -249,14 +250,13 @@ def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
 
 def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     """The corpus itself needs eSpeak; its limits do not. What a recipe does without stays away."""
-    import command
-
     from spkbase.configuration import load_config
+    from spkver.rsr2015 import command
     from spkver.rsr2015.lists import Config
 
     config = tmp_path / "my.yaml"
     config.write_text("ubm: {components: 128}\n")
-    svm, gmm = (command.CONFIG / f"{name}.yaml" for name in ("svm_gmm", "gmm_ubm"))
+    svm, gmm = (RECIPES / "config" / f"{name}.yaml" for name in ("svm_gmm", "gmm_ubm"))
     assert load_config(Config, defaults=command._defaults(svm, "simulated", None)).ubm.components == 64
     assert load_config(Config, defaults=command._defaults(gmm, "simulated", None)).nap.rank == 0
     users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated", config))

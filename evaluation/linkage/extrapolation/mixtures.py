@@ -1,7 +1,7 @@
 """Distributions of the margin over trials, fitted to rank counts: mixtures, and the one without a shape.
 
-All are weights on the grid of `evaluation.linkage.extrapolation.cells`; the likelihood is that of the cells. Many tables of
-counts (resamples) are fitted at once, one a column, by expectation-maximisation.
+All are weights on the grid of `evaluation.linkage.extrapolation.cells`; the likelihood is that of the cells. Many
+tables of counts (resamples) are fitted at once, one a column, by expectation-maximisation.
 
 Two families of components: the margin is *normal*, or the probability of being beaten is *beta*, so that the rank is
 beta-binomial. The first is exact for normal scores and, being about ranks, for any increasing function of them. The

@@ -1,8 +1,8 @@
 """One self-contained page of a privacy evaluation, for people: no network, no script, for screen and paper.
 
-`write_page` makes it from the results of a recipe and the score files that they name. `evaluation.reports.privacy_results`
-reads and checks the results, `verdict` puts them into words, `summary`, `details` and `appendix` build the sections,
-`figures` the plots, and `markup` escapes every text.
+`write_page` makes it from the results of a recipe and the score files that they name.
+`evaluation.reports.privacy_results` reads and checks the results, `verdict` puts them into words, `summary`,
+`details` and `appendix` build the sections, `figures` the plots, and `markup` escapes every text.
 """
 
 from evaluation.reports.page.document import render_page, write_page

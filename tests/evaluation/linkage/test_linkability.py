@@ -233,7 +233,7 @@ def binomtest_ends(count: float, total: int) -> tuple[float, float]:
 
 
 def test_intervals_are_those_of_the_general_method() -> None:
-    """For rows of one speaker each: `evaluation.uncertainty.intervals` on resampled means, size by size, with fewer degrees."""
+    """For rows of one speaker each: the method of `evaluation.uncertainty` on resampled means, size by size."""
     rng = np.random.default_rng(0)
     ranks = Ranks.of(rng.integers(0, 30, 40), 0, 60)
     sizes = np.array([2, 7, 30, 61])

@@ -119,7 +119,7 @@ def test_an_ignored_ctrl_c_stays_ignored(capsys):
 def test_log_lines_are_echoed_with_their_level(capsys):
     logger = logging.getLogger("spkver.test_console")
     before = logging.getLogger("spkver").level
-    with echo_log(logging.INFO, "spkver"):
+    with echo_log(logging.INFO):
         logger.info("step one")
         logger.warning("careful")
         logger.debug("details")

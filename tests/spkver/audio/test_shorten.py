@@ -122,7 +122,8 @@ read_audio(sys.argv[1])
 if sys.argv[2] == "fork" and os.fork() == 0:
     time.sleep(30)  # holds the pipes of the decoder open
     os._exit(0)
-print(*[one._process.pid for one in __import__("spkver.audio.shorten").shorten._IDLE], flush=True)
+from spkver.audio import shorten
+print(*[decoder._process.pid for decoder in shorten._IDLE], flush=True)
 if sys.argv[2] != "end":
     time.sleep(30)
 """
