@@ -205,7 +205,9 @@ def report(
     write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
     write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
     write_page(results, run.path("report.html"), folder=run.output)
-    return "\n".join([_table(summary), "", *_warnings(sanity), results["verdict"], "", *_places(run, suffix)])
+    table = _table(summary)
+    logging.getLogger("recipes.voiceprivacy").info("results\n%s", table)  # into run.log; the terminal has it already
+    return "\n".join([table, "", *_warnings(sanity), results["verdict"], "", *_places(run, suffix)])
 
 
 def _found(config_file: Path | None) -> Path | None:
