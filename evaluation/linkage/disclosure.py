@@ -28,6 +28,7 @@ from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
 
 _BOUND = 18.0  # of the logs of the parameters
+_SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,22 @@ def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Dis
     """
     shares = rank_shares(ranks, ties=ties)
     alpha, beta = fit_beta_binomial(shares)
-    mean, worst = _bits(np.exp(_log_beta_binomial(np.arange(len(shares)), len(shares) - 1, alpha, beta)))
+    mean, worst = _bits(_beta_binomial(len(shares) - 1, alpha, beta))
     return Disclosure(mean, worst, *_bits(shares), alpha, beta)
 
 
 def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     """Fit a beta-binomial distribution to shares of 0, 1, ..., M by largest likelihood.
+
+    With S(i) the share above i and T(i) the share below M - i, and without what does not depend on the parameters, the
+    log-likelihood is the sum over i = 0, ..., M - 1 of
+
+        S(i) log(alpha + i) + T(i) log(beta + i) - log(alpha + beta + i)
+
+    Its slope in log alpha is alpha times the sum of S(i) / (alpha + i) - 1 / (alpha + beta + i), and so for beta. Both
+    are sums of M terms without cancellation, so the search ends where the slope is below 1e-9. Where all shares but one
+    end are 0, the loss falls to 0 like its own slope: then it is the distribution that is found to 1e-9, and not the
+    parameters, of which only alpha / beta going to 0 or to infinity is determined.
 
     Returns
     -------
@@ -101,43 +112,56 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     """
     from scipy.optimize import minimize
 
-    shares = np.asarray(shares, np.float64)
-    seen = np.flatnonzero(shares)
-    weights, n_draws = shares[seen] / shares.sum(), len(shares) - 1
+    share = np.asarray(shares, np.float64) / np.sum(shares)
+    steps = np.arange(len(share) - 1)
+    above, below = np.cumsum(share[:0:-1])[::-1], np.cumsum(share[:-1])[::-1]
 
-    def loss(logs: NDArray[np.float64]) -> float:
-        return -float(weights @ _log_beta_binomial(seen, n_draws, *np.exp(logs)))
+    def loss(logs: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        alpha, beta = np.exp(logs)
+        both = alpha + beta + steps
+        # sums and no products: those of BLAS differ from machine to machine
+        value = np.sum(np.log(both) - above * np.log(alpha + steps) - below * np.log(beta + steps))
+        slope_alpha = alpha * np.sum(1 / both - above / (alpha + steps))
+        slope_beta = beta * np.sum(1 / both - below / (beta + steps))
+        return float(value), np.array([slope_alpha, slope_beta])
 
     bounds = [(-_BOUND, _BOUND)] * 2
-    starts = [(0.0, 0.0), _from_moments(seen, weights, n_draws)]
-    found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
-    best = min(found, key=lambda one: one.fun)
+    starts = [(0.0, 0.0), _from_moments(share)]
+    fits = [
+        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 0.0, "gtol": _SLOPE})
+        for start in starts
+    ]
+    best = min(fits, key=lambda fit: fit.fun)
     alpha, beta = np.exp(best.x).tolist()
     return alpha, beta
 
 
-def _from_moments(values: NDArray[np.int64], weights: NDArray[np.float64], n_draws: int) -> tuple[float, float]:
-    """Logs of parameters with the mean and the variance of the values, where there are such."""
-    mean = float(weights @ values) / n_draws
-    variance = float(weights @ (values / n_draws - mean) ** 2)
+def _from_moments(shares: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the logs of parameters with the mean and the variance of the values, where there are such."""
+    values = np.arange(len(shares)) / (len(shares) - 1)
+    mean = float(np.sum(shares * values))
+    variance = float(np.sum(shares * (values - mean) ** 2))
     mean = min(max(mean, 1e-6), 1 - 1e-6)
     total = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-3)
     logs = np.clip(np.log([mean * total, (1 - mean) * total]), -_BOUND, _BOUND)
     return float(logs[0]), float(logs[1])
 
 
-def _log_beta_binomial(values: NDArray[np.int64], n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
+def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
+    """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
     from scipy.special import betaln
 
+    steps, values = np.arange(n_draws), np.arange(n_draws + 1)
+    rises = [np.append(0.0, np.cumsum(np.log(start + steps))) for start in (alpha, beta, alpha + beta)]
     choices = -np.log(n_draws + 1) - betaln(n_draws - values + 1, values + 1)
-    return choices + betaln(values + alpha, n_draws - values + beta) - betaln(alpha, beta)
+    return np.exp(choices + rises[0] + rises[1][::-1] - rises[2][-1])
 
 
 def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and largest disclosure of a distribution of ranks."""
     seen = shares[shares > 0]
     bits = np.log2(len(shares) * seen)
-    return max(float(seen @ bits), 0.0), float(bits.max())
+    return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
 
 
 def _impostors(ranks: Ranks) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+OURS = ("spkbase", "evaluation", "spkver", "recipes")  # what tells of its progress; others only of what is wrong
+
 
 @contextmanager
 def logging_to(path: Path) -> Iterator[None]:
-    """Add all log lines of the packages to a file."""
+    """Add all log lines of our packages to a file, and warnings and errors of the libraries that they use."""
     handler = _RunLog(path, encoding="utf-8")
     root = logging.getLogger()
     level = root.level
@@ -30,6 +32,7 @@ class _RunLog(logging.FileHandler):
 
     def __init__(self, path: Path, *, encoding: str) -> None:
         super().__init__(path, encoding=encoding)
+        self.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name

@@ -11,6 +11,7 @@ from .maps import chunk_bounds as chunk_bounds
 from .maps import chunks as chunks
 from .maps import default_jobs as default_jobs
 from .maps import engine_kind as engine_kind
+from .maps import one_blas_thread as one_blas_thread
 from .maps import ordered_map as ordered_map
 from .maps import progress as progress
 from .maps import ships_items as ships_items

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
 from spkver.features.cepstra import mfcc
 from spkver.features.config import FeatureConfig
 from spkver.features.librosa_mfcc import librosa_mfcc
@@ -44,7 +45,7 @@ def features_of_signals(
     *,
     names: list[str] | None = None,
 ) -> list[RecordingFeatures]:
-    """Raw features of signals in [-1, 1] at the configured rate.
+    """Return raw features of signals in [-1, 1] at the configured rate.
 
     Parameters
     ----------
@@ -64,11 +65,12 @@ def features_of_signals(
         for signal, generator in zip(signals, generators, strict=True)
     ]
     computed = []
-    for signal, noise in zip(signals, noises, strict=True):
-        scaled = signal * signal.dtype.type(config.sample_scale)
-        if config.dither:
-            scaled += noise * np.float32(config.dither)
-        computed.append(compute(scaled, settings))
+    with one_blas_thread():  # also for who calls this outside a worker: with two threads products have other bits
+        for signal, noise in zip(signals, noises, strict=True):
+            scaled = signal * signal.dtype.type(config.sample_scale)
+            if config.dither:
+                scaled += noise * np.float32(config.dither)
+            computed.append(compute(scaled, settings))
     if config.vad == "snr":
         speech = snr_vad(
             [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],

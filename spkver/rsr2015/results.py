@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,8 @@ from spkbase.runs import Handle, Run, format_status, read_status, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
+
+logger = logging.getLogger(__name__)
 
 
 def report(
@@ -58,7 +61,9 @@ def report(
             "systems": results,
         },
     )
-    return f"{_table(results, lists.key)}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
+    table = _table(results, lists.key)
+    logger.info("results\n%s", table, extra={"file_only": True})
+    return f"{table}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
 
 
 def _evaluate(scores: Scores, key: Key, config: Config) -> dict[str, Any]:

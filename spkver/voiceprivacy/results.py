@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import describe
+
+logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -48,9 +51,9 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
     write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
     write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
     write_page(results, run.path("report.html"), folder=run.output)
-    return "\n".join(
-        [_table(summary), "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)]
-    )
+    table = _table(summary)
+    logger.info("results\n%s", table, extra={"file_only": True})
+    return "\n".join([table, "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)])
 
 
 def _results(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -72,7 +73,10 @@ def test_all_files_are_there(finished):
     expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json", "sources.json"}
     assert there == expected
     log = (finished / "run.log").read_text()
-    assert "svm-gmm" in log
+    head = r"results\nsystem +trials +target +nontarget +EER \[%\] +minDCF SRE08.*\n[- ]+\n"
+    assert re.search(head + "svm-gmm +TC-IC +16 +48 ", log), "the log alone tells how well the systems do"
+    packages = {line.split()[3].split(".")[0] for line in log.splitlines() if " INFO " in line}
+    assert packages == {"spkver", "recipes"}, "of other libraries only what is wrong"
     assert log.rstrip().endswith("finished")
 
 

@@ -95,6 +95,16 @@ def test_results_say_what_they_were_made_of(results):
     assert results["seeds"] == {"run": 0, "bootstrap": 0, "anonymiser": None}
 
 
+def test_the_log_holds_the_table_of_results(results, output):
+    table = (output / "run.log").read_text().rpartition("recipes.voiceprivacy: results\n")[2].splitlines()
+    assert table[0].split("  ")[0] == "set"
+    assert "EER [%]" in table[0]
+    rows = table[2 : 2 + len(results["summary"])]
+    for row, system in zip(rows, results["summary"], strict=True):
+        assert row.split()[:3] == [system["dataset"], system["gender"], system["scenario"]]
+        assert f" {100 * system['eer']:.2f} " in row
+
+
 @pytest.mark.parametrize(
     "name", ["report.html", "tables_anon.md", "tables_anon.tex", "results_anon.json", "config.yaml"]
 )

@@ -55,6 +55,18 @@ def close(found: float, expected: float | str, within: float = 1e-9) -> None:
     assert found == pytest.approx(float(expected), rel=0, abs=within, nan_ok=True)
 
 
+def rounding_of_population(name: str) -> float:
+    """How far the reference's closed form for an LLR a may be off where `exp` is off by its last bit, 2^-52.
+
+    It has g = exp(a) - 1 and (a - g) / (2 g^2), of slope -1 / (2 a^2) in g for small a: 2^-53 / a^2 a trial. The last
+    bit of `exp` is another with AVX-512, with AVX2 and without. LLRs up to 1e-6 are taken for 0.
+    """
+    llr = np.abs(blocks(name).per_run())
+    off = np.divide(2.0**-53, llr**2, out=np.zeros(len(llr)), where=llr > 1e-6)
+    sides = (runs(name).target, runs(name).nontarget)
+    return float(sum(np.sum(weights * off) / weights.sum() for weights in sides) / np.log(2)) + 1e-14
+
+
 def test_all_sets_are_here() -> None:
     assert len(SETS) == 17
     for name in SETS:
@@ -141,7 +153,7 @@ def test_nearest_eer_of_spkanon_eval(name: str) -> None:
 @pytest.mark.parametrize("name", known("zebra"))
 def test_zebra_to_the_last_digits_in_its_convention(name: str) -> None:
     expected, found = GOLDEN[name]["zebra"], result(name, "zebra-2020")
-    close(found.zebra.population, expected["population"], 1e-13)
+    close(found.zebra.population, expected["population"], rounding_of_population(name))
     close(found.zebra.individual, expected["individual"], 1e-12)
     assert found.zebra.tag == expected["tag"]
     assert [format_value(found.zebra.population), format_value(found.zebra.individual)] == expected["print"]
@@ -179,7 +191,7 @@ def test_challenge_values(name: str, convention: str) -> None:
     close(found.min_cllr, least, 1e-13)
     close(found.min_cllr, GOLDEN[name]["zebra_min_cllr_fn"], 1e-13)
     close(found.eer["rocch"], rate, 1e-13)
-    close(found.zebra.population, GOLDEN[name]["zebra"]["population"], 1e-13)
+    close(found.zebra.population, GOLDEN[name]["zebra"]["population"], rounding_of_population(name))
     if name in WHOLE:
         close(found.cllr, GOLDEN[name]["vpc24_cllr"], 1e-12)
 

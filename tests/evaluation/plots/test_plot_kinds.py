@@ -1,17 +1,21 @@
 """Every kind of plot: what it shows, its picture, and its TeX.
 
-The pictures in ``tests/data/plots`` were looked at. After a wanted change write them anew with
-``SPKVER_NEW_PICTURES=1 python -m pytest tests/evaluation/test_plot_kinds.py``, and look at them again.
+The pictures in ``tests/data/plots`` were looked at. Beside each lies its description: lines, looks, axes and words as
+numbers and text, which are the same under every version of matplotlib; pixels are compared under one alone. After a
+wanted change write both anew with ``SPKVER_NEW_PICTURES=1 python -m pytest tests/evaluation/test_plot_kinds.py``, and
+look at the pictures again.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, min_dcf
 from evaluation.metrics.equal_error import eer
 from evaluation.metrics.zebra_profile import zebra
-from evaluation.plots import chart, densities, draw, priors, tex
+from evaluation.plots import chart, densities, draw, priors, tex, training
 from evaluation.plots.chart import Axis, Chart, Line, Look, as_cores
 from spkbase.errors import DataError
 
@@ -108,8 +112,118 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
     return saved
 
 
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Figures of matplotlib as they were when saved."""
+    saved: list[Any] = []
+    for module in (draw, training):
+        monkeypatch.setattr(module, "save_figure", lambda figure, paths: saved.append(figure))
+    return saved
+
+
 def labels(one: Chart) -> list[str]:
     return [label.replace("\N{NO-BREAK SPACE}", " ") for _, label in one.entries]
+
+
+def thinned_points(values: Any) -> list[float]:
+    """Some 40 values and the last, to seven digits."""
+    return [float(f"{value:.7g}") for value in [*values[:: max(1, len(values) // 40)], values[-1]]]
+
+
+def description_of(drawn: Chart) -> dict[str, Any]:
+    """A chart as JSON holds it."""
+    lines = [
+        {
+            "points": len(line.x),
+            "x": thinned_points(line.x),
+            "y": thinned_points(line.y),
+            "look": asdict(line.look),
+            "base": None if line.base is None else thinned_points(line.base),
+        }
+        for line in drawn.lines
+    ]
+    entries = [{"look": asdict(look), "label": label} for look, label in drawn.entries]
+    return {**asdict(drawn), "lines": lines, "entries": entries}
+
+
+def shown_by(figure: Any) -> dict[str, Any]:
+    """What a figure of matplotlib shows, apart from where its layout puts it."""
+    from matplotlib.colors import to_hex
+
+    axes = figure.axes[0]
+    legend = figure.legends[0] if figure.legends else axes.get_legend()
+    lines = [
+        {
+            "points": len(line.get_xdata()),
+            "x": thinned_points(line.get_xdata()),
+            "y": thinned_points(line.get_ydata()),
+            "colour": to_hex(line.get_color()),
+            "width": line.get_linewidth(),
+            "marker": line.get_marker(),
+        }
+        for line in axes.lines
+    ]
+    return {
+        "title": axes.get_title(),
+        "x": [axes.get_xlabel(), *axes.get_xlim()],
+        "y": [axes.get_ylabel(), *axes.get_ylim()],
+        "lines": lines,
+        "areas": [to_hex(area.get_facecolor()[0]) for area in axes.collections],
+        "notes": [text.get_text() for text in axes.texts],
+        "entries": [text.get_text() for text in legend.get_texts()] if legend else [],
+    }
+
+
+def assert_alike(found: Any, expected: Any, where: str = "") -> None:
+    """Compare two descriptions: words exactly, numbers to six digits, one fewer than are kept."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected), where
+        for name in expected:
+            assert_alike(found[name], expected[name], f"{where}.{name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for number, value in enumerate(expected):
+            assert_alike(found[number], value, f"{where}[{number}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-9), where
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_description_is_that_of_the_picture(data: Path, charts: list[Chart], figures: list[Any], kind: str) -> None:
+    def described(systems: list[tuple[str, Any, Any]]) -> Any:
+        KINDS[kind](systems, Path("x.png"))
+        description = description_of(charts[-1]) if kind in CHARTS else shown_by(figures[-1])
+        return json.loads(json.dumps(description))
+
+    wanted, now = data / "plots" / f"{kind}.json", described(SYSTEMS)
+    if os.environ.get("SPKVER_NEW_PICTURES"):
+        lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in now.items()]
+        wanted.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    assert_alike(now, json.loads(wanted.read_text()))
+    with pytest.raises(AssertionError):
+        assert_alike(described(SYSTEMS[1:]), json.loads(wanted.read_text()))
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_matplotlib_draws_the_whole_description(monkeypatch: pytest.MonkeyPatch, figures: list[Any], kind: str) -> None:
+    drawn: list[Chart] = []
+    draw_chart = draw.draw_chart
+    monkeypatch.setattr(draw, "draw_chart", lambda figure, one: (drawn.append(one), draw_chart(figure, one)))
+    KINDS[kind](SYSTEMS, Path("x.png"))
+    described, shown = drawn[0], shown_by(figures[0])
+    assert (shown["title"], shown["notes"]) == (described.title, [note.text for note in described.notes])
+    for axis, wanted in (("x", described.x), ("y", described.y)):
+        assert shown[axis] == [wanted.label, pytest.approx(wanted.low), pytest.approx(wanted.high)]
+    assert [label.split() for label in shown["entries"]] == [label.split() for _, label in described.entries]
+    for found, line in zip(shown["lines"], described.lines, strict=True):
+        assert (found["points"], found["x"], found["y"]) == (
+            len(line.x), thinned_points(line.x), thinned_points(line.y),
+        )  # fmt: skip
+        assert (found["colour"], found["width"]) == (line.look.colour, line.look.width)
+        assert found["marker"] == (line.look.marker or "None")
+    assert shown["areas"] == [line.look.colour for line in described.lines if line.look.fill]
 
 
 def test_the_legend_of_zebra_is_that_of_the_reference(charts: list[Chart]) -> None:

@@ -145,12 +145,17 @@ def test_log_and_configuration(tmp_path, caplog):
     for _ in range(2):
         with start_run(output, Options(), jobs=3) as run:
             logging.getLogger("spkver.test").info("hello")
+            logging.getLogger("recipes.test").info("results")
+            logging.getLogger("fontTools.subset").info("glyphs")
+            logging.getLogger("matplotlib").warning("no such font")
             with run.timed("step"):
                 pass
     assert (root.level, root.handlers) == before
     log = (output / "run.log").read_text()
     assert log.count("hello") == 2, "a second run adds to the log"
     assert log.rstrip().endswith("finished")
+    assert (log.count("INFO recipes.test: results"), log.count("WARNING matplotlib: no such font")) == (2, 2)
+    assert "glyphs" not in log, "of other libraries only what is wrong"
     assert (output / "config.yaml").read_text() == "factor: 2.0\n"
     assert run.jobs == 3
     assert run.timings["step"] >= 0
