@@ -1,106 +1,170 @@
-"""Who may import whom: the data go one way, and so do the imports."""
+"""Who may import whom: the data go one way, and so do the imports; a room is entered by its face."""
 
 from __future__ import annotations
 
-import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.house import PACKAGES, House, circles, imports_of, modules, read_house, rooms
+
 ROOT = Path(__file__).resolve().parent.parent
+HEAVY = ("librosa", "sklearn", "matplotlib", "h5py", "torch", "numba", "av", "espeakng_loader")
 
-# What `spkver` may use of the other package: the boundary, nothing that computes metrics or draws.
-BOUNDARY = {
-    "console",
-    "devices",
-    "errors",
-    "files",
-    "formats",
-    "parallel",
-    "stored",
-    "trials",
-    "worker_options",
+# The floors of each package: a room imports from those below it, in its own package.
+FLOORS = {
+    "spkbase": [
+        ["errors", "version", "packages", "seeding"],
+        ["arrays", "work"],
+        ["files"],
+        ["configuration", "console"],
+        ["runs"],
+    ],
+    "evaluation": [
+        ["trials"],
+        ["formats", "score_maps", "embeddings"],
+        ["metrics", "linkage"],
+        ["uncertainty", "plots"],
+        ["utility", "reports"],
+        ["challenges"],
+        ["commands"],
+        ["cli"],
+    ],
+    "spkver": [
+        ["idmap", "audio"],
+        ["sidekit", "datadir"],
+        ["features", "corpora"],
+        ["mixture"],
+        ["vectors"],
+        ["backend"],
+        ["pipeline", "anonymization", "recognition"],
+        ["attackers"],
+        ["rsr2015", "voiceprivacy"],
+        ["commands"],
+        ["cli"],
+        ["__main__"],
+    ],
 }
+# What a package may import of the others.
+BORDERS: dict[str, set[str]] = {
+    "spkbase": set(),
+    "evaluation": {"spkbase"},
+    "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.score_maps"},
+}
+# These measure and report; the door of ``spkver-eval`` is beside that of ``spkver``.
+ALL_FACES = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
 
-# The arrows of the design: a module imports from its own layer and from those before it.
-LAYERS = [
-    ["version", "errors"],
-    ["idmap", "store", "shorten_process", "shorten", "sphere", "audio", "locks", "rows"],
-    ["journal", "partial", "row_files"],
-    ["datadir"],
-    ["sidekit", "stat_files"],
-    ["corpora"],
-    ["features"],
-    ["config"],
-    ["anonymization"],
-    ["ledger", "stages", "run", "run_log", "status"],
-    ["recordings"],
-    ["transcription", "emotion"],
-    ["device"],
-    ["gmm", "ubm"],
-    ["statistics"],
-    ["supervectors"],
-    ["nap"],
-    ["svm"],
-    ["trial_pieces", "scoring"],
-    ["pipeline"],
-    ["attackers"],
-    ["commands"],
-    ["cli"],
-    ["__main__"],
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return read_house(modules(ROOT, PACKAGES[:3]))
+
+
+def room_of(module: str) -> str:
+    """The package and the room: ``spkver.mixture``; the package alone for its ``__init__``."""
+    return ".".join(module.split(".")[:2])
+
+
+FILES = [
+    path for package in FLOORS for path in sorted((ROOT / package).rglob("*.py")) if "recipes" not in path.parts[-4:-1]
 ]
-LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
-HEAVY = ("librosa", "sklearn", "matplotlib", "numba", "av", "espeakng_loader")
 
 
-def imports_of(path: Path) -> set[str]:
-    """Full names of what a file imports, wherever the statement stands."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports are not used here"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+def of_ours(path: Path) -> list[str]:
+    """What a file imports of this project."""
+    names = [found.name for found in imports_of(path)]
+    assert not [name for name in names if name.startswith(".")], f"{path}: relative imports are not used here"
+    return [name for name in names if name.split(".")[0] in (*FLOORS, "recipes", "tests", "benchmarks")]
 
 
-def files_of(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("package", ["evaluation", "spkver"])
-def test_there_is_something_to_check(package):
-    assert len(files_of(package)) > 5
+@pytest.mark.parametrize("package", FLOORS)
+def test_every_room_has_a_floor(package: str) -> None:
+    there = {room_of(name_of(path)) for path in FILES if path.relative_to(ROOT).parts[0] == package} - {package}
+    named = {f"{package}.{room}" for floor in FLOORS[package] for room in floor}
+    assert there == named
 
 
-@pytest.mark.parametrize("path", files_of("evaluation"), ids=lambda path: path.stem)
-def test_evaluation_is_usable_alone(path):
-    assert not [name for name in imports_of(path) if name.split(".")[0] in ("spkver", "recipes")]
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_go_down(path: Path) -> None:
+    own = room_of(name_of(path))
+    package = own.split(".")[0]
+    floor = {f"{package}.{room}": number for number, rooms in enumerate(FLOORS[package]) for room in rooms}
+    for name in of_ours(path):
+        other = room_of(name)
+        if name.split(".")[0] != package:
+            allowed = BORDERS[package] | ({"evaluation"} if own in ALL_FACES else set())
+            assert name.split(".")[0] in allowed or other in allowed, f"{own} may not import {name}"
+        elif other not in (own, f"{package}.__version__"):
+            assert own == package or floor[other] < floor[own], f"{own} turns back to {name}"
 
 
-@pytest.mark.parametrize("path", files_of("spkver"), ids=lambda path: path.stem)
-def test_spkver_uses_only_the_boundary(path):
-    used = [name.split(".") for name in imports_of(path)]
-    assert {name[1] for name in used if name[0] == "evaluation"} <= BOUNDARY
-    assert not [name for name in used if name[0] == "recipes"]
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_rooms_are_entered_by_their_faces(path: Path) -> None:
+    """`from evaluation.metrics import eer`, not from a module in the room; private names are nobody else's."""
+    own = room_of(name_of(path))
+    for name in of_ours(path):
+        inside = name.split(".")[2:]
+        if room_of(name) != own and (ROOT / room_of(name).replace(".", "/")).is_dir():
+            assert len(inside) <= 1, f"{own} goes round the face of {room_of(name)}: {name}"
+            assert not "".join(inside).startswith("_"), f"{own} takes the private {name}"
 
 
-@pytest.mark.parametrize("path", files_of("spkver"), ids=lambda path: path.stem)
-def test_imports_follow_the_arrows(path):
-    own = path.relative_to(ROOT / "spkver").with_suffix("").parts[0]
-    if own == "__init__":
-        return
-    for name in imports_of(path):
-        parts = name.split(".")
-        if parts[0] == "spkver" and len(parts) > 1 and parts[1] != "__version__":
-            assert LAYER[parts[1]] <= LAYER[own], f"{path} turns back to {name}"
+def test_there_is_no_circle(house: House) -> None:
+    assert circles(house.imports) == []
+    assert circles(rooms(house)) == []
 
 
-@pytest.mark.parametrize("module", ["spkver", "spkver.pipeline", "spkver.attackers", "spkver.cli"])
-def test_heavy_libraries_are_loaded_when_they_are_used(module):
+@pytest.mark.parametrize("face", sorted(ROOT.glob("*/*/__init__.pyi")), ids=lambda path: ".".join(path.parts[-3:-1]))
+def test_faces_hold_what_is_there(face: Path) -> None:
+    room = ".".join(face.relative_to(ROOT).parts[:-1])
+    names = [found.name.rpartition(".")[2] for found in imports_of(face)]
+    code = f"import {room} as room; [getattr(room, name) for name in {names}]; print(sorted(room.__all__) == {sorted(names)})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"
+    files = {path.stem for path in face.parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not files & set(names), "a function named as its module would be hidden by it"
+
+
+@pytest.mark.parametrize("module", ["evaluation", "spkver", "spkver.pipeline", "spkver.attackers", "spkver.cli"])
+def test_heavy_libraries_are_loaded_when_they_are_used(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("recipes/*/*.py")), ids=lambda path: "/".join(path.parts[-2:]))
+def test_recipes_are_pages(path: Path) -> None:
+    """Scripts without modules of their own beside them, which a reader takes in at once."""
+    beside = {other.stem for other in path.parent.glob("*.py")}
+    assert not {found.name.split(".")[0] for found in imports_of(path)} & beside
+    if path.stem not in ("dspspeech20", "public_speech"):  # these lay public corpora out
+        assert len(path.read_text().splitlines()) < 50
+
+
+def test_the_map_of_the_house_is_the_tree() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)
+    assert drawn is not None
+    named: set[str] = set()
+    package = ""
+    for line in drawn[1].splitlines():
+        words = re.split(r"\s{2,}", line.strip(), maxsplit=1)[0].split()
+        for word in words:
+            if not line.startswith(" "):
+                package = word.rstrip("/")
+            elif word.endswith(("/", ".py")):
+                named.add(f"{package}/{word.rstrip('/')}")
+    there = {
+        f"{package}/{path.name}"
+        for package in FLOORS
+        for path in (ROOT / package).iterdir()
+        if not path.name.startswith("__") and path.name != "recipes" and (path.is_dir() or path.suffix == ".py")
+    }
+    assert {name for name in named if name.split("/")[0] in FLOORS} == there

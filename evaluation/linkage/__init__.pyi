@@ -27,6 +27,7 @@ from .easy_and_hard import disclosure_sets as disclosure_sets
 from .easy_and_hard import write_lists as write_lists
 from .extrapolation.backtest import HIDDEN as HIDDEN
 from .extrapolation.backtest import Backtest as Backtest
+from .extrapolation.backtest import backtest as backtest
 from .extrapolation.estimate import SPANNED as SPANNED
 from .extrapolation.estimate import Extrapolation as Extrapolation
 from .extrapolation.estimate import extrapolate as extrapolate

@@ -29,6 +29,7 @@ from evaluation.linkage import (
     Extrapolation,
     Ranks,
     TieSets,
+    backtest,
     by_speaker,
     chance,
     disclosure_sets,
@@ -37,7 +38,6 @@ from evaluation.linkage import (
     sizes_beyond,
     write_lists,
 )
-from evaluation.linkage.extrapolation import backtest
 from evaluation.reports.linkability import RANKS, REPORT, Run, Settings, name_of
 from spkbase.errors import DataError
 from spkbase.files import write_text

@@ -40,7 +40,7 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
     str
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
-    from evaluation.reports.page import write_page  # matplotlib is loaded when it is used
+    from evaluation.reports import write_page  # matplotlib is loaded when it is used
 
     run, suffix = experiment.run, experiment.suffix
     summary = summarise(conditions)
