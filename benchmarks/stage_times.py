@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) [A-Z]+ spkver\S*: (.*)$")
+_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) [A-Z]+ (?:spkbase|spkver)\S*: (.*)$")
 _END = re.compile(r"^(.+): (\d+\.\d) s$")
 _START = re.compile(r"^(.+): started$")
 _FIRST = re.compile(r"^spkver \S+: ")  # the first line of a run; a log may hold several runs
