@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+_ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE = 60.0
 _PLAIN = ("--no-nanny", "--no-dashboard")
 # Run a module that ends when the tests do, even those that were killed and can tell nobody: they hold its input open.
@@ -35,14 +36,17 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = _PAT
 
 
 class DaskCluster:
-    """A scheduler and workers, each a process without a nanny, in a folder where nothing of ours is."""
+    """A scheduler and workers, each a process without a nanny, in a folder where nothing of ours is.
+
+    They can import the packages, and no test.
+    """
 
     def __init__(self, folder: Path, n_workers: int = 2, **settings: str) -> None:
         self.folder = folder
         self.environment = {
             name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
         } | settings
-        self.environment.pop("PYTHONPATH", None)
+        self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, whatever is installed
         self.workers: list[subprocess.Popen] = []
         told = folder / "scheduler.json"
         own = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(told))

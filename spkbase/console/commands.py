@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from spkbase.errors import SpkverError
+from spkbase.work import stop_workers
 
 _PACKAGES = ("spkbase", "evaluation", "spkver")
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
@@ -98,10 +99,7 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
         terminated = isinstance(error, _Terminated)
         with _deaf():
             # workers that wait for work would keep the process alive
-            if "joblib" in sys.modules:
-                from spkbase.work import stop_workers
-
-                stop_workers()
+            stop_workers()
             what = "terminated" if terminated else "interrupted"
             going_on = "; finished steps are kept, the same command goes on from there"
             click.echo(what + (going_on if isinstance(ctx.command, ResumableCommand) else ""), err=True)

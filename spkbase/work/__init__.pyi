@@ -3,6 +3,8 @@ from .devices import Device as Device
 from .devices import device_option as device_option
 from .devices import find_device as find_device
 from .devices import on_device as on_device
+from .executors import one_blas_thread as one_blas_thread
+from .executors import stop_workers as stop_workers
 from .maps import ENGINES as ENGINES
 from .maps import WAIT as WAIT
 from .maps import EngineKind as EngineKind
@@ -11,9 +13,7 @@ from .maps import chunk_bounds as chunk_bounds
 from .maps import chunks as chunks
 from .maps import default_jobs as default_jobs
 from .maps import engine_kind as engine_kind
-from .maps import one_blas_thread as one_blas_thread
 from .maps import ordered_map as ordered_map
 from .maps import progress as progress
 from .maps import ships_items as ships_items
-from .maps import stop_workers as stop_workers
 from .maps import use_engine as use_engine

@@ -146,7 +146,8 @@ def test_another_library_makes_again_what_depends_on_it(recipe: Recipe, tiny, ou
 
     real = ledger.library_version
     for module in ("run", "status"):
-        monkeypatch.setattr(f"spkbase.runs.{module}.library_version", lambda name: "99" if name == library else real(name))
+        place = f"spkbase.runs.{module}.library_version"
+        monkeypatch.setattr(place, lambda name: "99" if name == library else real(name))
     assert {name for name, state in status(output).items() if state == "done"} == kept
     assert made(recipe(tiny, output).err) == set(STAGES) - kept
     assert status(output) == dict.fromkeys(STAGES, "done")

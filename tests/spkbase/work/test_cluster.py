@@ -1,12 +1,11 @@
 """Maps on a Dask cluster: a real scheduler and real workers, which are killed, missing, late, or of other versions.
 
-This module is not installed, so every function here is one of those that workers cannot import.
+This module is not installed: workers cannot import it, so its functions travel whole, as those of ``__main__`` do.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -37,6 +37,14 @@ class Found:
     number: int
     process: int
     file: Path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def travels():
+    """As a user has it done for functions of a module that workers do not have."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
@@ -190,13 +198,17 @@ def test_data_travel_as_file_names_or_chunks(engine, tmp_path):
         assert all(one.flags.writeable and one.flags.aligned for one in found)
 
 
-def test_modules_are_pickled_by_name_again(dask_cluster):
-    import cloudpickle
-
-    with use_engine("dask", scheduler=dask_cluster.address, timeout=PATIENCE):
-        list(ordered_map(slow_square, range(3)))
-        assert __name__ in cloudpickle.list_registry_pickle_by_value()
-    assert __name__ not in cloudpickle.list_registry_pickle_by_value()
+@pytest.mark.parametrize("engine", ["loky", "dask"])
+def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path, engine):
+    (tmp_path / "own.py").write_text("ADDED = 1\ndef own(number):\n    return number + ADDED\n")
+    (tmp_path / "script.py").write_text(
+        "from runpy import run_path\nfrom spkbase.work.maps import ordered_map, use_engine\n"
+        "FACTOR = 3\ndef times(number):\n    return FACTOR * number\n"
+        f"with use_engine({engine!r}, scheduler={dask_cluster.address if engine == 'dask' else None!r}):\n"
+        "    print(*ordered_map(times, range(4), jobs=2), *ordered_map(run_path('own.py')['own'], range(3), jobs=2))\n"
+    )
+    run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert (run.stdout, run.stderr) == ("0 3 6 9 1 2 3\n", "")
 
 
 def test_an_early_end_leaves_no_task(engine, dask_cluster):
@@ -352,8 +364,8 @@ def test_other_versions_are_an_error_that_names_them(dask_cluster, monkeypatch):
 def test_other_versions_of_a_worker_that_joined_are_found(engine, monkeypatch):
     from spkbase.work import cluster
 
-    monkeypatch.setattr(cluster, "_expected", lambda: cluster.versions() | {"joblib": "0.1"})
-    with pytest.raises(DataError, match=r"other versions than this process.*joblib .*, not 0\.1"):
+    monkeypatch.setattr(cluster, "_expected", lambda: cluster.versions() | {"cloudpickle": "0.1"})
+    with pytest.raises(DataError, match=r"other versions than this process.*cloudpickle .*, not 0\.1"):
         list(ordered_map(slow_square, range(5)))
 
 
@@ -387,15 +399,17 @@ def test_a_task_is_small(dask_cluster, monkeypatch):
     assert max(sent[1:]) < 17_000
 
 
-def test_common_travels_without_what_it_became():
-    from spkbase.work.cluster import Common, versions
+def test_what_all_items_need_is_unpickled_once(engine):
+    """By each worker: what it made of it is there for the next item."""
+    counts = list(ordered_map(partial(count, seen=[]), range(12)))
+    for worker in {process for process, _ in counts}:
+        seen = sorted(number for process, number in counts if process == worker)
+        assert seen == list(range(1, len(seen) + 1))
 
-    common = Common(pickle.dumps(process), versions())
-    assert common.function(0) == os.getpid()
-    again = pickle.loads(pickle.dumps(common))
-    assert again._function is None
-    assert again.function(0) == os.getpid()
-    assert sys.getsizeof(common) >= len(common._pickled)
+
+def count(number: int, seen: list[int]) -> tuple[int, int]:
+    seen.append(number)
+    return os.getpid(), len(seen)
 
 
 def test_the_command_line_uses_the_cluster(dask_cluster, tmp_path):

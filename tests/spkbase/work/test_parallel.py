@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spkbase.errors import DataError, WorkerError
+from spkbase.work.executors import stop_workers, undisturbed
 from spkbase.work.maps import (
     chunk_bounds,
     chunks,
@@ -25,7 +26,6 @@ from spkbase.work.maps import (
     ordered_map,
     progress,
     ships_items,
-    stop_workers,
     use_engine,
 )
 
@@ -238,8 +238,6 @@ def test_workers_leave_ctrl_c_to_us():
 
 
 def test_a_signal_while_workers_start_comes_after():
-    from spkbase.work.maps import undisturbed
-
     reached = False
     with pytest.raises(KeyboardInterrupt), undisturbed():  # noqa: PT012
         signal.raise_signal(signal.SIGINT)
