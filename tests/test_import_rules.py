@@ -19,6 +19,7 @@ BOUNDARY = {
     "files",
     "formats",
     "parallel",
+    "seeding",
     "stored",
     "trials",
     "worker_options",
