@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
 from evaluation.linkage import count_beaters
-from spkbase.work import Device, default_jobs, find_device
+from spkbase.work import Device, Work, default_jobs, find_device
 from spkver.backend import gram_matrix
 from spkver.mixture import (
     GaussianMixture,
@@ -92,14 +92,14 @@ def ranks(device: Device, small: bool) -> None:
     gallery = rng.standard_normal((n_enrolled, 192)).astype(np.float32)
     trials = gallery[:n_trials] + np.float32(2.5) * rng.standard_normal((n_trials, 192)).astype(np.float32)
     norms, owners = np.linalg.norm(gallery.astype(np.float64), axis=1), np.arange(n_trials)
-    found = [count_beaters(gallery, norms, trials, owners, device=one) for one in (None, device)]
+    found = [count_beaters(gallery, norms, trials, owners, work=Work(device=where)) for where in (None, device)]
     assert (found[0].beaters == found[1].beaters).all()
     assert (found[0].ties == found[1].ties).all()
     compare(
         f"ranks of {n_trials:,} trials among {n_enrolled:,}",
         2 * n_enrolled * n_trials * 192,
         lambda: count_beaters(gallery, norms, trials, owners),
-        {"device": lambda: count_beaters(gallery, norms, trials, owners, device=device)},
+        {"device": lambda: count_beaters(gallery, norms, trials, owners, work=Work(device=device))},
     )
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.measure import describe_machine
 from evaluation.linkage import Extrapolation, Ranks, extrapolate
+from evaluation.uncertainty import Resampling
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
 
@@ -76,7 +77,9 @@ def repeat_scores(world: str, kept: int, replicates: int, seed: int) -> Extrapol
     mated, impostors = SCORE_WORLDS[world](rng)
     ranks = Ranks.of((impostors > mated[:, None]).sum(axis=1), 0, N_FIT - 1, mated=mated)
     largest = -np.partition(-impostors, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES, impostor_scores=largest, methods=METHODS, replicates=replicates, seed=seed)
+    return extrapolate(
+        ranks, SIZES, impostor_scores=largest, methods=METHODS, resampling=Resampling(replicates, seed=seed)
+    )
 
 
 def draw_sphere(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +117,9 @@ def repeat_embeddings(kept: int, replicates: int, pair: tuple[np.ndarray, np.nda
     np.fill_diagonal(similarity, -np.inf)
     ranks = Ranks.of((similarity > mated[:, None]).sum(axis=1), 0, len(gallery) - 1, mated=mated)
     largest = -np.partition(-similarity, kept, axis=1)[:, : kept + 1]
-    return extrapolate(ranks, SIZES[:1], impostor_scores=largest, methods=METHODS, replicates=replicates, seed=seed)
+    return extrapolate(
+        ranks, SIZES[:1], impostor_scores=largest, methods=METHODS, resampling=Resampling(replicates, seed=seed)
+    )
 
 
 def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:

@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.measure import describe_machine, matmul_rate
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.linkage import count_beaters, ranks_from_embeddings
-from evaluation.reports import Settings, linkability_run, write_run
-from spkbase.work import default_jobs
+from evaluation.reports import Settings, measure_linkage, write_linkage
+from spkbase.work import Work, default_jobs
 
 DIMENSIONS = 192
 
@@ -34,10 +34,10 @@ def all_sizes(n_enrolled: int = 22_024, n_trials: int = 4_949, replicates: int =
     trial = Embeddings(names[:n_trials], names[:n_trials], _trials(vectors[:n_trials]))
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        ranks = ranks_from_embeddings(enrol, trial, jobs=jobs)
+        ranks = ranks_from_embeddings(enrol, trial, work=Work(jobs))
         counted = time.perf_counter()
-        run = linkability_run({1: ranks}, Settings(replicates=replicates))
-        write_run(folder, run)
+        run = measure_linkage({1: ranks}, Settings(replicates=replicates))
+        write_linkage(folder, run)
         done = time.perf_counter()
         n_lines = Path(folder, "per_speaker.csv").read_text().count("\n")
     assert len(run.curves[1].sizes) == n_enrolled - 1
@@ -56,11 +56,11 @@ def mapped(n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5
         for _ in range(repeats):
             square = matmul_rate(jobs)
             started = time.perf_counter()
-            count_beaters(enrol.vectors, norms, trial.vectors, owners, jobs=jobs)
+            count_beaters(enrol.vectors, norms, trial.vectors, owners, work=Work(jobs))
             pairs.append((2.0 * n_enrolled * n_trials * DIMENSIONS / (time.perf_counter() - started), square))
         rate, share = (statistics.median(one) for one in zip(*((a, a / b) for a, b in pairs), strict=True))
         started = time.perf_counter()
-        ranks_from_embeddings(enrol, trial, jobs=jobs)
+        ranks_from_embeddings(enrol, trial, work=Work(jobs))
         return [rate, share, time.perf_counter() - started, _peak()]
 
 

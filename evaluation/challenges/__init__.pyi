@@ -7,9 +7,10 @@ from .rank_files import Section as Section
 from .rank_files import make_section as make_section
 from .rank_files import write_rank_file as write_rank_file
 from .ranking import RULES as RULES
-from .ranking import Condition as Condition
-from .ranking import Rule as Rule
-from .ranking import System as System
+from .ranking import Entry as Entry
+from .ranking import RankedSystem as RankedSystem
+from .ranking import Ranking as Ranking
+from .ranking import RankingRule as RankingRule
 from .ranking import rank_systems as rank_systems
 from .ranking import ranking_to_dict as ranking_to_dict
 from .ranking_sources import SIZES as SIZES
@@ -19,5 +20,5 @@ from .results_2022 import weighted_average as weighted_average
 from .team_report import write_challenge as write_challenge
 from .team_scores import VOICEPRIVACY as VOICEPRIVACY
 from .team_scores import assess as assess
-from .team_scores import find_runs as find_runs
+from .team_scores import find_score_lists as find_score_lists
 from .team_scores import read_rule as read_rule

@@ -9,8 +9,8 @@ place.
 
 Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals
 [1]_. By default it is that of systems measured on different data; on the same data, where errors of two systems go
-together, it errs on the side of ties, and `Rule.correlation` may say how much they go together. From the ties follow
-the best and the worst place that a system may truly have. Without intervals nothing is known about ties.
+together, it errs on the side of ties, and `RankingRule.correlation` may say how much they go together. From the ties
+follow the best and the worst place that a system may truly have. Without intervals nothing is known about ties.
 
 References
 ----------
@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 
 Assignment = Literal["reached", "highest"]
@@ -34,29 +35,15 @@ _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "ee
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A number with its interval; ends are NaN where they are not known."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether both ends are known."""
-        return not (math.isnan(self.low) or math.isnan(self.high))
-
-
-@dataclass(frozen=True)
-class System:
+class RankedSystem:
     """What a ranking needs to know about a system.
 
     Parameters
     ----------
     name : str
-    eer : Measure
+    eer : Interval
         Of the semi-informed attacker, a fraction of 1; of several attackers the strongest.
-    utilities : dict of str to Measure
+    utilities : dict of str to Interval
         By name: ``wer`` and ``uar``, fractions of 1, and others of `LOWER_IS_BETTER`.
     notes : tuple of str
         Where the numbers are from.
@@ -65,14 +52,14 @@ class System:
     """
 
     name: str
-    eer: Measure
-    utilities: Mapping[str, Measure]
+    eer: Interval
+    utilities: Mapping[str, Interval]
     notes: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Rule:
+class RankingRule:
     """How systems are ranked.
 
     Parameters
@@ -98,11 +85,11 @@ class Rule:
     correlation: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.targets or any(not 0 <= one <= 1 for one in self.targets):
+        if not self.targets or any(not 0 <= target <= 1 for target in self.targets):
             raise DataError(f"expected least EERs between 0 and 1, got {self.targets}")
         if list(self.targets) != sorted(set(self.targets)):
             raise DataError(f"expected least EERs that rise, got {self.targets}")
-        unknown = [one for one in (*self.utilities, *self.least) if one not in LOWER_IS_BETTER]
+        unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
             raise DataError(f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}")
         if self.assignment not in ("reached", "highest"):
@@ -111,9 +98,9 @@ class Rule:
             raise DataError(f"expected a correlation from 0 to less than 1, got {self.correlation}")
 
 
-RULES: Mapping[str, Rule] = {
-    "vpc2024": Rule("vpc2024", (0.1, 0.2, 0.3, 0.4)),
-    "vpc2022": Rule("vpc2022", (0.15, 0.2, 0.25, 0.3), ("wer",), least={"f0": 0.3}),
+RULES: Mapping[str, RankingRule] = {
+    "vpc2024": RankingRule("vpc2024", (0.1, 0.2, 0.3, 0.4)),
+    "vpc2022": RankingRule("vpc2022", (0.15, 0.2, 0.25, 0.3), ("wer",), least={"f0": 0.3}),
 }
 
 
@@ -128,7 +115,7 @@ class Entry:
         By the values as they are, from 1.
     best, worst : int
         Places that the intervals leave open; 0 where there are no intervals.
-    value : Measure
+    value : Interval
         The utility.
     ties : tuple of str
         Systems that it cannot be told from.
@@ -140,13 +127,13 @@ class Entry:
     place: int
     best: int
     worst: int
-    value: Measure
+    value: Interval
     ties: tuple[str, ...]
     reason: str
 
 
 @dataclass(frozen=True)
-class Condition:
+class Ranking:
     """The ranking by one utility among the systems that reach a least EER.
 
     Parameters
@@ -169,13 +156,19 @@ class Condition:
     doubts: dict[str, str]
 
 
-def rank_systems(systems: Sequence[System], rule: Rule) -> list[Condition]:
-    """Rank systems.
+def rank_systems(systems: Sequence[RankedSystem], rule: RankingRule) -> list[Ranking]:
+    """Return the rankings of systems, one for each least EER and utility, in their order.
+
+    Parameters
+    ----------
+    systems : sequence of RankedSystem
+        At least one, with names that differ.
+    rule : RankingRule
+        How they are ranked.
 
     Returns
     -------
-    list of Condition
-        One for each least EER and utility, in their order.
+    list of Ranking
 
     Raises
     ------
@@ -184,58 +177,82 @@ def rank_systems(systems: Sequence[System], rule: Rule) -> list[Condition]:
 
     Examples
     --------
-    >>> one = System("one", Measure(0.35), {"wer": Measure(0.05)})
-    >>> two = System("two", Measure(0.22), {"wer": Measure(0.04)})
-    >>> for condition in rank_systems([one, two], Rule("", (0.2, 0.3), ("wer",))):
-    ...     print(condition.target, [entry.system for entry in condition.entries])
-    0.2 ['two', 'one']
-    0.3 ['one']
+    >>> first = RankedSystem("first", Interval(0.35), {"wer": Interval(0.05)})
+    >>> second = RankedSystem("second", Interval(0.22), {"wer": Interval(0.04)})
+    >>> for ranking in rank_systems([first, second], RankingRule("", (0.2, 0.3), ("wer",))):
+    ...     print(ranking.target, [entry.system for entry in ranking.entries])
+    0.2 ['second', 'first']
+    0.3 ['first']
     """
     _check(systems)
     return [_rank(systems, rule, target, utility) for target in rule.targets for utility in rule.utilities]
 
 
-def difference(one: Measure, other: Measure, correlation: float = 0.0) -> tuple[float, float]:
-    """Interval of the difference of two measures from their own intervals.
+def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
+    """Return the first number less the second, with an interval made of their two intervals.
+
+    With gap d = a - b and r the correlation of their errors, the lower end is d - sqrt(x**2 + y**2 - 2 r x y), where
+    x = a - (lower end of a) and y = (upper end of b) - b; the upper end likewise [1]_.
+
+    Parameters
+    ----------
+    first, second : Interval
+        With ends.
+    correlation : float
+        Of their errors, from 0 to 1.
+
+    Returns
+    -------
+    Interval
 
     Examples
     --------
-    >>> low, high = difference(Measure(5, 4, 6), Measure(3, 2, 4))
-    >>> round(low, 3), round(high, 3)
-    (0.586, 3.414)
+    >>> gap = difference(Interval(5, 4, 6), Interval(3, 2, 4))
+    >>> gap.value, round(gap.low, 3), round(gap.high, 3)
+    (2, 0.586, 3.414)
     """
-    gap = one.value - other.value
-    down = _joined(one.value - one.low, other.high - other.value, correlation)
-    return gap - down, gap + _joined(one.high - one.value, other.value - other.low, correlation)
+    gap = first.value - second.value
+    down = _joined(first.value - first.low, second.high - second.value, correlation)
+    up = _joined(first.high - first.value, second.value - second.low, correlation)
+    return Interval(gap, gap - down, gap + up)
 
 
 def _joined(one: float, other: float, correlation: float) -> float:
     return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
-def ranking_to_dict(conditions: Sequence[Condition], systems: Sequence[System], rule: Rule) -> dict[str, Any]:
-    """Give rule, systems and conditions, for a report."""
+def ranking_to_dict(rankings: Sequence[Ranking], systems: Sequence[RankedSystem], rule: RankingRule) -> dict[str, Any]:
+    """Return rule, systems and rankings by name, for a report."""
     return {
         "rule": asdict(rule),
-        "systems": [asdict(one) for one in systems],
-        "conditions": [asdict(one) for one in conditions],
+        "systems": [
+            asdict(system)
+            | {"eer": system.eer.numbers()}
+            | {"utilities": {name: utility.numbers() for name, utility in system.utilities.items()}}
+            for system in systems
+        ],
+        "conditions": [
+            asdict(ranking)
+            | {"entries": tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in ranking.entries)}
+            for ranking in rankings
+        ],
     }
 
 
-def _check(systems: Sequence[System]) -> None:
+def _check(systems: Sequence[RankedSystem]) -> None:
     if not systems:
         raise DataError("no system to rank")
-    names = [one.name for one in systems]
+    names = [system.name for system in systems]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"two systems are named {repeated[0]!r}", remedy="give labels")
-    for one in systems:
-        for name, measure in {"eer": one.eer, **one.utilities}.items():
-            if math.isnan(measure.value):
-                raise DataError(f"system {one.name!r}: {_TITLES.get(name, name)} is undefined")
+    for system in systems:
+        for name, number in {"eer": system.eer, **system.utilities}.items():
+            if not number.known:
+                raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
 
 
-def _rank(systems: Sequence[System], rule: Rule, target: float, utility: str) -> Condition:
+def _rank(systems: Sequence[RankedSystem], rule: RankingRule, target: float, utility: str) -> Ranking:
     excluded, ranked, doubts = {}, [], {}
     for system in systems:
         why = _why_not(system, rule, target, utility)
@@ -247,30 +264,30 @@ def _rank(systems: Sequence[System], rule: Rule, target: float, utility: str) ->
         if doubt:
             doubts[system.name] = doubt
     sign = 1 if LOWER_IS_BETTER[utility] else -1
-    ranked.sort(key=lambda one: (sign * one.utilities[utility].value, one.name))
-    entries = tuple(_entry(one, ranked, rule, (target, utility), doubts.get(one.name, "")) for one in ranked)
-    return Condition(target, utility, entries, excluded, doubts)
+    ranked.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
+    entries = tuple(_entry(system, ranked, rule, (target, utility), doubts.get(system.name, "")) for system in ranked)
+    return Ranking(target, utility, entries, excluded, doubts)
 
 
-def _why_not(system: System, rule: Rule, target: float, utility: str) -> str:
+def _why_not(system: RankedSystem, rule: RankingRule, target: float, utility: str) -> str:
     """Say why a system is not ranked in a condition; blank if it is."""
     if system.eer.value < target:
         return f"EER {_percent(system.eer.value)} is below {_percent(target)}"
     if utility not in system.utilities:
         return f"its {_TITLES[utility]} is not known"
-    higher = [one for one in rule.targets if target < one <= system.eer.value]
+    higher = [least for least in rule.targets if target < least <= system.eer.value]
     if rule.assignment == "highest" and higher:
         return f"ranked where the EER is at least {_percent(higher[-1])}"
     for name, least in rule.least.items():
-        found = system.utilities.get(name)
-        if found is None:
+        needed = system.utilities.get(name)
+        if needed is None:
             return f"its {_TITLES[name]}, which must be above {least:g}, is not known"
-        if not found.value > least:
-            return f"its {_TITLES[name]} {found.value:.3f} is not above {least:g}"
+        if not needed.value > least:
+            return f"its {_TITLES[name]} {needed.value:.3f} is not above {least:g}"
     return ""
 
 
-def _doubt(system: System, target: float) -> str:
+def _doubt(system: RankedSystem, target: float) -> str:
     eer = system.eer
     if not eer.has_interval or not eer.low < target <= eer.high:
         return ""
@@ -279,47 +296,47 @@ def _doubt(system: System, target: float) -> str:
     return f"{side} {_percent(target)} with an EER of {_percent(eer.value)}, but the interval is {ends}"
 
 
-def _entry(system: System, ranked: Sequence[System], rule: Rule, where: tuple[float, str], doubt: str) -> Entry:
+def _entry(
+    system: RankedSystem, ranked: Sequence[RankedSystem], rule: RankingRule, where: tuple[float, str], doubt: str
+) -> Entry:
     target, utility = where
     mine = system.utilities[utility]
     sign = 1 if LOWER_IS_BETTER[utility] else -1
-    others = [one for one in ranked if one is not system]
-    place = 1 + sum(sign * one.utilities[utility].value < sign * mine.value for one in others)
-    known = mine.has_interval and all(one.utilities[utility].has_interval for one in others)
+    others = [other for other in ranked if other is not system]
+    place = 1 + sum(sign * other.utilities[utility].value < sign * mine.value for other in others)
+    known = mine.has_interval and all(other.utilities[utility].has_interval for other in others)
     ties: list[str] = []
     better = worse = 0
-    for one in others:
-        theirs = one.utilities[utility]
+    for other in others:
+        theirs = other.utilities[utility]
         same = mine.value == theirs.value
         if mine.has_interval and theirs.has_interval:
-            low, high = difference(mine, theirs, rule.correlation)
-            same = same or low <= 0 <= high
+            gap = difference(mine, theirs, rule.correlation)
+            same = same or gap.low <= 0 <= gap.high
         if same:
-            ties.append(one.name)
+            ties.append(other.name)
         elif sign * theirs.value < sign * mine.value:
             better += 1
         else:
             worse += 1
     best, worst = (1 + better, len(ranked) - worse) if known else (0, 0)
-    reason = _reason(system, utility, target, place, len(ranked), ties, known, doubt)
+    reached = f"EER {_percent(system.eer.value)} reaches {_percent(target)}"
+    standing = f"{_TITLES[utility]} {_with_ends(utility, mine)} is number {place} of {len(ranked)}"
+    reason = f"{reached}; {standing}{_apart(ties, known) if others else ''}"
+    reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)
 
 
-def _reason(
-    system: System, utility: str, target: float, place: int, count: int, ties: Sequence[str], known: bool, doubt: str
-) -> str:
-    value = system.utilities[utility]
-    ends = f" ({_shown(utility, value.low)} to {_shown(utility, value.high)})" if value.has_interval else ""
-    said = f"EER {_percent(system.eer.value)} reaches {_percent(target)}; {_TITLES[utility]} "
-    said += f"{_shown(utility, value.value)}{ends} is number {place} of {count}"
-    if count > 1:
-        if ties:
-            said += f", not to be told from {', '.join(ties)}"
-        elif known:
-            said += ", apart from all others"
-        else:
-            said += "; without intervals ties are not known"
-    return said + (f". In doubt: {doubt}" if doubt else "")
+def _apart(ties: Sequence[str], known: bool) -> str:
+    """Say which of the others a system can be told from."""
+    if ties:
+        return f", not to be told from {', '.join(ties)}"
+    return ", apart from all others" if known else "; without intervals ties are not known"
+
+
+def _with_ends(utility: str, number: Interval) -> str:
+    ends = f" ({_shown(utility, number.low)} to {_shown(utility, number.high)})" if number.has_interval else ""
+    return f"{_shown(utility, number.value)}{ends}"
 
 
 def _shown(utility: str, value: float) -> str:

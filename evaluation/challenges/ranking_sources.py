@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
-from evaluation.challenges.ranking import Measure, System
+from evaluation.challenges.ranking import RankedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
+from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import load_json
 
@@ -81,7 +82,7 @@ class Reading:
     alike: Mapping[str, float] = field(default_factory=lambda: ALIKE)
 
 
-def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> System:
+def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> RankedSystem:
     """Read a system from any of the known kinds of file.
 
     Parameters
@@ -117,7 +118,7 @@ def design_effect(count: float, speakers: float, alike: float) -> float:
     return 1 + (count / speakers - 1) * alike
 
 
-def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -> Measure:
+def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -> Interval:
     """Give a rate of `count` trials its Wilson interval, as of `count / design` independent ones.
 
     References
@@ -137,10 +138,10 @@ def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -
     inside = min(max(rate, 0.0), 1.0)
     centre = (inside + z * z / (2 * size)) / (1 + z * z / size)
     reach = z * math.sqrt(inside * (1 - inside) / size + z * z / (4 * size * size)) / (1 + z * z / size)
-    return Measure(rate, min(centre - reach, rate), max(centre + reach, rate))
+    return Interval(rate, min(centre - reach, rate), max(centre + reach, rate))
 
 
-def _from_rank_file(path: Path, name: str, reading: Reading) -> System:
+def _from_rank_file(path: Path, name: str, reading: Reading) -> RankedSystem:
     file = read_rank_file(path)
     section = file.section(ASV_ANON)
     rows = [] if section is None else section.records()
@@ -163,7 +164,7 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> System:
         utilities["uar"] = _recall(file, uar, reading)
     sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
     note = _origin(path, eers, sizes)
-    return System(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
+    return RankedSystem(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
 
 
 def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
@@ -173,8 +174,8 @@ def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
     return {str(one["dataset"]) for one in rows if one["split"] == split} == {_GUESSED[key]}
 
 
-def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Measure:
-    return Measure(rate) if size is None else binomial(rate, size[0], design=design_effect(*size, alike))
+def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Interval:
+    return Interval(rate) if size is None else binomial(rate, size[0], design=design_effect(*size, alike))
 
 
 def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, split: str) -> float | None:
@@ -188,37 +189,37 @@ def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, sp
     return sum(found) / len(found) / 100 if found else None
 
 
-def _recall(file: RankFile, value: float, reading: Reading) -> Measure:
+def _recall(file: RankFile, value: float, reading: Reading) -> Interval:
     """Give a UAR the interval of a mean of independent recalls, which the file holds too."""
     section = file.section(SER)
     if reading.sizes is None or section is None or not _is_known(file, SER, "uar", reading.split):
-        return Measure(value)
+        return Interval(value)
     rows = [one for one in section.records() if (one["split"], one["ser"]) == (reading.split, "anon")]
     recalls = [float(cell) / 100 for name, cell in rows[0].items() if name.startswith("ACC_")]
     if len(rows) != 1 or len(recalls) < 2:
-        return Measure(value)
+        return Interval(value)
     each = reading.sizes.utterances[0] / len(recalls) / design_effect(*reading.sizes.utterances, reading.alike["uar"])
     variance = sum(one * (1 - one) / each for one in recalls) / len(recalls) ** 2
     reach = 1.96 * math.sqrt(variance)
-    return Measure(value, max(value - reach, 0.0), min(value + reach, 1.0))
+    return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
-def _together(measures: Sequence[Measure], average: Average, weights: Sequence[float] = ()) -> Measure:
+def _together(measures: Sequence[Interval], average: Average, weights: Sequence[float] = ()) -> Interval:
     """Join the EERs of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
     if average == "least":
         return min(measures, key=lambda one: one.value)
     shares = [one / sum(weights) for one in weights] or [1 / len(measures)] * len(measures)
     value = sum(share * one.value for share, one in zip(shares, measures, strict=True))
     if not all(one.has_interval for one in measures):
-        return Measure(value)
+        return Interval(value)
     down, up = (
         math.hypot(*(share * (one.value - end) for share, one, end in zip(shares, measures, ends, strict=True)))
         for ends in ([one.low for one in measures], [one.high for one in measures])
     )
-    return Measure(value, value - down, value + up)
+    return Interval(value, value - down, value + up)
 
 
-def _from_2022(path: Path, name: str, reading: Reading) -> System:
+def _from_2022(path: Path, name: str, reading: Reading) -> RankedSystem:
     results = read_results(path)
     averages = recompute_averages(results)
     eer = averages.get(f"Weighted average EER {reading.split} anon")
@@ -229,15 +230,15 @@ def _from_2022(path: Path, name: str, reading: Reading) -> System:
         "wer": (averages.get(f"Average WER {reading.split} anon"), 100),
         "f0": (averages.get(f"Weighted average pitch correlation {reading.split}"), 1),
     }
-    utilities = {key: Measure(value / unit) for key, (value, unit) in found.items() if value is not None}
+    utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
-    return System(name or _name(path), Measure(eer / 100), utilities, (note,))
+    return RankedSystem(name or _name(path), Interval(eer / 100), utilities, (note,))
 
 
-def _from_results(path: Path, name: str, reading: Reading) -> System:
+def _from_results(path: Path, name: str, reading: Reading) -> RankedSystem:
     """Read our own results: the least EER over attackers, of each set and sex."""
     results = _load(path)
-    best: dict[tuple[str, str], Measure] = {}
+    best: dict[tuple[str, str], Interval] = {}
     for row in filter(_is_mapping, results["conditions"]):
         if row.get("scenario") != "semi-informed" or not _is_of(str(row.get("dataset", "")), reading.split):
             continue
@@ -262,7 +263,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> System:
     weights = _weights(results, [dataset for dataset, _ in chosen])
     eer = _together(list(chosen.values()), reading.average, weights)
     weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
-    return System(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
+    return RankedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
 
 
 def _is_of(dataset: str, split: str) -> bool:
@@ -303,7 +304,7 @@ def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _eer(row: Mapping[str, Any]) -> Measure | None:
+def _eer(row: Mapping[str, Any]) -> Interval | None:
     """EER of a condition, with its interval: a number, or the reading ``rocch`` of several."""
     eer, intervals = row.get("eer"), _mapping(row, "intervals")
     value = eer.get("rocch") if isinstance(eer, Mapping) else eer
@@ -322,17 +323,17 @@ def _blocks(value: Any, split: str) -> list[Mapping[str, Any]]:
     return [block for name, one in value.items() if _is_of(str(name), split) for block in _blocks(one, split)]
 
 
-def _measure(block: Mapping[str, Any]) -> Measure | None:
+def _measure(block: Mapping[str, Any]) -> Interval | None:
     return _number(block.get("value"), block.get("interval", [block.get("low"), block.get("high")]))
 
 
-def _number(value: Any, ends: Any) -> Measure | None:
+def _number(value: Any, ends: Any) -> Interval | None:
     if isinstance(ends, Mapping):
         ends = [ends.get("low"), ends.get("high")]
     if not isinstance(value, (int, float)):
         return None
     known = isinstance(ends, Sequence) and len(ends) == 2 and all(isinstance(end, (int, float)) for end in ends)
-    return Measure(float(value), float(ends[0]), float(ends[1])) if known else Measure(float(value))
+    return Interval(float(value), float(ends[0]), float(ends[1])) if known else Interval(float(value))
 
 
 def _name(path: Path) -> str:
@@ -342,7 +343,7 @@ def _name(path: Path) -> str:
     return path.parent.resolve().name if path.name == "results.json" else path.stem
 
 
-def _origin(path: Path, eers: Sequence[Measure], sizes: Sizes | None) -> str:
+def _origin(path: Path, eers: Sequence[Interval], sizes: Sizes | None) -> str:
     count = f"{len(eers)} EER{'s' if len(eers) > 1 else ''} anon-anon"
     guess = "without intervals" if sizes is None else "intervals guessed from the sizes of the sets"
     return f"{path.name}: {count}, {guess}"

@@ -36,7 +36,7 @@ _SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<s
 
 
 @dataclass(frozen=True)
-class Results:
+class Results2022:
     """What such a file says.
 
     Parameters
@@ -68,7 +68,7 @@ class Results:
     averages: dict[str, float] = field(default_factory=dict)
 
 
-def read_results(path: str | Path) -> Results:
+def read_results(path: str | Path) -> Results2022:
     """Read ``results.txt``, ``results.*`` or ``RESULTS_summary_*``.
 
     Raises
@@ -77,7 +77,7 @@ def read_results(path: str | Path) -> Results:
         With file and line, if a line is of none of the known kinds, or a number is there twice; or the file is empty.
     """
     path = Path(path)
-    results, header = Results(), ""
+    results, header = Results2022(), ""
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
         text = line.strip()
         if not text:
@@ -99,7 +99,7 @@ def read_results(path: str | Path) -> Results:
     return results
 
 
-def recompute_averages(results: Results, weights: Mapping[str, float] = WEIGHTS) -> dict[str, float]:
+def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIGHTS) -> dict[str, float]:
     """Compute the averages of VoicePrivacy 2022 from the single results, by the names that summaries give them.
 
     EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
@@ -107,7 +107,7 @@ def recompute_averages(results: Results, weights: Mapping[str, float] = WEIGHTS)
 
     Parameters
     ----------
-    results : Results
+    results : Results2022
         See `read_results`.
     weights : mapping of str to float
         Share of each corpus (with its subset), for each sex.
@@ -155,7 +155,7 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
     return sum(weights[one[0]] * values[one] for one in wanted) / total
 
 
-def _take(results: Results, header: str, text: str) -> bool:
+def _take(results: Results2022, header: str, text: str) -> bool:
     """Take in what a line says, if it says something."""
     if match := _AVERAGE.match(text):
         return _new(results.averages, match[1], float(match[2]))

@@ -2,26 +2,27 @@
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
-(a-a). What the names say is a rule of regular expressions (`Rule`), which a YAML file replaces (`read_rule`). The key
-is always that of the original trials.
+(a-a). What the names say is a rule of regular expressions (`NamingRule`), which a YAML file replaces (`read_rule`). The
+key is always that of the original trials.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from evaluation.formats import join, read_scores_and_key
 from evaluation.metrics import Runs, cllr_of, eer_of, individual_of, min_cllr_of, pav, population_of, runs_of, tag
+from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import is_file, load_yaml, read_yaml_text
 
 
 @dataclass(frozen=True)
-class Rule:
+class NamingRule:
     """How names are read.
 
     Parameters
@@ -46,7 +47,7 @@ class Rule:
     weights: Mapping[str, float]
 
 
-VOICEPRIVACY = Rule(
+VOICEPRIVACY = NamingRule(
     scores=r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?",
     enrol=r".+_enrolls(?P<anon>_.+)?",
     trial=r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?",
@@ -61,8 +62,20 @@ VOICEPRIVACY = Rule(
 
 
 @dataclass(frozen=True)
-class Run:
-    """One list of scores: whose it is, what it is of, and where it lies with its key."""
+class ScoreList:
+    """One list of scores: whose it is, what it is of, and where it lies with its key.
+
+    Attributes
+    ----------
+    team, system : str
+        Whose it is.
+    corpus, split, subset, sex : str
+        What the trials are of; the subset may be empty.
+    condition : str
+        Who is anonymised, enrolment and trials: ``o-o``, ``o-a`` or ``a-a``.
+    scores, key : Path
+        Where they lie.
+    """
 
     team: str
     system: str
@@ -87,11 +100,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What the scores of a run tell.
+    """What a list of scores tells.
 
-    Parameters
+    Attributes
     ----------
-    run : Run
+    source : ScoreList
         Which scores.
     runs : Runs
         The scores, sorted.
@@ -99,19 +112,19 @@ class Assessment:
         ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
     tag : str
         ZEBRA's category.
-    intervals : dict of str to (low, high)
+    intervals : dict of str to Interval
         Of the values, where resamples were asked for.
     """
 
-    run: Run
+    source: ScoreList
     runs: Runs
     values: dict[str, float]
     tag: str
-    intervals: dict[str, tuple[float, float]]
+    intervals: dict[str, Interval]
 
 
-def find_runs(results: str | Path, keys: str | Path, *, rule: Rule = VOICEPRIVACY) -> list[Run]:
-    """Find the lists of scores of all teams.
+def find_score_lists(results: str | Path, keys: str | Path, *, rule: NamingRule = VOICEPRIVACY) -> list[ScoreList]:
+    """Return the lists of scores of all teams that a folder holds.
 
     Parameters
     ----------
@@ -119,12 +132,12 @@ def find_runs(results: str | Path, keys: str | Path, *, rule: Rule = VOICEPRIVAC
         Folder of ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``.
     keys : path
         Folder of the keys.
-    rule : Rule
+    rule : NamingRule
         How the names are read.
 
     Returns
     -------
-    list of Run
+    list of ScoreList
         In the order of their paths.
 
     Raises
@@ -136,42 +149,47 @@ def find_runs(results: str | Path, keys: str | Path, *, rule: Rule = VOICEPRIVAC
     for folder in (results, keys):
         if not folder.is_dir():
             raise DataError("expected a folder", file=folder, remedy="check the path")
-    problems, found = Problems(), []
+    problems, lists = Problems(), []
     seen: dict[tuple[str, ...], Path] = {}
-    for path in sorted(one for one in results.rglob("*") if one.is_file()):
+    for path in sorted(entry for entry in results.rglob("*") if entry.is_file()):
         match = re.fullmatch(rule.scores, path.relative_to(results).as_posix())
         if match is None:
             continue
         try:
-            run = _understand(path, match.groupdict(), keys, rule)
+            listed = _understand(path, match.groupdict(), keys, rule)
         except DataError as error:
             problems.note(error)
             continue
-        what = (run.name, run.dataset, run.sex, run.condition)
+        what = (listed.name, listed.dataset, listed.sex, listed.condition)
         if what in seen:
             problems.add(f"of the same as {seen[what]}: {' '.join(what)}", file=path, remedy="leave one of them")
         seen[what] = path
-        found.append(run)
+        lists.append(listed)
     problems.raise_if_any()
-    if not found:
+    if not lists:
         remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it, or another --rule"
         raise DataError("no list of scores was found", file=results, remedy=remedy)
-    return found
+    return lists
 
 
-def assess(runs: Sequence[Run], *, replicates: int = 0, seed: int = 0, jobs: int | None = 1) -> list[Assessment]:
-    """Assess each list of scores.
+def assess(
+    lists: Sequence[ScoreList], *, resampling: Resampling | None = None, jobs: int | None = 1
+) -> list[Assessment]:
+    """Return what each list of scores tells.
 
     Parameters
     ----------
-    runs : sequence of Run
-        See `find_runs`.
-    replicates : int
-        Number of resamples of speakers for intervals; none by default.
-    seed : int
-        Of the resamples.
+    lists : sequence of ScoreList
+        See `find_score_lists`.
+    resampling : Resampling, optional
+        Of speakers, for intervals; none by default.
     jobs : int, optional
         Number of workers for resamples; all cores if None.
+
+    Returns
+    -------
+    list of Assessment
+        In the order of the lists.
 
     Raises
     ------
@@ -179,17 +197,17 @@ def assess(runs: Sequence[Run], *, replicates: int = 0, seed: int = 0, jobs: int
         With file and line, if a file is malformed or scores and key do not fit; all of them together.
     """
     problems, assessed = Problems(), []
-    for run in runs:
+    for listed in lists:
         try:
-            assessed.append(_assess(run, replicates, seed, jobs))
+            assessed.append(_assess(listed, resampling or Resampling(0), jobs))
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
     return assessed
 
 
-def figures(runs: Runs) -> dict[str, float]:
-    """Give the numbers of an assessment by name; the statistic that resamples draw anew."""
+def assessed_values(runs: Runs) -> dict[str, float]:
+    """Return the numbers of an assessment by name; the statistic that resamples compute anew."""
     blocks = pav(runs)
     return {
         "eer.rocch": eer_of(runs, blocks=blocks),
@@ -201,8 +219,8 @@ def figures(runs: Runs) -> dict[str, float]:
     }
 
 
-def read_rule(path: str | Path) -> Rule:
-    """Read a rule from YAML; what it leaves out is as in VoicePrivacy's.
+def read_rule(path: str | Path) -> NamingRule:
+    """Return a rule read from YAML; what it leaves out is as in VoicePrivacy's.
 
     Raises
     ------
@@ -210,12 +228,12 @@ def read_rule(path: str | Path) -> Rule:
         With the file, if it is no YAML, a name is unknown, or a regular expression is broken or lacks a group.
     """
     path = Path(path)
-    found: Any = load_yaml(read_yaml_text(path), file=path)[0] or {}
-    known = [one.name for one in fields(Rule)]
-    if not isinstance(found, dict) or not set(found) <= set(known):
-        got = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
+    given: Any = load_yaml(read_yaml_text(path), file=path)[0] or {}
+    known = [field.name for field in fields(NamingRule)]
+    if not isinstance(given, dict) or not set(given) <= set(known):
+        got = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
         raise ConfigError(f"expected a mapping with names among {', '.join(known)}, got {got}", file=path)
-    settings = {name: getattr(VOICEPRIVACY, name) for name in known} | found
+    settings = {name: getattr(VOICEPRIVACY, name) for name in known} | given
     needed = {"scores": {"team", "system", "enrol", "trial"}, "enrol": set(), "trial": {"corpus", "split", "sex"}}
     for name, groups in needed.items():
         try:
@@ -226,14 +244,14 @@ def read_rule(path: str | Path) -> Rule:
             raise ConfigError(f"{name}: the regular expression lacks the group {', '.join(sorted(lacking))}", file=path)
     keys, weights = settings["keys"], settings["weights"]
     keys = (keys,) if isinstance(keys, str) else keys
-    if not isinstance(weights, Mapping) or not all(isinstance(one, (int, float)) for one in weights.values()):
+    if not isinstance(weights, Mapping) or not all(isinstance(weight, (int, float)) for weight in weights.values()):
         raise ConfigError("weights: expected a mapping of corpora to numbers", file=path)
-    if not isinstance(keys, (list, tuple)) or not all(isinstance(one, str) for one in keys):
+    if not isinstance(keys, (list, tuple)) or not all(isinstance(template, str) for template in keys):
         raise ConfigError("keys: expected a list of paths", file=path)
-    return Rule(settings["scores"], settings["enrol"], settings["trial"], tuple(keys), dict(weights))
+    return NamingRule(settings["scores"], settings["enrol"], settings["trial"], tuple(keys), dict(weights))
 
 
-def _understand(path: Path, names: dict[str, str], keys: Path, rule: Rule) -> Run:
+def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule) -> ScoreList:
     remedy = "rename it, or give another --rule"
     enrol = re.fullmatch(rule.enrol, names["enrol"])
     trial = re.fullmatch(rule.trial, names["trial"])
@@ -254,7 +272,7 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: Rule) -> Ru
     if key is None:
         looked = ", ".join(place.relative_to(keys).as_posix() for place in places)
         raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --keys")
-    return Run(
+    return ScoreList(
         names["team"],
         names["system"],
         said["corpus"],
@@ -267,19 +285,18 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: Rule) -> Ru
     )
 
 
-def _assess(run: Run, replicates: int, seed: int, jobs: int | None) -> Assessment:
-    scores, key = read_scores_and_key(run.scores, run.key)
-    target, nontarget = join(scores, key, files=(run.scores, run.key))
+def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Assessment:
+    scores, key = read_scores_and_key(listed.scores, listed.key)
+    target, nontarget = join(scores, key, files=(listed.scores, listed.key))
     try:
         runs = runs_of(target, nontarget)
     except DataError as error:
-        raise DataError(error.text, file=run.key, remedy=error.remedy) from error
-    values = figures(runs)
+        raise DataError(error.text, file=listed.key, remedy=error.remedy) from error
+    values = assessed_values(runs)
     intervals = {}
-    if replicates:
+    if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 
         sample, _ = sample_from(scores, key)
-        found = confidence_intervals(sample, figures, replicates=replicates, seed=seed, jobs=jobs)
-        intervals = {name: (one.low, one.high) for name, one in found.items()}
-    return Assessment(run, runs, values, tag(values["zebra.individual"]), intervals)
+        intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
+    return Assessment(listed, runs, values, tag(values["zebra.individual"]), intervals)

@@ -48,10 +48,11 @@ def challenge(
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     """
-    from evaluation.challenges import VOICEPRIVACY, assess, find_runs, read_rule, write_challenge
+    from evaluation.challenges import VOICEPRIVACY, assess, find_score_lists, read_rule, write_challenge
+    from evaluation.uncertainty import Resampling
 
     naming = VOICEPRIVACY if rule is None else read_rule(rule)
-    runs = find_runs(results, keys, rule=naming)
-    assessed = assess(runs, replicates=bootstrap, seed=seed)
+    lists = find_score_lists(results, keys, rule=naming)
+    assessed = assess(lists, resampling=Resampling(bootstrap, seed) if bootstrap else None)
     write_challenge(assessed, output, rule=naming, extensions=() if no_plots else extensions)
     click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")

@@ -16,6 +16,7 @@ from evaluation.formats import join, read_scores_and_key
 from evaluation.linkage import (
     KEPT,
     MEASURES,
+    REPORTED,
     RULES,
     SPANNED,
     TIE_RULES,
@@ -28,22 +29,23 @@ from evaluation.linkage import (
 from evaluation.reports import (
     ALL,
     Beyond,
-    Run,
+    Linkage,
     Settings,
-    clear_run,
-    extrapolate_run,
-    extrapolated_rows,
-    linkability_run,
-    name_of,
-    report_of,
+    clear_linkage,
+    extrapolate_linkage,
+    measure_linkage,
+    report_extrapolation,
+    speaker_quarters,
+    utterances_name,
     write_extrapolation,
+    write_linkage,
     write_plots,
-    write_run,
     write_speaker_lists,
 )
 from spkbase.console import worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table, to_json, write_json
+from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -60,14 +62,14 @@ class ListCommand(click.Command):
         """Repeat the option before each of its values, which is what click knows."""
         spread: list[str] = []
         option = ""
-        for one in args:
-            if one.startswith("-"):
-                option = one if one in self.lists else ""
-                spread.append(one)
+        for argument in args:
+            if argument.startswith("-"):
+                option = argument if argument in self.lists else ""
+                spread.append(argument)
             elif option and spread[-1] != option:
-                spread += [option, one]
+                spread += [option, argument]
             else:
-                spread.append(one)
+                spread.append(argument)
         return super().parse_args(ctx, spread)
 
 
@@ -156,39 +158,41 @@ def linkability(**options: Any) -> None:
     numbers = _utterances(options["utterances"])
     populations = _populations(options["extrapolate"])
     reader: Reader = options["reader"]
-    single: dict[str, Any] = {}
+    additions: dict[str, Any] = {}
     largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
     if _from_scores(options):
         ranks, largest = _rank_scores(options, reader, numbers)
     else:
         enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
         ranks, largest = _rank_embeddings(enrol, trial, options, numbers)
-        single = _single(enrol, trial, options, numbers) if options["singling_out"] else {}
-    beyond = extrapolate_run(ranks, settings, populations, impostor_scores=largest) if populations else {}
-    run = linkability_run(ranks, settings)
-    run.report.update(single)
+        if options["singling_out"]:
+            additions["singling_out"] = _single(enrol, trial, settings, options, numbers)
+    beyond = extrapolate_linkage(ranks, settings, populations, impostor_scores=largest) if populations else {}
+    linkage = measure_linkage(ranks, settings)
     if beyond:
-        run.report["extrapolation"] = report_of(beyond)
-    report = run.report if options["output"] is None else _written(run, beyond, options)
+        additions["extrapolation"] = report_extrapolation(beyond)
+    report = linkage.report | additions if options["output"] is None else _written(linkage, beyond, additions, options)
     json_path: Path | None = options["json_path"]
     if json_path is not None and str(json_path) == "-":
         click.echo(to_json(report))
         return
     if json_path is not None:
         write_json(json_path, report)
-    click.echo("\n".join([_summary(run), *_beyond_summary(beyond)]))
+    click.echo("\n".join([_summary(linkage, report), *_beyond_summary(beyond)]))
 
 
-def _written(run: Run, beyond: dict[int, Beyond], options: dict[str, Any]) -> dict[str, Any]:
+def _written(
+    linkage: Linkage, beyond: dict[int, Beyond], additions: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
     """Write everything into the folder, plots and lists of speakers too; `linkability.json` at last."""
     folder: Path = options["output"]
-    clear_run(folder)
-    run.report["quartiles"] = write_speaker_lists(folder, run, rule=options["quartile_ties"])
+    clear_linkage(folder)
+    quartiles = write_speaker_lists(folder, speaker_quarters(linkage, rule=options["quartile_ties"]))
     if beyond:
         write_extrapolation(folder, beyond)
     if not options["no_plots"]:
-        write_plots(folder, run, beyond)
-    return write_run(folder, run, extrapolated=extrapolated_rows(beyond))
+        write_plots(folder, linkage, beyond)
+    return write_linkage(folder, linkage, beyond=beyond, additions=additions | {"quartiles": quartiles})
 
 
 def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
@@ -198,15 +202,19 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
     first = next(iter(beyond.values()))
     lines = ["", f"EXTRAPOLATED beyond the {first.populations.measured_to:,} of the gallery, not measured:", ""]
     rows = []
-    for number, one in beyond.items():
-        low, high = one.populations.span()
-        for at, size in enumerate(one.populations.sizes.tolist()):
-            found = {name: part.linkability[at].item() for name, part in one.populations.predictions.items()}
-            methods = {name: value for name, value in found.items() if value == value}  # bounds have no estimate
-            ends = {"low": low[at].item(), "high": high[at].item()}
-            rows.append({"utterances": name_of(number), "population": f"{size:,.0f}"} | methods | ends)
+    for number, part in beyond.items():
+        low, high = part.populations.span()
+        for row, size in enumerate(part.populations.sizes.tolist()):
+            said = {name: method.linkability[row].item() for name, method in part.populations.predictions.items()}
+            methods = {name: value for name, value in said.items() if value == value}  # bounds have no estimate
+            ends = {"low": low[row].item(), "high": high[row].item()}
+            rows.append({"utterances": utterances_name(number), "population": f"{size:,.0f}"} | methods | ends)
     forms = {name: "" if name in ("utterances", "population") else ".4g" for name in rows[0]}
-    notes = [f"note: L = {name_of(number)}: {note}" for number, one in beyond.items() for note in one.populations.notes]
+    notes = [
+        f"note: L = {utterances_name(number)}: {note}"
+        for number, part in beyond.items()
+        for note in part.populations.notes
+    ]
     spanned = [name for name in SPANNED if name in first.populations.predictions]
     return [
         *lines,
@@ -230,9 +238,9 @@ def _check_outputs(options: dict[str, Any]) -> None:
     """Find out before anything long starts that results have no place."""
     folder: Path | None = options["output"]
     if folder is not None:
-        there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-        if not there.is_dir():
-            raise DataError("expected a folder for results, got a file", file=there, remedy="choose another --output")
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            raise DataError("expected a folder for results, got a file", file=nearest, remedy="choose another --output")
     json_path: Path | None = options["json_path"]
     if json_path is not None and json_path.is_dir():
         raise DataError("expected a file for JSON, got a folder", file=json_path, remedy="choose another --json")
@@ -252,23 +260,23 @@ def _sizes(given: tuple[str, ...]) -> Any:
     words = _split(given) or ["all"]
     if len(words) == 1 and words[0] in ("all", "log", "published"):
         return words[0]
-    return tuple(_number(one, "--sizes", 2, "all, log, published, or numbers") for one in words)
+    return tuple(_number(word, "--sizes", 2, "all, log, published, or numbers") for word in words)
 
 
 def _utterances(given: tuple[str, ...]) -> list[int] | None:
     words = _split(given)
     if not words:
         return None
-    numbers = {ALL if one == "all" else _number(one, "--utterances", 1, "all, or numbers") for one in words}
+    numbers = {ALL if word == "all" else _number(word, "--utterances", 1, "all, or numbers") for word in words}
     return sorted(numbers, key=lambda number: (number == ALL, number))
 
 
 def _populations(given: tuple[str, ...]) -> list[int]:
-    return sorted({_number(one, "--extrapolate", 2, "numbers") for one in _split(given)})
+    return sorted({_number(word, "--extrapolate", 2, "numbers") for word in _split(given)})
 
 
 def _split(given: tuple[str, ...]) -> list[str]:
-    return [one.strip() for text in given for one in text.split(",") if one.strip()]
+    return [word.strip() for text in given for word in text.split(",") if word.strip()]
 
 
 def _number(text: str, option: str, least: int, expected: str) -> int:
@@ -287,6 +295,7 @@ def _rank_embeddings(
 ) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
     """Rank; give the largest impostor scores too, if there is to be extrapolation."""
     averaging = Averaging(options["mean"], options["choice"], options["seed"])
+    work = Work(options["jobs"], options["device"])
     try:
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     except DataError as error:
@@ -296,12 +305,9 @@ def _rank_embeddings(
         wanted = None if number == ALL else number
         try:
             trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
-            found = rank_speakers(
-                gallery, trials, not_enrolled=options["not_enrolled"], jobs=options["jobs"], device=options["device"]
-            )
-            ranks[number] = found
-            if options["extrapolate"] and found.largest_size > KEPT:
-                largest[number] = largest_impostor_scores(gallery, trials, found, jobs=options["jobs"])
+            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
+            if options["extrapolate"] and ranks[number].largest_size > KEPT:
+                largest[number] = largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
         except DataError as error:
             raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
     return ranks, largest
@@ -330,53 +336,46 @@ def _rank_scores(
     except DataError as error:
         raise DataError(error.text, file=files[1], remedy=error.remedy) from error
     tables = dict(zip(numbers or [1], found, strict=True))
-    ranks = {number: one for number, (one, _) in tables.items()}
+    ranks = {number: table for number, (table, _) in tables.items()}
     return ranks, {number: largest for number, (_, largest) in tables.items() if largest is not None}
 
 
-def _single(enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None) -> dict[str, Any]:
+def _single(
+    enrol: Embeddings, trial: Embeddings, settings: Settings, options: dict[str, Any], numbers: list[int] | None
+) -> dict[str, Any]:
     """Singling out, for each number of utterances that is one."""
     averaging = Averaging(options["mean"], options["choice"], options["seed"])
-    names = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_calibration", "n_crowds", "notes")
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     failure: DataError | None = None
     for number in numbers or [1]:
         if number == ALL:
             continue
         try:
-            one = singling_out(
-                enrol,
-                trial,
-                utterances=number,
-                averaging=averaging,
-                replicates=options["replicates"],
-                seed=options["seed"],
-                level=options["level"],
-            )
-            found[name_of(number)] = {name: getattr(one, name) for name in names}
+            found = singling_out(enrol, trial, utterances=number, averaging=averaging, resampling=settings.resampling)
+            report[utterances_name(number)] = found.to_dict()
         except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
-            found[name_of(number)] = dict.fromkeys(names) | {"notes": [error.text]}
-    if failure is not None and all(one["value"] is None for one in found.values()):
+            report[utterances_name(number)] = dict.fromkeys(REPORTED) | {"notes": [error.text]}
+    if failure is not None and all(entry["value"] is None for entry in report.values()):
         raise failure
-    return {"singling_out": found}
+    return report
 
 
-def _summary(run: Run) -> str:
+def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
     """A table of a few sizes of each number of utterances."""
     rows = []
-    for number, curve in run.curves.items():
+    names = ("size", "linkability", "low", "high", "chance")
+    for number, curve in linkage.curves.items():
         last = len(curve.sizes) - 1
         few = last < len(_SHOWN)
-        shown = [at for at, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or at == last]
-        for place in shown:
-            columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-            names = ("size", "linkability", "low", "high", "chance")
-            point = {name: one[place].item() for name, one in zip(names, columns, strict=True)}
-            rows.append({"utterances": name_of(number)} | {name: one for name, one in point.items() if one == one})
+        shown = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
+        columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+        for row in shown:
+            point = {name: column[row].item() for name, column in zip(names, columns, strict=True)}
+            known = {name: value for name, value in point.items() if value == value}
+            rows.append({"utterances": utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
-    report = run.report
     head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} speakers"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
     for name, block in report["utterances"].items():
@@ -386,9 +385,9 @@ def _summary(run: Run) -> str:
             text if bits is None else f"{text}, rank disclosure {bits:.2f} bits (worst {block['srd_worst_bits']:.2f})"
         )
         lines += [f"note: {note}" for note in block["notes"]]
-    for name, one in report.get("singling_out", {}).items():
-        if one["value"] is None:
+    for name, isolated in report.get("singling_out", {}).items():
+        if isolated["value"] is None:
             continue
-        ends = f"[{one['low']:.4f}, {one['high']:.4f}]"
-        lines.append(f"singling out, L = {name}: {one['value']:.4f} {ends}, chance {one['chance']:.4f}")
+        ends = f"[{isolated['low']:.4f}, {isolated['high']:.4f}]"
+        lines.append(f"singling out, L = {name}: {isolated['value']:.4f} {ends}, chance {isolated['chance']:.4f}")
     return "\n".join(lines)

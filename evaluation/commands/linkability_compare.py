@@ -19,7 +19,7 @@ from evaluation.linkage import (
     Agreement,
     Comparison,
     Comparisons,
-    Condition,
+    LinkageCondition,
     Ranks,
     TieRule,
     by_speaker,
@@ -30,7 +30,8 @@ from evaluation.linkage import (
     published,
     read_ranks,
 )
-from evaluation.reports import RANKS, name_of
+from evaluation.reports import RANKS, utterances_name
+from evaluation.uncertainty import Resampling
 from spkbase.console import Command
 from spkbase.errors import DataError, Problems
 from spkbase.files import format_table, to_json, write_json, write_text
@@ -98,8 +99,8 @@ def linkability_compare(
     """
     tables = read_runs(runs)
     conditions = {
-        one: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
-        for one, ranks in tables.items()
+        condition: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
+        for condition, ranks in tables.items()
     }
     found = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
     report = {"measure": measure, "score_ties": ties, **found.to_dict()}
@@ -119,7 +120,7 @@ def linkability_compare(
     click.echo(format_comparisons(found))
 
 
-def read_runs(runs: tuple[str, ...]) -> dict[Condition, Ranks]:
+def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
     """Read the ranks of each run, for each number of utterances.
 
     Raises
@@ -128,7 +129,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[Condition, Ranks]:
         With all runs that cannot be read or have the label of another.
     """
     problems = Problems()
-    found: dict[Condition, Ranks] = {}
+    found: dict[LinkageCondition, Ranks] = {}
     for text in runs:
         label, path = _split(text)
         try:
@@ -137,7 +138,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[Condition, Ranks]:
             problems.note(error)
             continue
         for utterances, ranks in tables.items():
-            condition = Condition((*_levels(label), (UTTERANCES, name_of(utterances))))
+            condition = LinkageCondition((*_levels(label), (UTTERANCES, utterances_name(utterances))))
             if condition in found:
                 problems.add(
                     f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
@@ -148,7 +149,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[Condition, Ranks]:
     return found
 
 
-def plot_runs(folder: Path, tables: dict[Condition, Ranks], *, ties: TieRule, seed: int, level: float) -> None:
+def plot_runs(folder: Path, tables: dict[LinkageCondition, Ranks], *, ties: TieRule, seed: int, level: float) -> None:
     """Plot linkability against the size of the gallery, all runs of one number of utterances in one plot.
 
     The bands of more than a few runs would hide each other, and are left out.
@@ -156,14 +157,14 @@ def plot_runs(folder: Path, tables: dict[Condition, Ranks], *, ties: TieRule, se
     from evaluation.plots import plot_linkability
 
     groups: dict[str, dict[str, Ranks]] = {}
-    for one, ranks in tables.items():
-        levels = dict(one.levels)
+    for condition, ranks in tables.items():
+        levels = dict(condition.levels)
         number = levels.pop(UTTERANCES)
         groups.setdefault(number, {})["/".join(levels.values())] = ranks
     for number, group in groups.items():
-        bootstrap: dict[str, Any] = {"replicates": _REPLICATES if len(group) <= _MOST_BANDS else 0, "seed": seed}
+        resampling = Resampling(_REPLICATES if len(group) <= _MOST_BANDS else 0, seed, level)
         curves = {
-            name: linkability_curve(ranks, log_spaced_sizes(ranks.largest_size), ties=ties, level=level, **bootstrap)
+            name: linkability_curve(ranks, log_spaced_sizes(ranks.largest_size), ties=ties, resampling=resampling)
             for name, ranks in group.items()
         }
         path = [folder / f"linkability_L{number}{form}" for form in (".png", ".svg")]
@@ -190,7 +191,7 @@ def format_comparisons(found: Comparisons) -> str:
         parts += ["Mean Jaccard similarity of pairs:\n" + format_table(rows, columns)]
     titles = {"Pairs": found.pairs, "Unions over utterances": found.unions, "All at once": found.joint}
     for title, comparisons in titles.items():
-        rows = [row for one in comparisons for row in _rows(one)]
+        rows = [row for comparison in comparisons for row in _rows(comparison)]
         known_rows = [row for row in rows if row["Jaccard"] is not None]
         if len(known_rows) < len(rows):
             title += f" ({len(rows) - len(known_rows)} with an empty set left out)"
@@ -201,11 +202,11 @@ def format_comparisons(found: Comparisons) -> str:
     return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
 
 
-def members_csv(found: Comparisons, conditions: dict[Condition, dict[str, float]]) -> str:
+def members_csv(found: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
     """Linkability and set of each speaker in each condition, as CSV."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = [one.name for one in found.sets]
+    names = [condition.name for condition in found.sets]
     writer.writerow(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))])
     shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
     for speaker in shared:
@@ -220,21 +221,28 @@ def members_csv(found: Comparisons, conditions: dict[Condition, dict[str, float]
 _FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corrected": ".3f", "p": ".2g"}
 
 
-def _columns(one: Agreement) -> dict[str, Any]:
-    values = (one.jaccard, one.chance, one.low, one.high, one.corrected, one.p_value)
+def _columns(agreement: Agreement) -> dict[str, Any]:
+    values = (
+        agreement.jaccard,
+        agreement.chance,
+        agreement.low,
+        agreement.high,
+        agreement.corrected,
+        agreement.p_value,
+    )
     return {name: None if value != value else value for name, value in zip(_FORMATS, values, strict=True)}
 
 
-def _rows(one: Comparison) -> list[dict[str, Any]]:
-    many = len(one.compared) > 3
-    compared = f"{len(one.compared)} conditions" if many else " / ".join(one.compared)
-    compared = compared if many or one.factor == "all" else f"{one.factor} {compared}"
-    fixed = ", ".join(f"L = {level}" if factor == UTTERANCES else level for factor, level in one.fixed)
+def _rows(comparison: Comparison) -> list[dict[str, Any]]:
+    many = len(comparison.compared) > 3
+    compared = f"{len(comparison.compared)} conditions" if many else " / ".join(comparison.compared)
+    compared = compared if many or comparison.factor == "all" else f"{comparison.factor} {compared}"
+    fixed = ", ".join(f"L = {level}" if factor == UTTERANCES else level for factor, level in comparison.fixed)
     rows = []
     for kind in KINDS:
-        found: Agreement = getattr(one, kind)
-        row = {"compared": compared, "at": fixed, "speakers": kind, "in all": found.intersection}
-        rows.append({**row, "in any": found.union, **_columns(found)})
+        agreement: Agreement = getattr(comparison, kind)
+        row = {"compared": compared, "at": fixed, "speakers": kind, "in all": agreement.intersection}
+        rows.append({**row, "in any": agreement.union, **_columns(agreement)})
     return rows
 
 

@@ -16,9 +16,8 @@ from spkbase.errors import DataError
 from spkbase.files import format_table, to_json, write_json
 
 if TYPE_CHECKING:
-    from evaluation.challenges import Condition, Reading, Rule, System
-    from evaluation.uncertainty import Interval
-    from evaluation.utility import Resampling
+    from evaluation.challenges import Entry, RankedSystem, Ranking, RankingRule, Reading
+    from evaluation.uncertainty import Interval, Resampling
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
 
@@ -108,9 +107,9 @@ def wer(
     for unit in units:
         settings: dict[str, Any] = {"unit": _UNITS[unit], "normaliser": normaliser, "missing": missing}
         counts = [count_errors(truth, text, file=path, **settings) for path, text in texts]
-        found = [error_rate(one, speakers, resampling, utt2spk) for one in counts]
+        rates = [error_rate(errors, speakers, resampling, utt2spk) for errors in counts]
         gaps = [None, *error_rate_differences(counts, speakers, resampling)] if len(counts) > 1 else [None]
-        for name, rate, gap in zip(names, found, gaps, strict=True):
+        for name, rate, gap in zip(names, rates, gaps, strict=True):
             rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
             report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
     _show(rows, report, json_path, f"normaliser: {normaliser}")
@@ -165,14 +164,14 @@ def uar(
     folds = None if spk2fold is None else read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
     counted = [confusions(truth, read_labels(path), speakers, file=path, **settings) for path in predictions]
-    found = [average_recall(one, resampling) for one in counted]
+    averages = [average_recall(confused, resampling) for confused in counted]
     gaps = [None, *recall_differences(counted, resampling)] if len(counted) > 1 else [None]
     rows, report = [], {}
-    for name, one, gap in zip(names, found, gaps, strict=True):
-        recalls = {f"{label} [%]": round(100 * value, 2) for label, value in one.recalls.items()}
-        rows.append(_row(name, "UAR", one.interval, gap) | recalls | {"utterances": one.n_utterances})
-        report[name] = {"uar": one.to_dict() | _difference(gap)}
-    note = f"convention: {convention}; {len(found[0].folds)} folds; chance: {100 * found[0].chance:.2f} %"
+    for name, average, gap in zip(names, averages, gaps, strict=True):
+        recalls = {f"{label} [%]": round(100 * value, 2) for label, value in average.recalls.items()}
+        rows.append(_row(name, "UAR", average.interval, gap) | recalls | {"utterances": average.n_utterances})
+        report[name] = {"uar": average.to_dict() | _difference(gap)}
+    note = f"convention: {convention}; {len(averages[0].folds)} folds; chance: {100 * averages[0].chance:.2f} %"
     _show(rows, report, json_path, note)
 
 
@@ -213,7 +212,7 @@ def f0(
     resampling = _resampling(draws)
     map_path = utt2spk or (original if original.is_dir() else original.parent) / "utt2spk"
     speakers = read_speakers(map_path)
-    files = [read_recordings(one) for one in (original, anonymised)]
+    files = [read_recordings(path) for path in (original, anonymised)]
     speakers_of(files[0], speakers, map_path)
     settings: dict[str, Any] = {"tracker": tracker, "convention": convention}
     compared = compare_recordings(*files, jobs=jobs, file=anonymised, **settings)
@@ -276,7 +275,7 @@ def rank(
     from evaluation.challenges import RULES, SIZES, Reading, rank_systems, ranking_to_dict, read_system
 
     changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
-    changes |= {"targets": tuple(one / 100 for one in targets)} if targets else {}
+    changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(RULES[rule_name], **changes)
     reading: Reading = Reading(split=split, average=average, sizes=None if no_guess else SIZES.get(split))  # type: ignore[arg-type]
@@ -284,20 +283,20 @@ def rank(
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
     systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
-    conditions = rank_systems(systems, rule)
-    if len({one.sets for one in systems if one.sets}) > 1:
+    rankings = rank_systems(systems, rule)
+    if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
     if json_path is not None:
-        report = ranking_to_dict(conditions, systems, rule)
+        report = ranking_to_dict(rankings, systems, rule)
         if str(json_path) == "-":
             click.echo(to_json(report))
             return
         write_json(json_path, report)
-    click.echo(_ranking(systems, conditions, rule))
+    click.echo(_rankings(systems, rankings, rule))
 
 
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
-    from evaluation.utility import Resampling
+    from evaluation.uncertainty import Resampling
 
     return Resampling(**draws)
 
@@ -345,19 +344,19 @@ def _show(
     click.echo(format_table(shown, decimals) + f"\n\n{note}")
 
 
-def _ranking(systems: Sequence[System], conditions: Sequence[Condition], rule: Rule) -> str:
+def _rankings(systems: Sequence[RankedSystem], rankings: Sequence[Ranking], rule: RankingRule) -> str:
     lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
-    lines += [f"{one.name}: {note}" for one in systems for note in one.notes]
-    for condition in conditions:
-        lines += ["", f"EER of {100 * condition.target:g} % or more, by {condition.utility.upper()}"]
-        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in condition.entries]
-        lines += [f"  -  {name}: {why}{_doubt(condition, name)}" for name, why in condition.excluded.items()]
+    lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
+    for ranking in rankings:
+        lines += ["", f"EER of {100 * ranking.target:g} % or more, by {ranking.utility.upper()}"]
+        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in ranking.entries]
+        lines += [f"  -  {name}: {why}{_doubt(ranking, name)}" for name, why in ranking.excluded.items()]
     return "\n".join(lines)
 
 
-def _doubt(condition: Condition, name: str) -> str:
-    return f"; in doubt: {condition.doubts[name]}" if name in condition.doubts else ""
+def _doubt(ranking: Ranking, name: str) -> str:
+    return f"; in doubt: {ranking.doubts[name]}" if name in ranking.doubts else ""
 
 
-def _places(entry: Any) -> str:
+def _places(entry: Entry) -> str:
     return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

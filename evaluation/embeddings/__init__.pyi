@@ -3,6 +3,10 @@ from .files import read_embeddings as read_embeddings
 from .sets import Embeddings as Embeddings
 from .sets import check_norms as check_norms
 from .sets import row_norms as row_norms
+from .similarity import TIE as TIE
+from .similarity import cosine_margin as cosine_margin
+from .similarity import cosines as cosines
+from .similarity import to_unit as to_unit
 from .speaker_means import Averaging as Averaging
 from .speaker_means import SpeakerVectors as SpeakerVectors
 from .speaker_means import speaker_vectors as speaker_vectors

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings.similarity import cosines, to_unit
 from evaluation.embeddings.speaker_means import Averaging, speaker_vectors
-from evaluation.linkage import cosines, to_unit
 from evaluation.trials import Scores, Trials
 from spkbase.errors import DataError, Problems
 
@@ -21,7 +21,7 @@ _MAX_NAMED = 3
 def cosine_scores(
     enrol: Embeddings, trial: Embeddings, trials: Trials, *, averaging: Averaging | None = None
 ) -> Scores:
-    """Score a list of trials.
+    """Return the cosine of each trial of a list.
 
     Parameters
     ----------
@@ -64,19 +64,19 @@ def cosine_scores(
     _check("segments", segments, tested.keys(), problems)
     problems.raise_if_any()
     left = np.stack(
-        [gallery.vectors[speakers[one]] if one in speakers else enrol.vectors[utterances[one]] for one in models]
+        [gallery.vectors[speakers[name]] if name in speakers else enrol.vectors[utterances[name]] for name in models]
     ).astype(np.float64)
     norms = np.linalg.norm(left, axis=1)
     trial_norms = trial.norms()
-    rows = np.array([tested[one] for one in segments], np.int64)
+    rows = np.array([tested[name] for name in segments], np.int64)
     unit = to_unit(trial.vectors[rows], trial_norms[rows])
-    places = np.searchsorted(used_models, trials.models), np.searchsorted(used_segments, trials.segments)
-    values: NDArray[np.float64] = np.clip(cosines(left, norms, unit, *places), -1.0, 1.0)
+    pairs = np.searchsorted(used_models, trials.models), np.searchsorted(used_segments, trials.segments)
+    values: NDArray[np.float64] = np.clip(cosines(left, norms, unit, *pairs), -1.0, 1.0)
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
 def _check(what: str, wanted: list[str], known: object, problems: Problems) -> None:
-    absent = [one for one in wanted if one not in known]  # type: ignore[operator]
+    absent = [name for name in wanted if name not in known]  # type: ignore[operator]
     if absent:
         named = ", ".join(absent[:_MAX_NAMED]) + (", ..." if len(absent) > _MAX_NAMED else "")
         remedy = "extract them, or leave their trials out"

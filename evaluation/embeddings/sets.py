@@ -65,7 +65,7 @@ class Embeddings:
             if column.shape != (len(vectors),):
                 raise DataError(f"expected {name} of {len(vectors)} vectors, got shape {column.shape}")
             object.__setattr__(self, name, column)
-        if not all(isinstance(one, str) and one for one in speakers.tolist()):
+        if not all(isinstance(name, str) and name for name in speakers.tolist()):
             raise DataError("expected speakers to be strings that are not empty")
         object.__setattr__(self, "vectors", vectors)
 
@@ -77,20 +77,20 @@ class Embeddings:
         return f"Embeddings({counts}, {self.vectors.shape[1]} dimensions)"
 
     def norms(self) -> NDArray[np.float64]:
-        """Length of each vector, shape (n,); reads all vectors once.
+        """Return the length of each vector, shape (n,); reads all vectors once.
 
         Raises
         ------
         DataError
             If a vector is not finite, or has no length. The first few are named.
         """
-        found = row_norms(self.vectors)
-        check_norms(found, self.ids)
-        return found
+        norms = row_norms(self.vectors)
+        check_norms(norms, self.ids)
+        return norms
 
 
 def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Length of each row, in float64, a block of rows at a time."""
+    """Return the length of each row, in float64, read a block of rows at a time."""
     norms = np.empty(len(vectors))
     for start, stop in chunk_bounds(len(vectors), _ROWS):
         block = np.asarray(vectors[start:stop], np.float64)
@@ -99,7 +99,13 @@ def row_norms(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what: str = "vector") -> None:
-    """Raise an error that names what has no direction: NaN and infinite vectors, and those of zeros."""
+    """Raise an error that names what has no direction: NaN and infinite vectors, and those of zeros.
+
+    Raises
+    ------
+    DataError
+        If there is one; the first few are named.
+    """
     for bad, text in (
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
         (norms == 0, "zero (or far too small): no direction"),

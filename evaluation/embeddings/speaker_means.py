@@ -3,15 +3,18 @@
 Conventions
 -----------
 `plain` averages the vectors as they are, as the published tools do; `normalised` scales each to length 1 first, so that
-a long vector does not outvote the others. A trial speaker is the mean of L utterances: the *first* L in the order of
-the file, as Speaker-Linkability takes them, or with `random` L that are drawn by a seed, the speaker's name and the
-ids alone, whatever the order of the file; those of a smaller L are among those of a larger one. A speaker with fewer
-than L utterances is the mean of all it has.
+a long vector does not outvote the others. A trial speaker is the mean of L utterances: with `first` the first L in the
+order of the file, with `random` L that are drawn by a seed, the speaker's name and the ids alone, whatever the order of
+the file. Those of a smaller L are among those of a larger one, so that L alone differs between two curves. A speaker
+with fewer than L utterances is the mean of all it has.
+
+Speaker-Linkability draws at random too, by one generator of a fixed seed for the speakers in turn, anew for each L: its
+choice hangs on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
+those of `random` on average, not utterance by utterance.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings.sets import Embeddings, check_norms, row_norms
 from evaluation.trials import factorise
 from spkbase.errors import DataError
+from spkbase.seeding import stream
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +89,7 @@ def speaker_vectors(
     strict: bool = False,
     keep_order: bool = False,
 ) -> SpeakerVectors:
-    """Average embeddings over the utterances of each speaker.
+    """Return the mean of the embeddings of each speaker's utterances.
 
     Parameters
     ----------
@@ -153,16 +157,11 @@ def _chosen(
         return order, starts
     if averaging.choice == "random":
         for name, start, count in zip(names.tolist(), starts.tolist(), counts.tolist(), strict=True):
-            drawn = _generator(averaging.seed, name).permutation(count)
+            drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
             order[start : start + count] = order[start : start + count][drawn]
     number = np.arange(len(order)) - np.repeat(starts, counts)
     kept = np.minimum(counts, utterances)
     return order[number < utterances], np.cumsum(kept) - kept
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    words = np.frombuffer(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:16], "<u4")
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(words.tolist())))
 
 
 def _means(

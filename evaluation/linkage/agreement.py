@@ -64,7 +64,7 @@ class Agreement:
 
 
 def corrected_for_chance(jaccard: float, chance: float) -> float:
-    """Rescale a similarity so that chance is 0 and equality 1.
+    """Return a similarity rescaled so that chance is 0 and equality 1.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
 def pair_agreement(
     first: Collection[str], second: Collection[str], n_speakers: int, *, level: float = 0.95
 ) -> Agreement:
-    """Compare two sets out of the same speakers; chance is exact.
+    """Return how far two sets out of the same speakers agree; chance is exact.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def pair_agreement(
 def joint_agreement(
     members: NDArray[np.bool_], *, permutations: int = 1000, seed: int = 0, level: float = 0.95
 ) -> Agreement:
-    """Compare several sets at once: those in all of them over those in any of them.
+    """Return how far several sets agree at once: those in all of them over those in any of them.
 
     Parameters
     ----------
@@ -146,9 +146,9 @@ def joint_agreement(
         return _undefined(common, together)
     drawn = np.empty(permutations)
     rng = np.random.default_rng(seed)
-    for place in range(permutations):
+    for permutation in range(permutations):
         shuffled = rng.permuted(members, axis=1)
-        drawn[place] = shuffled.all(axis=0).sum() / shuffled.any(axis=0).sum()
+        drawn[permutation] = shuffled.all(axis=0).sum() / shuffled.any(axis=0).sum()
     return _against(drawn, common / together, level, common, together)
 
 
@@ -160,7 +160,7 @@ def mean_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """Average the similarity over pairs of sets; pairs with an empty set do not count.
+    """Return the mean similarity over pairs of sets; pairs with an empty set do not count.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def mean_agreement(
     """
     _check(0, members.shape[1], level, permutations)
     sizes = members.sum(axis=1)
-    counted = [(one, other) for one, other in pairs if sizes[one] and sizes[other]]
+    counted = [(first, second) for first, second in pairs if sizes[first] and sizes[second]]
     if not counted:
         return _undefined(n_pairs=0)
     left, right = np.array(counted).T

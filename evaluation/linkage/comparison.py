@@ -58,7 +58,7 @@ PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
 
 
 @dataclass(frozen=True)
-class Condition:
+class LinkageCondition:
     """One level of each factor, in the order of the factors.
 
     Parameters
@@ -100,7 +100,7 @@ class Comparison:
     hard: Agreement
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers by name."""
+        """Return the numbers by name."""
         return {
             "factor": self.factor,
             "fixed": dict(self.fixed),
@@ -118,7 +118,7 @@ class Comparisons:
     ----------
     n_speakers : int
         Speakers that all conditions share.
-    sets : dict of Condition to DisclosureSets
+    sets : dict of LinkageCondition to DisclosureSets
         The quarters.
     factors : dict of str to dict of str to Agreement
         Mean over the pairs of each factor, ``easy`` and ``hard``.
@@ -131,7 +131,7 @@ class Comparisons:
     """
 
     n_speakers: int
-    sets: dict[Condition, DisclosureSets]
+    sets: dict[LinkageCondition, DisclosureSets]
     factors: dict[str, dict[str, Agreement]]
     pairs: tuple[Comparison, ...]
     unions: tuple[Comparison, ...]
@@ -140,33 +140,34 @@ class Comparisons:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything by name, with the published figures of the same factors."""
+        """Return everything by name, with the published figures of the same factors."""
         return {
             "n_speakers": self.n_speakers,
             **self.settings,
             "conditions": [
                 {
-                    **dict(one.levels),
-                    "n_easy": len(found.easy),
-                    "n_hard": len(found.hard),
-                    "q1": found.q1,
-                    "q3": found.q3,
+                    **dict(condition.levels),
+                    "n_easy": len(quarters.easy),
+                    "n_hard": len(quarters.hard),
+                    "q1": quarters.q1,
+                    "q3": quarters.q3,
                 }
-                for one, found in self.sets.items()
+                for condition, quarters in self.sets.items()
             ],
             "factors": {
-                factor: {kind: asdict(one) for kind, one in kinds.items()} for factor, kinds in self.factors.items()
+                factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
+                for factor, kinds in self.factors.items()
             },
-            "pairs": [one.to_dict() for one in self.pairs],
-            "global": [one.to_dict() for one in self.unions],
-            "joint": [one.to_dict() for one in self.joint],
+            "pairs": [comparison.to_dict() for comparison in self.pairs],
+            "global": [comparison.to_dict() for comparison in self.unions],
+            "joint": [comparison.to_dict() for comparison in self.joint],
             "published": published(),
             "notes": list(self.notes),
         }
 
 
 def published() -> dict[str, dict[str, dict[str, float]]]:
-    """Published mean similarities by factor, corrected for the chance level of two random quarters, 1/7.
+    """Return the published mean similarities by factor, corrected for the chance level of two random quarters, 1/7.
 
     Examples
     --------
@@ -189,18 +190,18 @@ def published() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def compare_conditions(
-    linkability: Mapping[Condition, Mapping[str, float]],
+    linkability: Mapping[LinkageCondition, Mapping[str, float]],
     *,
     rule: TieSets = "nearest",
     permutations: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> Comparisons:
-    """Compare who is easy and who is hard to link.
+    """Return who is easy and who is hard to link in each condition, and how far conditions agree on it.
 
     Parameters
     ----------
-    linkability : mapping of Condition to mapping of str to float
+    linkability : mapping of LinkageCondition to mapping of str to float
         Linkability by speaker in each condition, at least 2 of them with the same factors.
     rule : {"nearest", "include", "exclude", "random"}
         For equal speakers; see `evaluation.linkage.easy_and_hard`.
@@ -211,6 +212,10 @@ def compare_conditions(
     level : float
         Share of permutations that the intervals of chance hold.
 
+    Returns
+    -------
+    Comparisons
+
     Raises
     ------
     DataError
@@ -218,32 +223,37 @@ def compare_conditions(
     """
     conditions = list(linkability)
     factors = _checked(conditions)
-    shared = set.intersection(*(set(one) for one in linkability.values()))
+    shared = set.intersection(*(set(values) for values in linkability.values()))
     if len(shared) < 4:
         raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
     notes = [
-        f"{one.name}: {len(values) - len(shared)} speakers left out that not all conditions have"
-        for one, values in linkability.items()
+        f"{condition.name}: {len(values) - len(shared)} speakers left out that not all conditions have"
+        for condition, values in linkability.items()
         if len(values) > len(shared)
     ]
     sets = {
-        one: disclosure_sets({name: values[name] for name in shared}, rule=rule, seed=seed + place)
-        for place, (one, values) in enumerate(linkability.items())
+        condition: disclosure_sets({name: values[name] for name in shared}, rule=rule, seed=seed + number)
+        for number, (condition, values) in enumerate(linkability.items())
     }
-    notes += [f"{one.name}: {note}" for one, found in sets.items() for note in found.notes]
-    work = _Work(conditions, factors, sets, sorted(shared), permutations, seed, level)
-    settings = {"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed}
+    notes += [f"{condition.name}: {note}" for condition, quarters in sets.items() for note in quarters.notes]
+    comparing = _Comparing(conditions, factors, sets, sorted(shared), permutations, seed, level)
     return Comparisons(
-        len(shared), sets, work.means(), tuple(work.pairs()), tuple(work.unions()), tuple(work.joint()), settings,
-        tuple(notes),
-    )  # fmt: skip
+        n_speakers=len(shared),
+        sets=sets,
+        factors=comparing.means(),
+        pairs=tuple(comparing.pairs()),
+        unions=tuple(comparing.unions()),
+        joint=tuple(comparing.joint()),
+        settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
+        notes=tuple(notes),
+    )
 
 
 @dataclass(frozen=True)
-class _Work:
-    conditions: Sequence[Condition]
+class _Comparing:
+    conditions: Sequence[LinkageCondition]
     factors: Sequence[str]
-    sets: Mapping[Condition, DisclosureSets]
+    sets: Mapping[LinkageCondition, DisclosureSets]
     speakers: Sequence[str]
     permutations: int
     seed: int
@@ -254,69 +264,73 @@ class _Work:
         for factor in self.factors:
             pairs = self._pairs_of(factor)
             if pairs:
+                draws: dict[str, Any] = {"permutations": self.permutations, "seed": self.seed, "level": self.level}
                 found[factor] = {
-                    kind: mean_agreement(
-                        self._members(kind, self.conditions), pairs,
-                        permutations=self.permutations, seed=self.seed, level=self.level,
-                    )
-                    for kind in KINDS
-                }  # fmt: skip
+                    kind: mean_agreement(self._members(kind, self.conditions), pairs, **draws) for kind in KINDS
+                }
         return found
 
     def pairs(self) -> list[Comparison]:
         found = []
         for factor in self.factors:
             for left, right in self._pairs_of(factor):
-                one, other = self.conditions[left], self.conditions[right]
-                found.append(self._compare(factor, one, other, lambda kind, which: getattr(self.sets[which], kind)))
+                pair = self.conditions[left], self.conditions[right]
+                found.append(self._compare(factor, *pair, lambda kind, which: getattr(self.sets[which], kind)))
         return found
 
     def unions(self) -> list[Comparison]:
         """Compare unions over utterances by the other factors; nothing where there is one number of utterances."""
-        if len({dict(one.levels).get(UTTERANCES) for one in self.conditions}) < 2:
+        if len({dict(condition.levels).get(UTTERANCES) for condition in self.conditions}) < 2:
             return []
-        groups: dict[Condition, list[Condition]] = {}
-        for one in self.conditions:
-            rest = Condition(tuple(level for level in one.levels if level[0] != UTTERANCES))
-            groups.setdefault(rest, []).append(one)
+        groups: dict[LinkageCondition, list[LinkageCondition]] = {}
+        for condition in self.conditions:
+            rest = LinkageCondition(tuple(level for level in condition.levels if level[0] != UTTERANCES))
+            groups.setdefault(rest, []).append(condition)
 
-        def union(kind: str, which: Condition) -> frozenset[str]:
-            return frozenset().union(*(getattr(self.sets[one], kind) for one in groups[which]))
+        def union(kind: str, which: LinkageCondition) -> frozenset[str]:
+            return frozenset().union(*(getattr(self.sets[condition], kind) for condition in groups[which]))
 
         return [
-            self._compare(factor, one, other, union)
+            self._compare(factor, left, right, union)
             for factor in self.factors
             if factor != UTTERANCES
-            for one, other in combinations(groups, 2)
-            if _differ_in(one, other) == [factor]
+            for left, right in combinations(groups, 2)
+            if _differ_in(left, right) == [factor]
         ]
 
     def joint(self) -> list[Comparison]:
         """Compare three or more levels of a factor at once, and all conditions."""
         found = []
         for factor in self.factors:
-            groups: dict[tuple[tuple[str, str], ...], list[Condition]] = {}
-            for one in self.conditions:
-                groups.setdefault(tuple(level for level in one.levels if level[0] != factor), []).append(one)
+            groups: dict[tuple[tuple[str, str], ...], list[LinkageCondition]] = {}
+            for condition in self.conditions:
+                fixed = tuple(level for level in condition.levels if level[0] != factor)
+                groups.setdefault(fixed, []).append(condition)
             for fixed, members in groups.items():
                 if len(members) > 2:
-                    found.append(self._jointly(factor, fixed, [dict(one.levels)[factor] for one in members], members))
+                    levels = [dict(condition.levels)[factor] for condition in members]
+                    found.append(self._jointly(factor, fixed, levels, members))
         if len(self.conditions) > 2:
-            found.append(self._jointly("all", (), [one.name for one in self.conditions], self.conditions))
+            names = [condition.name for condition in self.conditions]
+            found.append(self._jointly("all", (), names, self.conditions))
         return found
 
     def _compare(
-        self, factor: str, one: Condition, other: Condition, members: Callable[[str, Condition], frozenset[str]]
+        self,
+        factor: str,
+        left: LinkageCondition,
+        right: LinkageCondition,
+        members: Callable[[str, LinkageCondition], frozenset[str]],
     ) -> Comparison:
         easy, hard = (
-            pair_agreement(members(kind, one), members(kind, other), len(self.speakers), level=self.level)
+            pair_agreement(members(kind, left), members(kind, right), len(self.speakers), level=self.level)
             for kind in KINDS
         )
-        fixed = tuple(level for level in one.levels if level[0] != factor)
-        return Comparison(factor, fixed, (dict(one.levels)[factor], dict(other.levels)[factor]), easy, hard)
+        fixed = tuple(level for level in left.levels if level[0] != factor)
+        return Comparison(factor, fixed, (dict(left.levels)[factor], dict(right.levels)[factor]), easy, hard)
 
     def _jointly(
-        self, factor: str, fixed: tuple[tuple[str, str], ...], levels: list[str], members: Sequence[Condition]
+        self, factor: str, fixed: tuple[tuple[str, str], ...], levels: list[str], members: Sequence[LinkageCondition]
     ) -> Comparison:
         easy, hard = (
             joint_agreement(
@@ -326,31 +340,31 @@ class _Work:
         )
         return Comparison(factor, fixed, tuple(levels), easy, hard)
 
-    def _members(self, kind: str, conditions: Sequence[Condition]) -> NDArray[np.bool_]:
-        rows = [[name in getattr(self.sets[one], kind) for name in self.speakers] for one in conditions]
+    def _members(self, kind: str, conditions: Sequence[LinkageCondition]) -> NDArray[np.bool_]:
+        rows = [[name in getattr(self.sets[condition], kind) for name in self.speakers] for condition in conditions]
         return np.array(rows, bool)
 
     def _pairs_of(self, factor: str) -> list[tuple[int, int]]:
         numbered = combinations(range(len(self.conditions)), 2)
         return [
-            (one, other)
-            for one, other in numbered
-            if _differ_in(self.conditions[one], self.conditions[other]) == [factor]
+            (left, right)
+            for left, right in numbered
+            if _differ_in(self.conditions[left], self.conditions[right]) == [factor]
         ]
 
 
-def _differ_in(one: Condition, other: Condition) -> list[str]:
-    return [first[0] for first, second in zip(one.levels, other.levels, strict=True) if first != second]
+def _differ_in(left: LinkageCondition, right: LinkageCondition) -> list[str]:
+    return [first[0] for first, second in zip(left.levels, right.levels, strict=True) if first != second]
 
 
-def _checked(conditions: Sequence[Condition]) -> list[str]:
+def _checked(conditions: Sequence[LinkageCondition]) -> list[str]:
     if len(conditions) < 2:
         raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
     factors = [factor for factor, _ in conditions[0].levels]
-    for one in conditions:
-        if [factor for factor, _ in one.levels] != factors:
+    for condition in conditions:
+        if [factor for factor, _ in condition.levels] != factors:
             raise DataError(
-                f"expected the factors {', '.join(factors)} in all conditions, got {one.name!r} with others",
+                f"expected the factors {', '.join(factors)} in all conditions, got {condition.name!r} with others",
                 remedy="label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH",
             )
     return factors

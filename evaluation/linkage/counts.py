@@ -6,51 +6,33 @@ the largest error that a float32 product of so many dimensions can have, whichev
 certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever the shape
 of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
 tell apart, are a tie.
+
+The products of a device (`evaluation.linkage.counts_device`) have a text of their own. On the cores comparisons are
+summed eight at a time in the bytes of words, which the array namespace cannot say: its text takes 1.7 times as long
+here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
+from evaluation.linkage.table import Counts
 from spkbase.arrays import Rows, part, stored_rows
-from spkbase.work import chunk_bounds, ordered_map, ships_items
+from spkbase.work import Work, chunk_bounds, ordered_map, ships_items
 
-if TYPE_CHECKING:
-    from spkbase.work import Device
-
-MARGIN = 1e-5
-TIE = 1e-12
 # Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
 _GROUP = 255
 _WORD = 8
 GALLERY_BLOCK = 4 * _GROUP
 TRIAL_BLOCK = 2048
-_PAIRS = 1 << 14
 _FEW = 8
 _BLOCKS_SENT = 8  # in a piece of work that goes to another process, so that it is worth the way
 _NOBODY = np.float32(-2.0)  # below any cosine
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """What was counted for each trial.
-
-    Parameters
-    ----------
-    beaters, ties : np.ndarray of int64, shape (n,)
-        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
-    mated : np.ndarray of float64, shape (n,)
-        Cosine of each trial with its owner.
-    """
-
-    beaters: NDArray[np.int64]
-    ties: NDArray[np.int64]
-    mated: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +64,10 @@ def count_beaters(
     trials: NDArray[np.floating],
     owners: NDArray[np.int64],
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
-    gallery_block: int = GALLERY_BLOCK,
-    trial_block: int = TRIAL_BLOCK,
+    work: Work | None = None,
+    blocks: tuple[int, int] = (GALLERY_BLOCK, TRIAL_BLOCK),
 ) -> Counts:
-    """Count for each trial the vectors of a gallery that beat its owner.
+    """Return for each trial how many vectors of a gallery beat its owner.
 
     Parameters
     ----------
@@ -99,54 +79,33 @@ def count_beaters(
         Vectors of the trials, none of length 0.
     owners : np.ndarray of int64, shape (n,)
         For each trial the row of its owner in the gallery.
-    jobs : int, optional
-        Number of workers; all cores by default. Where they are other processes, a mapped gallery travels as the name of
-        its file, another one in parts.
-    device : spkbase.work.Device, optional
-        Computes the products there instead; the counts are the same.
-    gallery_block, trial_block : int
-        Rows and columns of a block of similarities.
+    work : Work, optional
+        Who computes; the counts do not depend on it. Where workers are other processes, a mapped gallery travels as the
+        name of its file, another one in parts.
+    blocks : (int, int)
+        Rows and columns of a block of similarities; without effect on a device, whose memory says its own.
+
+    Returns
+    -------
+    Counts
     """
-    if device is not None:
+    work = work or Work()
+    if work.device is not None:
         from evaluation.linkage.counts_device import count_on_device
 
-        return count_on_device(gallery, norms, trials, owners, device)
+        return count_on_device(gallery, norms, trials, owners, work.device)
+    gallery_block, trial_block = blocks
     prepared = _prepare(gallery, norms, trials, owners, trial_block)
     rows = stored_rows(gallery) if ships_items() else gallery
     bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
     parts = (_Part(start, part(rows, start, stop), norms[start:stop]) for start, stop in bounds)
-    work = partial(_count_part, prepared, gallery_block)
+    count = partial(_count_part, prepared, gallery_block)
     n_trials = len(trials)
     beaters, ties = np.zeros(n_trials, np.int64), np.zeros(n_trials, np.int64)
-    for more, same in ordered_map(work, parts, jobs=jobs, threads=True, description="ranks", total=len(bounds)):
+    for more, same in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
         beaters += more
         ties += same
     return Counts(beaters, ties, prepared.mated)
-
-
-def cosines(
-    gallery: Rows,
-    norms: NDArray[np.float64],
-    unit: NDArray[np.float64],
-    rows: NDArray,
-    columns: NDArray,
-) -> NDArray[np.float64]:
-    """Cosines of single pairs in float64: rows of the gallery with rows of `unit`; each is summed in the same way."""
-    values = np.empty(len(rows))
-    for start, stop in chunk_bounds(len(rows), _PAIRS):
-        some = rows[start:stop]
-        left = np.asarray(gallery[some], np.float64)
-        left /= norms[some][:, None]
-        left *= unit[columns[start:stop]]
-        np.add.reduce(left, axis=1, out=values[start:stop])
-    return values
-
-
-def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Scale rows to length 1, in float64."""
-    unit = np.array(vectors, np.float64)
-    unit /= (np.linalg.norm(unit, axis=1) if norms is None else norms)[:, None]
-    return unit
 
 
 def _prepare(
@@ -155,7 +114,7 @@ def _prepare(
     unit = to_unit(trials)
     n_trials, n_dimensions = unit.shape
     mated = cosines(gallery, norms, unit, owners, np.arange(n_trials))
-    margin = margin_of(n_dimensions)
+    margin = cosine_margin(n_dimensions)
     padded: list[NDArray[np.float32]] = []
     bounds = chunk_bounds(n_trials, trial_block)
     low: list[NDArray[np.float32]] = []
@@ -171,12 +130,6 @@ def _prepare(
             ends.append(end)
     order = np.argsort(owners, kind="stable")
     return _Trials(unit, bounds, padded, mated, low, high, owners[order], order)
-
-
-def margin_of(n_dimensions: int) -> float:
-    """Largest error of a cosine in float32."""
-    # n u is the largest error of a sum of n products of unit vectors; rounding of factors and ends comes on top
-    return max(MARGIN, (n_dimensions + 8) * 2.0**-24)
 
 
 def _count_part(trials: _Trials, height: int, rows: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -239,8 +192,8 @@ def _compare(
         certain = _column_sums(flags)
         columns = np.flatnonzero(possible > certain)
     values = rows[:, columns]
-    found, places = np.nonzero((values > low[columns]) & ~(values > high[columns]))
-    return certain, found, columns[places]
+    near_rows, near_columns = np.nonzero((values > low[columns]) & ~(values > high[columns]))
+    return certain, near_rows, columns[near_columns]
 
 
 def _column_sums(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:

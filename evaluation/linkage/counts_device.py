@@ -1,8 +1,9 @@
 """Counts of beaters on a device (`spkbase.work`): its float32 decides what is certain, the rest is float64 here.
 
-The margin around the owner's cosine is that of `evaluation.linkage.counts`: the largest error of a float32 product, in
-whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in float64, are the
-proof on the spot: each must come out of the device within its margin, and a device where one does not is refused.
+The margin around the owner's cosine is that of `evaluation.embeddings.similarity`: the largest error of a float32
+product, in whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in
+float64, are the proof on the spot: each must come out of the device within its margin, and a device where one does
+not is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.linkage.counts import TIE, Counts, cosines, margin_of, to_unit
+from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
+from evaluation.linkage.table import Counts
 from spkbase.arrays import Rows
 from spkbase.errors import DataError
 from spkbase.work import Array, Device, chunk_bounds, on_device, progress
@@ -23,7 +25,7 @@ _PAIR_BYTES = 8  # a similarity, two comparisons and what lies between
 def count_on_device(
     gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], device: Device
 ) -> Counts:
-    """Count for each trial the vectors of a gallery that beat its owner, and those that tie.
+    """Return for each trial how many vectors of a gallery beat its owner, and how many tie.
 
     Parameters
     ----------
@@ -42,17 +44,17 @@ def count_on_device(
     """
     unit = to_unit(trials)
     mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
-    margin = margin_of(unit.shape[1])
+    margin = cosine_margin(unit.shape[1])
     beaters, ties = np.zeros(len(unit), np.int64), np.zeros(len(unit), np.int64)
     blocks = chunk_bounds(len(unit), _TRIALS)
-    blocks_there = [_Block(unit[start:stop], mated[start:stop], margin, device) for start, stop in blocks]
+    blocks_on_device = [_Block(unit[start:stop], mated[start:stop], margin, device) for start, stop in blocks]
     height = device.rows_of(_PAIR_BYTES * min(len(unit), _TRIALS) + 20 * unit.shape[1])
     n_owners = 0
     galleries = chunk_bounds(len(gallery), height)
     for start, stop in progress(galleries, description="ranks", total=len(galleries)):
         vectors = np.asarray(gallery[start:stop])
         sent = _to_unit(vectors, norms[start:stop], device)
-        for (at, end), block in zip(blocks, blocks_there, strict=True):
+        for (at, end), block in zip(blocks, blocks_on_device, strict=True):
             certain, rows, columns = block.compare(sent)
             beaters[at:end] += certain
             columns += at
@@ -79,12 +81,12 @@ class _Block:
         self._low, self._high = (device.asarray(mated + shift, np.float32) for shift in (-margin, margin))
 
     def compare(self, gallery: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Count for each trial the cosines surely above the owner's; find (rows, columns) of the doubtful."""
+        """Count for each trial the cosines surely above the owner's, and find rows and columns of the doubtful."""
         xp = self._device.xp
         cosine = gallery @ self._trials
         above = cosine > self._high
         doubtful = xp.nonzero((cosine > self._low) & ~above)
-        rows, columns = (self._device.to_numpy(one).astype(np.int64) for one in doubtful)
+        rows, columns = (self._device.to_numpy(indices).astype(np.int64) for indices in doubtful)
         return self._device.to_numpy(xp.count_nonzero(above, axis=0)), rows, columns
 
 

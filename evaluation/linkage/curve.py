@@ -42,10 +42,13 @@ Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")
 
 _CELLS = 1 << 21
+_ALL_UP_TO = 100_000
 
 
-def linkability(ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1) -> NDArray[np.float64]:
-    """Probability that the owner is among the first `top` of N, averaged over rows.
+def linkability_at_sizes(
+    ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
+) -> NDArray[np.float64]:
+    """Return the probability that the owner is among the first `top` of N, averaged over rows.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def linkability(ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top
     --------
     Of nine impostors two beat the owner, so that it is first of two in seven cases of nine.
 
-    >>> linkability(Ranks.of([2], 0, 9), [1, 2, 10]).round(3)
+    >>> linkability_at_sizes(Ranks.of([2], 0, 9), [1, 2, 10]).round(3)
     array([1.   , 0.778, 0.   ])
     """
     spans = spans_of(ranks, ties)
@@ -83,7 +86,12 @@ def linkability(ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top
 def linkability_by_row(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> NDArray[np.float64]:
-    """Probability of each row, shape (n, S); parameters and errors as for `linkability`."""
+    """Return the probability of each row at each size; parameters and errors as for `linkability_at_sizes`.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n, S)
+    """
     spans = spans_of(ranks, ties)
     sizes = checked_sizes(ranks, sizes)
     found = np.empty((len(ranks), len(sizes)))
@@ -95,7 +103,7 @@ def linkability_by_row(
 
 
 def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Mean of each row's linkability over the sizes from 2 to its whole gallery, in closed form.
+    """Return the mean of each row's linkability over the sizes from 2 to its whole gallery, in closed form.
 
     Parameters
     ----------
@@ -136,14 +144,14 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
 
 
 def chance(sizes: ArrayLike, *, top: int = 1) -> NDArray[np.float64]:
-    """Linkability of scores that say nothing: min(1, top / N)."""
+    """Return the linkability of scores that say nothing, min(1, top / N), for each of the sizes."""
     return np.minimum(1.0, top / np.asarray(sizes, np.float64))
 
 
 def monte_carlo(
     ranks: Ranks, sizes: ArrayLike, *, runs: int = 5, seed: int = 0, ties: TieRule = "shared", top: int = 1
 ) -> NDArray[np.float64]:
-    """Estimate linkability as it was published: by draws of N - 1 impostors for each row, size and run.
+    """Return linkability estimated as it was published: by draws of N - 1 impostors for each row, size and run.
 
     Each size and run has a generator of its own, so that errors are independent along the curve and between runs. The
     number of beaters in a draw is hypergeometric, and is drawn as such.
@@ -151,7 +159,7 @@ def monte_carlo(
     Parameters
     ----------
     ranks, sizes, ties, top
-        See `linkability`. Under `shared` the order among ties is drawn too.
+        See `linkability_at_sizes`. Under `shared` the order among ties is drawn too.
     runs : int
         Number of repetitions.
     seed : int
@@ -173,17 +181,19 @@ def monte_carlo(
     low, high = ranks.span(ties)
     found = np.empty((runs, len(sizes)))
     for run in range(runs):
-        for place, size in enumerate(sizes.tolist()):
+        for column, size in enumerate(sizes.tolist()):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, size)))
             beaters = low + rng.integers(0, high - low + 1)
             drawn = rng.hypergeometric(beaters, ranks.impostors - beaters, size - 1) if size > 1 else 0 * beaters
-            found[run, place] = (drawn < top).mean()
+            found[run, column] = (drawn < top).mean()
     return found
 
 
 def published_sizes(largest: int) -> NDArray[np.int64]:
-    """Sizes of the Speaker-Linkability tool: the gallery halved again and again while 20 are left, rising.
+    """Return the sizes of the Speaker-Linkability tool: the gallery halved again and again while 20 are left, rising.
 
+    Examples
+    --------
     >>> published_sizes(600)
     array([ 37,  75, 150, 300, 600])
     """
@@ -213,14 +223,20 @@ class Spans:
 
 
 def spans_of(ranks: Ranks, ties: TieRule = "shared") -> Spans:
-    """Find the distinct kinds of rows under a rule for ties."""
+    """Return the distinct kinds of rows under a rule for ties."""
     low, high = ranks.span(ties)
     kinds, inverse = np.unique(np.stack([ranks.impostors, low, high]), axis=1, return_inverse=True)
     return Spans(kinds[1], kinds[2], kinds[0], inverse.reshape(-1))
 
 
 def checked_sizes(ranks: Ranks, sizes: ArrayLike) -> NDArray[np.int64]:
-    """Check sizes of the gallery against what every row can serve."""
+    """Return sizes of the gallery as integers, checked against what every row can serve.
+
+    Raises
+    ------
+    DataError
+        If they are no integers, or one is below 1 or beyond the smallest gallery.
+    """
     wanted = np.asarray(sizes)
     if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
         if not (wanted.ndim == 1 and wanted.size == 0):
@@ -235,7 +251,7 @@ def checked_sizes(ranks: Ranks, sizes: ArrayLike) -> NDArray[np.int64]:
 
 
 def blocks_of(spans: Spans, sizes: NDArray[np.int64], top: int = 1) -> Iterator[NDArray[np.float64]]:
-    """Yield probabilities of the kinds of rows, shape (D, block), for blocks of sizes that bound the memory."""
+    """Yield the probabilities of the kinds of rows, shape (D, block), for blocks of sizes that bound the memory."""
     _check_top(top)
     tables = {impostors: _log_factorials(impostors) for impostors in np.unique(spans.impostors).tolist()}
     width = max(1, _CELLS // len(spans.low))
@@ -305,9 +321,22 @@ def _check_top(top: int) -> None:
         raise DataError(f"expected the owner among the first 1 or more, got {top}")
 
 
-def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
-    """Distinct sizes from 2 to the largest, alike on a log scale.
+def all_sizes(largest: int) -> NDArray[np.int64]:
+    """Return all sizes from 2 to the largest, or those of `log_spaced_sizes` where they are more than 100,000.
 
+    Examples
+    --------
+    >>> all_sizes(5)
+    array([2, 3, 4, 5])
+    """
+    return np.arange(2, largest + 1) if largest <= _ALL_UP_TO else log_spaced_sizes(largest)
+
+
+def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
+    """Return distinct sizes from 2 to the largest, alike on a log scale.
+
+    Examples
+    --------
     >>> log_spaced_sizes(100, 5)
     array([  2,   5,  14,  38, 100])
     """
@@ -315,7 +344,15 @@ def log_spaced_sizes(largest: int, count: int = 1000) -> NDArray[np.int64]:
 
 
 def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.float64]) -> dict[str, float]:
-    """Mean over the rows of each speaker, in the order of the names."""
+    """Return the mean over the rows of each speaker, in the order of the names.
+
+    Parameters
+    ----------
+    speakers : sequence of str of length n
+        Speaker of each row.
+    values : ndarray of float64 of shape (n,)
+        Of each row, such as what `linkability_over_sizes` returns.
+    """
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.bincount(codes, values, len(names))
     return dict(zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True))

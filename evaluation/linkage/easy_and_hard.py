@@ -63,7 +63,7 @@ class DisclosureSets:
 
 
 def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0) -> DisclosureSets:
-    """Find the quarter of the speakers that is linked most often, and the quarter that is linked least often.
+    """Return the quarter of the speakers that is linked most often, and the quarter that is linked least often.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
     if not np.isfinite(values).all():
         raise DataError(f"expected finite values, got {values[_first_bad(values)]} for {names[_first_bad(values)]!r}")
     values = values.round(_DIGITS)
-    q1, q3 = (float(one) for one in np.quantile(values, [0.25, 0.75]))
+    q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
     if values.min() == values.max():
         note = "all speakers are equal: none is easier to link than another"
         return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
@@ -104,7 +104,7 @@ def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "neares
     else:
         order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
         chosen = [_quarter(-values, order), _quarter(values, order)]
-    easy, hard = (frozenset(names[place] for place in np.flatnonzero(one)) for one in chosen)
+    easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
     return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes(easy, hard, len(names)))
 
 

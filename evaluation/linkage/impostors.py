@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.linkage.counts import to_unit
+from evaluation.embeddings import to_unit
 from spkbase.arrays import Rows, part, stored_rows
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds, ordered_map, ships_items
@@ -24,7 +24,7 @@ _TRIALS, _GALLERY = 512, 4096
 def largest_impostor_scores(
     gallery: SpeakerVectors, trials: SpeakerVectors, ranks: Ranks, *, count: int = KEPT, jobs: int | None = None
 ) -> NDArray[np.float64]:
-    """Find the largest cosines of each trial with enrolled speakers other than its owner.
+    """Return the largest cosines of each trial with enrolled speakers other than its owner.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def largest_impostor_scores(
     vectors = stored_rows(gallery.vectors) if ships_items() else gallery.vectors
     parts = ((start, part(vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
     best = np.full((len(rows), count), -np.inf, np.float32)
-    work = partial(_largest, unit, owners, count)
-    for found in ordered_map(work, parts, jobs=jobs, threads=True, total=len(bounds)):
+    search = partial(_largest, unit, owners, count)
+    for found in ordered_map(search, parts, jobs=jobs, threads=True, total=len(bounds)):
         best = _keep_largest(np.concatenate([best, found], axis=1), count)
     return -np.sort(-best.astype(np.float64), axis=1)
 

@@ -21,7 +21,7 @@ from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
-    from spkbase.work import Device
+    from spkbase.work import Work
 
 __all__ = [
     "TIE_RULES",
@@ -47,10 +47,9 @@ def ranks_from_embeddings(
     averaging: Averaging | None = None,
     strict_utterances: bool = False,
     not_enrolled: Literal["error", "drop"] = "error",
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work | None = None,
 ) -> Ranks:
-    """Rank the owner of each trial speaker's embedding in the whole gallery, by cosine similarity.
+    """Return the rank of each trial speaker's owner in the whole gallery, by cosine similarity.
 
     Parameters
     ----------
@@ -64,10 +63,8 @@ def ranks_from_embeddings(
         Raise an error for speakers that have fewer utterances, instead of a note.
     not_enrolled : {"error", "drop"}
         What to do with trial speakers that are not enrolled.
-    jobs : int, optional
-        Number of threads; the counts do not depend on it. All cores by default.
-    device : spkbase.work.Device, optional
-        Computes the similarities there instead; the counts are the same.
+    work : Work, optional
+        Who computes; the counts do not depend on it.
 
     Returns
     -------
@@ -84,7 +81,7 @@ def ranks_from_embeddings(
     averaging = averaging or Averaging()
     gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     trials = speaker_vectors(trial, averaging=averaging, utterances=utterances, strict=strict_utterances)
-    return rank_speakers(gallery, trials, not_enrolled=not_enrolled, jobs=jobs, device=device)
+    return rank_speakers(gallery, trials, not_enrolled=not_enrolled, work=work)
 
 
 def rank_speakers(
@@ -92,10 +89,9 @@ def rank_speakers(
     trials: SpeakerVectors,
     *,
     not_enrolled: Literal["error", "drop"] = "error",
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work | None = None,
 ) -> Ranks:
-    """Rank the owner of each trial vector in a gallery; see `ranks_from_embeddings`, which makes both."""
+    """Return the rank of each trial vector's owner in a gallery; see `ranks_from_embeddings`, which makes both."""
     from evaluation.linkage.counts import count_beaters
 
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
@@ -114,7 +110,7 @@ def rank_speakers(
         logger.warning("dropped: %s", text)
         notes = (*notes, f"dropped: {text}")
     kept = owners >= 0
-    counts = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], jobs=jobs, device=device)
+    counts = count_beaters(gallery.vectors, gallery.norms, trials.vectors[kept], owners[kept], work=work)
     impostors = np.full(len(counts.beaters), len(gallery.names) - 1, np.int64)
     names = np.asarray(trials.names[kept].tolist(), np.str_)
     return Ranks(names, counts.beaters, counts.ties, impostors, counts.mated, notes)
@@ -128,7 +124,7 @@ def ranks_from_scores(
     strict_utterances: bool = False,
     missing: Literal["error", "drop"] = "error",
 ) -> Ranks:
-    """Rank the owner of each tested segment among the models that it was scored against.
+    """Return the rank of each tested segment's owner among the models that it was scored against.
 
     Parameters
     ----------
@@ -173,7 +169,7 @@ def rank_scores(
     strict_utterances: bool = False,
     missing: Literal["error", "drop"] = "error",
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
-    """Rank for several numbers of utterances, with the largest impostor scores of each row where they are asked for.
+    """Return ranks for several numbers of utterances, with each row's largest impostor scores where asked for.
 
     Parameters
     ----------

@@ -23,19 +23,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import exp
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors, check_norms, row_norms, speaker_vectors
-from evaluation.linkage.counts import to_unit
+from evaluation.embeddings import (
+    Averaging,
+    Embeddings,
+    SpeakerVectors,
+    check_norms,
+    row_norms,
+    speaker_vectors,
+    to_unit,
+)
 from evaluation.linkage.intervals import mean_interval
 from evaluation.trials import factorise
+from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds
 
 CHANCE = exp(-1)
 MOST_CALIBRATION = 9
+REPORTED = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_calibration", "n_crowds", "notes")
 _PREDICATES = 64
 
 
@@ -45,8 +55,8 @@ class SinglingOut:
 
     Parameters
     ----------
-    value, low, high : float
-        Share of successes, and its interval over the enrolled speakers.
+    probability : Interval
+        Share of successes, with its interval over the enrolled speakers.
     chance : float
         exp(-1).
     n_predicates, n_crowd, n_calibration, n_crowds : int
@@ -59,9 +69,7 @@ class SinglingOut:
         Attacked speakers.
     """
 
-    value: float
-    low: float
-    high: float
+    probability: Interval
     chance: float
     n_predicates: int
     n_crowd: int
@@ -71,9 +79,35 @@ class SinglingOut:
     per_predicate: NDArray[np.float64] = field(repr=False)
     speakers: NDArray[np.object_] = field(repr=False)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers by name, for a report."""
+        return self.probability.numbers() | {name: getattr(self, name) for name in REPORTED[3:]}
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """Who is attacked, and in which crowds.
+
+    Attributes
+    ----------
+    size : int, optional
+        Speakers in a crowd; all that have enough conversations by default.
+    number : int
+        Number of crowds to draw where they are smaller than all.
+    calibration : int, optional
+        Calibration conversations of each speaker; by default what all speakers with two conversations have, at most 9.
+    predicates : int, optional
+        Number of enrolled speakers to attack, drawn by the seed; None for all of them.
+    """
+
+    size: int | None = None
+    number: int = 5
+    calibration: int | None = None
+    predicates: int | None = 500
+
 
 def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Tell for each predicate whether exactly one tested conversation fulfils it.
+    """Return for each predicate whether exactly one tested conversation fulfils it.
 
     Parameters
     ----------
@@ -81,6 +115,10 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
         Scores of each predicate with M calibration conversations of each of N speakers.
     tested : np.ndarray, shape (P, N)
         Scores with the tested conversation of each.
+
+    Returns
+    -------
+    ndarray of bool of shape (P,)
 
     Examples
     --------
@@ -99,16 +137,11 @@ def singling_out(
     trial: Embeddings,
     *,
     utterances: int = 1,
-    crowd: int | None = None,
-    crowds: int = 5,
-    calibration: int | None = None,
-    predicates: int | None = 500,
     averaging: Averaging | None = None,
-    replicates: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
+    crowds: Crowds | None = None,
+    resampling: Resampling | None = None,
 ) -> SinglingOut:
-    """Estimate how often exactly one speaker of a crowd is isolated.
+    """Return how often exactly one speaker of a crowd is isolated.
 
     Parameters
     ----------
@@ -116,44 +149,44 @@ def singling_out(
         Of the enrolled speakers, one predicate each, and of the crowd.
     utterances : int
         Number of utterances in a conversation.
-    crowd : int, optional
-        Speakers in a crowd; all that have enough conversations by default.
-    crowds : int
-        Number of crowds to draw where they are smaller than all.
-    calibration : int, optional
-        Calibration conversations of each speaker; by default what all speakers with two conversations have, at most 9.
-    predicates : int, optional
-        Number of enrolled speakers to attack, drawn by the seed; all of them by default of None.
     averaging : Averaging, optional
         How means are made.
-    replicates, seed, level
-        Of the interval, a bootstrap of the attacked speakers.
+    crowds : Crowds, optional
+        Who is attacked, and in which crowds; that of `Crowds` by default.
+    resampling : Resampling, optional
+        Of the attacked speakers, for the interval; its seed is that of the crowds too. That of `Resampling` by default.
+
+    Returns
+    -------
+    SinglingOut
 
     Raises
     ------
     DataError
         If a number is out of range, dimensions differ, or fewer than 2 speakers have enough conversations.
     """
-    averaging = averaging or Averaging()
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    averaging, crowds, resampling = averaging or Averaging(), crowds or Crowds(), resampling or Resampling()
+    rng = np.random.default_rng(np.random.SeedSequence(resampling.seed))
     gallery = speaker_vectors(enrol, averaging=averaging)
-    conversations, left_out = _conversations(trial, utterances, calibration, averaging)
+    conversations, left_out = _conversations(trial, utterances, crowds.calibration, averaging)
     n_people, n_folds, n_dimensions = conversations.shape
     if gallery.vectors.shape[1] != n_dimensions:
         got = f"{gallery.vectors.shape[1]} and {n_dimensions}"
         raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
-    crowd = n_people if crowd is None else crowd
-    if not 2 <= crowd <= n_people or crowds < 1 or (predicates is not None and predicates < 1):
+    size, predicates = n_people if crowds.size is None else crowds.size, crowds.predicates
+    if not 2 <= size <= n_people or crowds.number < 1 or (predicates is not None and predicates < 1):
         raise DataError(f"expected crowds of 2 to {n_people} speakers, and at least 1 crowd and 1 predicate")
     attacked = np.arange(len(gallery.names))
     if predicates is not None and predicates < len(attacked):
         attacked = np.sort(rng.choice(len(attacked), predicates, replace=False))
-    groups = [np.arange(n_people)] if crowd == n_people else [rng.permutation(n_people)[:crowd] for _ in range(crowds)]
+    groups = [np.arange(n_people)]
+    if size < n_people:
+        groups = [rng.permutation(n_people)[:size] for _ in range(crowds.number)]
     shares = _shares(gallery, attacked, conversations, groups)
-    low, high = mean_interval(shares, replicates=replicates, seed=seed, level=level)
-    counts = len(attacked), crowd, n_folds - 1, len(groups)
+    counts = len(attacked), size, n_folds - 1, len(groups)
     notes = (f"{left_out} speakers with fewer than {n_folds} conversations left out",) if left_out else ()
-    return SinglingOut(float(shares.mean()), low, high, CHANCE, *counts, notes, shares, gallery.names[attacked])
+    probability = mean_interval(shares, resampling)
+    return SinglingOut(probability, CHANCE, *counts, notes, shares, gallery.names[attacked])
 
 
 def _shares(

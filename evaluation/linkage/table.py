@@ -72,10 +72,10 @@ class Ranks:
                 raise DataError(f"expected {name} of shape ({len(self.beaters)},), got {column.shape}")
         if not len(self):
             raise DataError("expected at least one trial with its owner among the enrolled, got none")
-        broken = next((one for one in self.speakers.tolist() if "\n" in one or "\r" in one), None)
+        broken = next((name for name in self.speakers.tolist() if "\n" in name or "\r" in name), None)
         if broken is not None:  # lists of speakers have one a line
             raise DataError(f"expected names of speakers in one line each, got {broken!r:.80}")
-        least = min(int(one.min()) for one in (self.beaters, self.ties, self.impostors))
+        least = min(int(counts.min()) for counts in (self.beaters, self.ties, self.impostors))
         if least < 0 or (self.beaters + self.ties > self.impostors).any():
             raise DataError("expected counts from 0, and no more beaters and ties than impostors")
 
@@ -84,7 +84,7 @@ class Ranks:
 
     @classmethod
     def of(cls, beaters: Any, ties: Any, impostors: Any, *, speakers: Any = None, mated: Any = None) -> Ranks:
-        """Build ranks from counts; a single number of impostors serves all rows, and rows get names."""
+        """Return ranks of counts; a single number of impostors serves all rows, and rows without speakers get names."""
         beaters = np.asarray(beaters, np.int64)
         names = [f"s{row:0{len(str(len(beaters)))}d}" for row in range(len(beaters))] if speakers is None else speakers
         return cls(
@@ -101,7 +101,9 @@ class Ranks:
         return int(self.impostors.min()) + 1
 
     def span(self, ties: TieRule = "shared") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Least and largest number of beaters of each row under a rule for ties, all between as likely; see `places`.
+        """Return the least and the largest number of beaters of each row under a rule for ties; see `places`.
+
+        All numbers between them are as likely.
 
         Raises
         ------
@@ -114,7 +116,7 @@ class Ranks:
         return (most if ties == "strict" else self.beaters), (self.beaters if ties == "lenient" else most)
 
     def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
-        """Mean place of the owner in the whole gallery, from 1.
+        """Return the mean rank of the owner in the whole gallery, from 1.
 
         `strict` puts the owner behind all that score the same, `lenient` before them, `shared` anywhere among them.
         """
@@ -122,16 +124,33 @@ class Ranks:
         return 1 + (low + high) / 2
 
 
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted for each trial.
+
+    Parameters
+    ----------
+    beaters, ties : np.ndarray of int64, shape (n,)
+        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
+    mated : np.ndarray of float64, shape (n,)
+        Cosine of each trial with its owner.
+    """
+
+    beaters: NDArray[np.int64]
+    ties: NDArray[np.int64]
+    mated: NDArray[np.float64]
+
+
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
     """Write tables by their number of utterances (0 for all of them), whole or not at all."""
-    columns = {f"{number}/{name}": getattr(one, name) for number, one in ranks.items() for name in _FIELDS}
-    notes = {f"{number}/notes": np.asarray(one.notes, np.str_) for number, one in ranks.items() if one.notes}
+    columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
+    notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
     with atomic_file(path) as file:
         np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
 
 
 def read_ranks(path: str | Path) -> dict[int, Ranks]:
-    """Read what `write_ranks` wrote.
+    """Return the tables that `write_ranks` wrote, by their number of utterances.
 
     Raises
     ------

@@ -1,3 +1,4 @@
+from .binomial import clopper_pearson as clopper_pearson
 from .calibration import cllr_of as cllr_of
 from .calibration import ece_of as ece_of
 from .calibration import min_cllr_of as min_cllr_of

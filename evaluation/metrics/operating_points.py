@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.metrics.binomial import clopper_pearson
 from evaluation.metrics.sorted_scores import Runs, runs_of
 from spkbase.errors import DataError
 
@@ -74,40 +75,12 @@ def tpr_at_fpr_of(runs: Runs, *, fpr: float, level: float = 0.95) -> TrueAccept:
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     place = int(np.searchsorted(runs.rejected, n_nontarget - allowed))
     accepted = n_target - float(runs.misses[place])
-    low, high = clopper_pearson(accepted, n_target, level=level)
+    low, high = clopper_pearson(accepted, n_target - accepted, level=level)
     return TrueAccept(
         value=accepted / n_target,
-        low=low,
-        high=high,
+        low=float(low),
+        high=float(high),
         threshold=float(runs.thresholds[place]) if place < len(runs) else np.inf,
         false_accept_rate=(n_nontarget - float(runs.rejected[place])) / n_nontarget,
         resolved=bool(allowed >= 1),
     )
-
-
-def clopper_pearson(count: float, total: float, *, level: float = 0.95) -> tuple[float, float]:
-    """Bounds of a binomial probability that hold it with at least the given confidence.
-
-    Parameters
-    ----------
-    count, total : float
-        Successes, and trials.
-    level : float
-        Confidence, between 0 and 1.
-
-    References
-    ----------
-    .. [1] C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the
-       binomial", Biometrika 26, 1934.
-
-    Examples
-    --------
-    >>> [round(bound, 4) for bound in clopper_pearson(0, 10)]
-    [0.0, 0.3085]
-    """
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    low = float(betaincinv(count, total - count + 1, tail)) if count > 0 else 0.0
-    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
-    return low, high

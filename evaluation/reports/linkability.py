@@ -1,39 +1,37 @@
-"""A run of linkability: numbers of each number of utterances, as JSON and as the files of a folder.
+"""Linkability as the command reports it: all numbers of each number of utterances, and of larger populations.
 
-======================  ============================================================================================
-``linkability.json``    all numbers
-``per_speaker.csv``     ``speaker,linkability_mean,rank_L...,linkability_L...``, and ``linkability_L..._N...`` for
-                        sizes that were asked for by number
-``curve.csv``           ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or ``extrapolated``
-``cmc.csv``             ``utterances,place,share``: the owner among the first places of the whole gallery
-``ranks.npz``           beaters and ties of each trial (`evaluation.linkage.table`)
-======================  ============================================================================================
+Here everything is computed and nothing written; `evaluation.reports.linkability_files` writes the files of a folder.
 
 The mean of a speaker over sizes is closed-form and knows no grid; over several numbers of utterances it is the plain
-mean of theirs. Ranks are places from 1 in the whole gallery, in the middle of ties under the rule `shared`.
+mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of ties under the rule `shared`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage import (
+    HIDDEN,
     METHOD,
+    Backtest,
     Curve,
+    DisclosureSets,
+    Extrapolation,
     Measure,
     Ranks,
     TieRule,
+    TieSets,
+    all_sizes,
     by_speaker,
     cumulative_match,
-    linkability,
+    disclosure_sets,
+    extrapolate,
+    linkability_at_sizes,
     linkability_by_row,
     linkability_curve,
     linkability_over_sizes,
@@ -41,16 +39,17 @@ from evaluation.linkage import (
     monte_carlo,
     published_sizes,
     similarity_rank_disclosure,
-    write_ranks,
+    sizes_beyond,
 )
+from evaluation.linkage.extrapolation import backtest
+from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
-from spkbase.files import write_json, write_text
 
-REPORT, RANKS = "linkability.json", "ranks.npz"
 ALL = 0
 """Stands for "all utterances" where numbers of utterances are keys."""
 
-_ALL_SIZES_UP_TO = 100_000
+_LEFT = 50  # impostors of each trial that a back-test leaves at least
+_LEAST_SPEAKERS = 4  # for quarters
 
 Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
@@ -88,8 +87,19 @@ class Settings:
     level: float = 0.95
     runs: int = 5
 
-    def sizes_of(self, ranks: Ranks) -> NDArray[np.int64]:
-        """Sizes of the gallery for these ranks."""
+    @property
+    def resampling(self) -> Resampling:
+        """What intervals are drawn by."""
+        return Resampling(self.replicates, self.seed, self.level)
+
+    def gallery_sizes(self, ranks: Ranks) -> NDArray[np.int64]:
+        """Return the sizes of the gallery for these ranks.
+
+        Raises
+        ------
+        DataError
+            If the published sizes are asked for, and the gallery is smaller than all of them.
+        """
         largest = ranks.largest_size
         if isinstance(self.sizes, tuple):
             return np.array(sorted(set(self.sizes)), np.int64)
@@ -99,16 +109,14 @@ class Settings:
                 text = f"expected a gallery of 20 or more for the published sizes, got {largest}"
                 raise DataError(text, remedy="--sizes all, or numbers")
             return sizes
-        if self.sizes == "log" or largest > _ALL_SIZES_UP_TO:
-            return log_spaced_sizes(largest)
-        return np.arange(2, largest + 1)
+        return log_spaced_sizes(largest) if self.sizes == "log" else all_sizes(largest)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Ranks by number of utterances with what was computed of them.
+class Linkage:
+    """Ranks by number of utterances, with what was computed of them.
 
-    Parameters
+    Attributes
     ----------
     ranks : dict of int to Ranks
         By number of utterances; `ALL` for all of them.
@@ -126,8 +134,27 @@ class Run:
     settings: Settings
 
 
-def linkability_run(ranks: Mapping[int, Ranks], settings: Settings | None = None) -> Run:
-    """Compute all numbers of ranks.
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """One number of utterances beyond the gallery.
+
+    Attributes
+    ----------
+    populations : Extrapolation
+        At the sizes that were asked for.
+    curve : Extrapolation
+        The same from the whole gallery to the largest of them, for a plot.
+    backtest : list of Backtest
+        What the methods would have said of the gallery itself; empty where it is too small.
+    """
+
+    populations: Extrapolation
+    curve: Extrapolation
+    backtest: list[Backtest]
+
+
+def measure_linkage(ranks: Mapping[int, Ranks], settings: Settings | None = None) -> Linkage:
+    """Return all numbers of ranks.
 
     Parameters
     ----------
@@ -136,18 +163,22 @@ def linkability_run(ranks: Mapping[int, Ranks], settings: Settings | None = None
     settings : Settings, optional
         What to compute.
 
+    Returns
+    -------
+    Linkage
+
     Raises
     ------
     DataError
-        If a size is beyond the gallery, or a setting is out of range.
+        If there are no ranks, a size is beyond the gallery, or a setting is out of range.
     """
     settings = settings or Settings()
     if not ranks:
         raise DataError("expected ranks of at least one number of utterances, got none")
     curves: dict[int, Curve] = {}
     blocks: dict[str, Any] = {}
-    for number, one in ranks.items():
-        curves[number], blocks[name_of(number)] = _block(one, settings)
+    for number, table in ranks.items():
+        curves[number], blocks[utterances_name(number)] = _numbers(table, settings)
     first = next(iter(ranks.values()))
     report: dict[str, Any] = {
         "n_enroll": int(first.impostors.max()) + 1,
@@ -165,91 +196,139 @@ def linkability_run(ranks: Mapping[int, Ranks], settings: Settings | None = None
             "resampled": "trial speakers; the gallery stays",
             "method": METHOD,
         }
-    return Run(ranks, curves, report | {"utterances": blocks, "per_speaker": None}, settings)
+    return Linkage(ranks, curves, report | {"utterances": blocks, "per_speaker": None}, settings)
 
 
-def write_run(folder: str | Path, run: Run, *, extrapolated: Sequence[tuple[Any, ...]] = ()) -> dict[str, Any]:
-    """Write a run into a folder, and give its report with the path of the table of speakers.
+def extrapolate_linkage(
+    measured: Mapping[int, Ranks],
+    settings: Settings,
+    populations: Sequence[int],
+    *,
+    impostor_scores: Mapping[int, ArrayLike] | None = None,
+    methods: Sequence[str] | None = None,
+    replicates: int = 200,
+) -> dict[int, Beyond]:
+    """Return each number of utterances at larger populations, with a test of the methods on the gallery itself.
 
     Parameters
     ----------
-    folder : path
-        Made if it is missing.
-    run : Run
-        What to write.
-    extrapolated : sequence of tuple
-        Rows for ``curve.csv`` behind the measured ones, of the kind ``extrapolated``.
+    measured : mapping of int to Ranks
+        By number of utterances.
+    settings : Settings
+        Of which ties, seed and level are used.
+    populations : sequence of int
+        Sizes, larger than the gallery.
+    impostor_scores : mapping of int to array_like, optional
+        By number of utterances; see `evaluation.linkage.largest_impostor_scores`.
+    methods : sequence of str, optional
+        See `evaluation.linkage.extrapolate`.
+    replicates : int
+        Resamples of the speakers.
+
+    Returns
+    -------
+    dict of int to Beyond
+        By number of utterances.
 
     Raises
     ------
     DataError
-        If the folder cannot be written.
+        If a population is not larger than the gallery, or there are fewer than 20 trials.
     """
-    folder = Path(folder)
-    report = run.report | {"per_speaker": str(folder / "per_speaker.csv")}
-    write_ranks(folder / RANKS, run.ranks)
-    write_text(folder / "per_speaker.csv", _table(*speaker_table(run)))
-    write_text(folder / "curve.csv", _table(_CURVE, [*curve_rows(run), *extrapolated]))
-    shares = [
-        (name_of(number), cmc) for number, one in run.ranks.items() if (cmc := _cmc(one, run.settings)) is not None
-    ]
-    rows = [(name, place, share) for name, cmc in shares for place, share in enumerate(cmc.tolist(), 1)]
-    write_text(folder / "cmc.csv", _table(("utterances", "place", "share"), rows))
-    write_json(folder / REPORT, report)
-    return report
+    largest = max(ranks.largest_size for ranks in measured.values())
+    small = [size for size in populations if size <= largest]
+    if small or not populations:
+        got = f"got {small[0]:,}" if small else "got none"
+        remedy = "smaller galleries are measured: --sizes"
+        raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
+    wanted = np.array(sorted(set(populations)), np.float64)
+    beyond = {}
+    for number, ranks in measured.items():
+        common: dict[str, Any] = {
+            "impostor_scores": None if impostor_scores is None else impostor_scores.get(number),
+            "methods": methods,
+            "ties": settings.ties,
+            "resampling": Resampling(replicates, settings.seed, settings.level),
+        }
+        sizes = np.union1d(sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
+        curve = extrapolate(ranks, sizes, **common)
+        hidden = min(HIDDEN, (ranks.largest_size - 1) // _LEFT)
+        tested = backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
+        beyond[number] = Beyond(curve.at(wanted), curve, tested)
+    return beyond
 
 
-_CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
+def report_extrapolation(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
+    """Return what stands under ``extrapolation`` in `linkability.json`, by number of utterances."""
+    return {
+        utterances_name(number): part.populations.to_dict() | {"backtest": [test.to_dict() for test in part.backtest]}
+        for number, part in beyond.items()
+    }
 
 
-def curve_rows(run: Run) -> list[tuple[Any, ...]]:
-    """Rows of ``curve.csv``, all measured."""
-    return [
-        (name_of(number), *point, "measured")
-        for number, curve in run.curves.items()
-        for point in zip(
-            *(one.tolist() for one in (curve.sizes, curve.values, curve.low, curve.high, curve.chance)), strict=True
-        )
-    ]
+def mean_by_speaker(ranks: Ranks, settings: Settings) -> dict[str, float]:
+    """Return each speaker's linkability, the mean over sizes and over its rows."""
+    over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
+    return by_speaker(ranks.speakers, over_sizes)
 
 
-def speaker_table(run: Run) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Header and rows of ``per_speaker.csv``; at single sizes where those were asked for by number."""
-    settings = run.settings
+def speaker_quarters(linkage: Linkage, *, rule: TieSets = "nearest") -> dict[int, DisclosureSets | None]:
+    """Return the easy and the hard speakers of each number of utterances; None where there are fewer than four."""
+    quarters: dict[int, DisclosureSets | None] = {}
+    for number, ranks in linkage.ranks.items():
+        means = mean_by_speaker(ranks, linkage.settings)
+        enough = len(means) >= _LEAST_SPEAKERS
+        quarters[number] = disclosure_sets(means, rule=rule, seed=linkage.settings.seed) if enough else None
+    return quarters
+
+
+def match_curves(linkage: Linkage) -> dict[int, NDArray[np.float64]]:
+    """Return the cumulative match characteristic of each number of utterances whose galleries have one size."""
+    ties = linkage.settings.ties
+    return {
+        number: cumulative_match(ranks, ties=ties)
+        for number, ranks in linkage.ranks.items()
+        if ranks.impostors.min() == ranks.impostors.max()
+    }
+
+
+def speaker_table(linkage: Linkage) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return header and rows of ``per_speaker.csv``; at single sizes too where those were asked for by number."""
+    settings = linkage.settings
     places, means, points = {}, {}, {}
-    for number, one in run.ranks.items():
-        label = name_of(number)
-        places[f"rank_L{label}"] = by_speaker(one.speakers, one.places(settings.ties))
-        over_sizes = linkability_over_sizes(one, measure=settings.measure, ties=settings.ties)
-        means[f"linkability_L{label}"] = by_speaker(one.speakers, over_sizes)
+    for number, ranks in linkage.ranks.items():
+        label = utterances_name(number)
+        places[f"rank_L{label}"] = by_speaker(ranks.speakers, ranks.places(settings.ties))
+        means[f"linkability_L{label}"] = mean_by_speaker(ranks, settings)
         if isinstance(settings.sizes, tuple):
-            sizes = settings.sizes_of(one)
-            columns = linkability_by_row(one, sizes, ties=settings.ties).T
+            sizes = settings.gallery_sizes(ranks)
+            columns = linkability_by_row(ranks, sizes, ties=settings.ties).T
             for size, column in zip(sizes.tolist(), columns, strict=True):
-                points[f"linkability_L{label}_N{size}"] = by_speaker(one.speakers, column)
+                points[f"linkability_L{label}_N{size}"] = by_speaker(ranks.speakers, column)
     table = places | means | points
     rows = []
     for name in sorted(set().union(*means.values())):
-        own = [one[name] for one in means.values() if name in one]
-        rows.append((name, sum(own) / len(own), *(column.get(name) for column in table.values())))
+        known = [mean[name] for mean in means.values() if name in mean]
+        rows.append((name, sum(known) / len(known), *(column.get(name) for column in table.values())))
     return ("speaker", "linkability_mean", *table), rows
 
 
-def name_of(number: int) -> str:
-    """Write a number of utterances.
+def utterances_name(number: int) -> str:
+    """Return a number of utterances as it is written.
 
-    >>> name_of(3), name_of(ALL)
+    Examples
+    --------
+    >>> utterances_name(3), utterances_name(ALL)
     ('3', 'all')
     """
     return "all" if number == ALL else str(number)
 
 
-def _block(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
+def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
     """Compute the numbers of one number of utterances."""
-    sizes = settings.sizes_of(ranks)
+    sizes = settings.gallery_sizes(ranks)
     common: dict[str, Any] = {"ties": settings.ties}
-    bootstrap: dict[str, Any] = {"replicates": settings.replicates, "seed": settings.seed, "level": settings.level}
-    curve = linkability_curve(ranks, sizes, **common, **bootstrap)
+    curve = linkability_curve(ranks, sizes, resampling=settings.resampling, **common)
     extra: dict[str, Any] = {}
     if settings.estimator == "monte-carlo":
         drawn = monte_carlo(ranks, sizes, runs=settings.runs, seed=settings.seed, **common)
@@ -268,7 +347,7 @@ def _block(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         **extra,
         "rank1": _rank1(ranks, settings),
         "linkability_mean": float(over_sizes.mean()),
-        "top": {str(top): linkability(ranks, sizes, top=top, **common) for top in settings.top},
+        "top": {str(top): linkability_at_sizes(ranks, sizes, top=top, **common) for top in settings.top},
     }
     return curve, block | _disclosure(ranks, settings) | {"notes": [*ranks.notes, *_uneven(ranks)]}
 
@@ -289,28 +368,12 @@ def _uneven(ranks: Ranks) -> list[str]:
 def _disclosure(ranks: Ranks, settings: Settings) -> dict[str, Any]:
     if ranks.impostors.min() < ranks.impostors.max():
         return {"srd_mean_bits": None, "srd_worst_bits": None, "srd_note": "galleries differ in size between trials"}
-    found = similarity_rank_disclosure(ranks, ties=settings.ties)
+    disclosure = similarity_rank_disclosure(ranks, ties=settings.ties)
     return {
-        "srd_mean_bits": found.mean_bits,
-        "srd_worst_bits": found.worst_bits,
-        "srd_histogram_mean_bits": found.histogram_mean_bits,
-        "srd_histogram_worst_bits": found.histogram_worst_bits,
-        "srd_alpha": found.alpha,
-        "srd_beta": found.beta,
+        "srd_mean_bits": disclosure.mean_bits,
+        "srd_worst_bits": disclosure.worst_bits,
+        "srd_histogram_mean_bits": disclosure.histogram_mean_bits,
+        "srd_histogram_worst_bits": disclosure.histogram_worst_bits,
+        "srd_alpha": disclosure.alpha,
+        "srd_beta": disclosure.beta,
     }
-
-
-def _cmc(ranks: Ranks, settings: Settings) -> NDArray[np.float64] | None:
-    if ranks.impostors.min() < ranks.impostors.max():
-        return None
-    return cumulative_match(ranks, ties=settings.ties)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay rows out with commas; what is undefined stays blank."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow(["" if one is None or one != one else one for one in row])
-    return stream.getvalue()

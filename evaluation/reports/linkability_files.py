@@ -1,6 +1,13 @@
-"""What goes with a run of linkability: populations beyond its gallery, plots, and lists of easy and hard speakers.
+"""The files of a folder of linkability: numbers as JSON and CSV, lists of speakers, plots.
 
 =========================  =========================================================================================
+``linkability.json``       all numbers
+``per_speaker.csv``        ``speaker,linkability_mean,rank_L...,linkability_L...``, and ``linkability_L..._N...`` for
+                           sizes that were asked for by number
+``curve.csv``              ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or
+                           ``extrapolated``
+``cmc.csv``                ``utterances,place,share``: the owner among the first places of the whole gallery
+``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.table`)
 ``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
 ``linkability.png``        and ``.svg``: measured curves, and on grey ground what was extrapolated
 ``extrapolation_L*.png``   and ``.svg``: what each method says
@@ -8,6 +15,8 @@
 ``speakers.png``           and ``.svg``: how linkability is spread over speakers, with quartiles
 ``easy_speakers_L*.txt``   and ``hard_speakers_L*.txt``
 =========================  =========================================================================================
+
+Everything is computed in `evaluation.reports.linkability`.
 """
 
 from __future__ import annotations
@@ -16,227 +25,193 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from evaluation.linkage import (
-    HIDDEN,
-    Backtest,
-    Extrapolation,
-    Ranks,
-    TieSets,
-    backtest,
-    by_speaker,
-    chance,
-    disclosure_sets,
-    extrapolate,
-    linkability_over_sizes,
-    sizes_beyond,
-    write_lists,
+from evaluation.linkage import DisclosureSets, chance, write_lists, write_ranks
+from evaluation.reports.linkability import (
+    Beyond,
+    Linkage,
+    match_curves,
+    mean_by_speaker,
+    speaker_table,
+    utterances_name,
 )
-from evaluation.reports.linkability import RANKS, REPORT, Run, Settings, name_of
 from spkbase.errors import DataError
-from spkbase.files import write_text
+from spkbase.files import write_json, write_text
+
+REPORT, RANKS = "linkability.json", "ranks.npz"
+SHOWN = "normal"
+"""Method whose estimate stands in `curve.csv` and in the plot of all curves, within the span of all intervals."""
 
 _WRITTEN = re.compile(
     r"(linkability\.json|ranks\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
 )
-_LEFT = 50  # impostors of each trial that a back-test leaves at least
-METHOD = "normal"
-"""Its estimate stands in `curve.csv` and in the plot of all curves, within the span of the methods' intervals."""
+_CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
+_EXTRAPOLATION = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
 
 
-@dataclass(frozen=True, eq=False)
-class Beyond:
-    """One number of utterances beyond the gallery.
-
-    Parameters
-    ----------
-    populations : Extrapolation
-        At the sizes that were asked for.
-    curve : Extrapolation
-        The same from the whole gallery to the largest of them, for a plot.
-    backtest : list of Backtest
-        What the methods would have said of the gallery itself; empty where it is too small.
-    """
-
-    populations: Extrapolation
-    curve: Extrapolation
-    backtest: list[Backtest]
-
-
-def extrapolate_run(
-    measured: Mapping[int, Ranks],
-    settings: Settings,
-    populations: Sequence[int],
+def write_linkage(
+    folder: str | Path,
+    linkage: Linkage,
     *,
-    impostor_scores: Mapping[int, ArrayLike] | None = None,
-    methods: Sequence[str] | None = None,
-    replicates: int = 200,
-) -> dict[int, Beyond]:
-    """Extrapolate each number of utterances to larger populations, and test the methods on the gallery itself.
+    beyond: Mapping[int, Beyond] | None = None,
+    additions: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write the numbers of linkability into a folder, `linkability.json` at last, and return what that file holds.
 
     Parameters
     ----------
-    measured : mapping of int to Ranks
-        By number of utterances.
-    settings : Settings
-        Of which ties, seed and level are used.
-    populations : sequence of int
-        Sizes, larger than the gallery.
-    impostor_scores : mapping of int to array_like, optional
-        By number of utterances; see `evaluation.linkage.largest_impostor_scores`.
-    methods : sequence of str, optional
-        See `evaluation.linkage.extrapolate`.
-    replicates : int
-        Resamples of the speakers.
+    folder : path
+        Made if it is missing.
+    linkage : Linkage
+        What to write.
+    beyond : mapping of int to Beyond, optional
+        Larger populations, for ``curve.csv`` behind the measured sizes.
+    additions : mapping, optional
+        Further entries of the report.
+
+    Returns
+    -------
+    dict
+        The report, with the path of the table of speakers.
 
     Raises
     ------
     DataError
-        If a population is not larger than the gallery, or there are fewer than 20 trials.
+        If the folder cannot be written.
     """
-    largest = max(ranks.largest_size for ranks in measured.values())
-    small = [one for one in populations if one <= largest]
-    if small or not populations:
-        got = f"got {small[0]:,}" if small else "got none"
-        remedy = "smaller galleries are measured: --sizes"
-        raise DataError(f"expected populations larger than the gallery of {largest:,}, {got}", remedy=remedy)
-    wanted = np.array(sorted(set(populations)), np.float64)
-    found = {}
-    for number, ranks in measured.items():
-        scores = None if impostor_scores is None else impostor_scores.get(number)
-        common: dict[str, Any] = {
-            "impostor_scores": scores,
-            "methods": methods,
-            "ties": settings.ties,
-            "replicates": replicates,
-            "seed": settings.seed,
-            "level": settings.level,
-        }
-        sizes = np.union1d(sizes_beyond(ranks.largest_size, float(wanted[-1])), wanted)
-        curve = extrapolate(ranks, sizes, **common)
-        hidden = min(HIDDEN, (ranks.largest_size - 1) // _LEFT)
-        tested = backtest(ranks, hidden=hidden, **common) if hidden >= 2 else []
-        found[number] = Beyond(curve.at(wanted), curve, tested)
-    return found
+    folder = Path(folder)
+    report = linkage.report | {"per_speaker": str(folder / "per_speaker.csv")} | dict(additions or {})
+    write_ranks(folder / RANKS, linkage.ranks)
+    write_text(folder / "per_speaker.csv", _csv(*speaker_table(linkage)))
+    write_text(folder / "curve.csv", _csv(_CURVE, [*measured_rows(linkage), *extrapolated_rows(beyond or {})]))
+    matches = {utterances_name(number): match for number, match in match_curves(linkage).items()}
+    rows = [(name, place, share) for name, match in matches.items() for place, share in enumerate(match.tolist(), 1)]
+    write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
+    write_json(folder / REPORT, report)
+    return report
 
 
-def report_of(beyond: Mapping[int, Beyond]) -> dict[str, Any]:
-    """What stands under ``extrapolation`` in `linkability.json`, by number of utterances."""
-    return {
-        name_of(number): one.populations.to_dict() | {"backtest": [test.to_dict() for test in one.backtest]}
-        for number, one in beyond.items()
-    }
+def measured_rows(linkage: Linkage) -> list[tuple[Any, ...]]:
+    """Return the rows of ``curve.csv`` that are measured."""
+    rows: list[tuple[Any, ...]] = []
+    for number, curve in linkage.curves.items():
+        columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
+        points = zip(*(column.tolist() for column in columns), strict=True)
+        rows += [(utterances_name(number), *point, "measured") for point in points]
+    return rows
 
 
 def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
-    """Rows of ``curve.csv`` that are extrapolated: the estimate by `METHOD`, and the span of the methods' intervals."""
+    """Return the extrapolated rows of ``curve.csv``: the estimate by `SHOWN`, and the span of all intervals."""
     rows: list[tuple[Any, ...]] = []
-    for number, one in beyond.items():
-        found = one.populations
+    for number, part in beyond.items():
+        found = part.populations
         low, high = found.span()
-        estimate = found.predictions[METHOD].linkability if METHOD in found.predictions else np.full(len(low), np.nan)
+        estimate = found.predictions[SHOWN].linkability if SHOWN in found.predictions else np.full(len(low), np.nan)
         columns = (found.sizes.astype(np.int64), estimate, low, high, chance(found.sizes))
         points = zip(*(column.tolist() for column in columns), strict=True)
-        rows += [(name_of(number), *point, "extrapolated") for point in points]
+        rows += [(utterances_name(number), *point, "extrapolated") for point in points]
     return rows
 
 
 def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:
     """Write ``extrapolation.csv``: every method at every population, and the span."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind"))
-    for number, one in beyond.items():
-        found = one.populations
-        ends = found.span()
-        parts = {name: (part.linkability, part.low, part.high) for name, part in found.predictions.items()}
-        parts["span"] = (np.full(len(found.sizes), np.nan), *ends)
-        for name, columns in parts.items():
-            for size, *values in zip(
-                found.sizes.astype(np.int64).tolist(), *(c.tolist() for c in columns), strict=True
-            ):
-                cells = ["" if value != value else value for value in values]
-                writer.writerow((name_of(number), size, name, *cells, found.measured_to, "extrapolated"))
-    write_text(Path(folder) / "extrapolation.csv", stream.getvalue())
+    rows: list[tuple[Any, ...]] = []
+    for number, part in beyond.items():
+        found = part.populations
+        methods = {name: (said.linkability, said.low, said.high) for name, said in found.predictions.items()}
+        methods["span"] = (np.full(len(found.sizes), np.nan), *found.span())
+        for name, columns in methods.items():
+            points = zip(found.sizes.astype(np.int64).tolist(), *(c.tolist() for c in columns), strict=True)
+            rows += [
+                (utterances_name(number), size, name, *values, found.measured_to, "extrapolated")
+                for size, *values in points
+            ]
+    write_text(Path(folder) / "extrapolation.csv", _csv(_EXTRAPOLATION, rows))
 
 
 def write_plots(
     folder: str | Path,
-    run: Run,
+    linkage: Linkage,
     beyond: Mapping[int, Beyond] | None = None,
     *,
     formats: Sequence[str] = (".png", ".svg"),
 ) -> None:
-    """Write the plots of a run; see the module."""
-    from evaluation.linkage import cumulative_match
+    """Write the plots of linkability into a folder; see the module."""
     from evaluation.plots import plot_cmc, plot_extrapolation, plot_linkability, plot_speakers
 
     def paths(name: str) -> list[Path]:
         return [Path(folder) / f"{name}{form}" for form in formats]
 
     beyond = beyond or {}
-    titles = {number: f"L = {name_of(number)}" for number in run.ranks}
-    curves = {titles[number]: curve for number, curve in run.curves.items()}
-    drawn = {titles[number]: one.curve for number, one in beyond.items() if METHOD in one.curve.predictions}
-    plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=METHOD, logarithmic=bool(drawn))
-    for number, one in beyond.items():
-        name = titles[number]
-        plot_extrapolation(run.curves[number], one.curve, path=paths(f"extrapolation_L{name_of(number)}"), name=name)
-    ties, measure = run.settings.ties, run.settings.measure
-    matches = {
-        titles[number]: cumulative_match(ranks, ties=ties)
-        for number, ranks in run.ranks.items()
-        if ranks.impostors.min() == ranks.impostors.max()
-    }
+    titles = {number: f"L = {utterances_name(number)}" for number in linkage.ranks}
+    curves = {titles[number]: curve for number, curve in linkage.curves.items()}
+    drawn = {titles[number]: part.curve for number, part in beyond.items() if SHOWN in part.curve.predictions}
+    plot_linkability(curves, path=paths("linkability"), extrapolations=drawn, method=SHOWN, logarithmic=bool(drawn))
+    for number, part in beyond.items():
+        name = f"extrapolation_L{utterances_name(number)}"
+        plot_extrapolation(linkage.curves[number], part.curve, path=paths(name), name=titles[number])
+    matches = {titles[number]: match for number, match in match_curves(linkage).items()}
     if matches:
         plot_cmc(matches, path=paths("cmc"))
     spread = {
-        titles[number]: list(
-            by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties)).values()
-        )
-        for number, ranks in run.ranks.items()
+        titles[number]: list(mean_by_speaker(ranks, linkage.settings).values())
+        for number, ranks in linkage.ranks.items()
     }
     plot_speakers(spread, path=paths("speakers"))
 
 
-def clear_run(folder: str | Path) -> None:
-    """Remove what an earlier run wrote into a folder, so that no file of it stands beside those of the next one.
+def clear_linkage(folder: str | Path) -> None:
+    """Remove what was written into a folder before, so that no old file stands beside those of the next results.
 
-    Only where there is such a run, and only files by the names of this module and `evaluation.reports.linkability`.
+    Only where there are such results, and only files by the names of this module.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be removed.
     """
     folder = Path(folder)
     if not any((folder / name).is_file() for name in (REPORT, RANKS)):
         return
-    # the report, which tells of a whole run, goes first; the ranks go last, so that half a run is still seen as one
-    found = [one for one in folder.iterdir() if _WRITTEN.fullmatch(one.name) and one.is_file()]
+    # the report, which tells of whole results, goes first; the ranks go last, so that half of them are still seen
+    written = [path for path in folder.iterdir() if _WRITTEN.fullmatch(path.name) and path.is_file()]
     try:
-        for one in sorted(found, key=lambda one: (one.name != REPORT, one.name == RANKS)):
-            one.unlink()
+        for path in sorted(written, key=lambda path: (path.name != REPORT, path.name == RANKS)):
+            path.unlink()
     except OSError as error:
         remedy = "choose another folder"
-        raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=one, remedy=remedy) from error
+        raise DataError(f"of an earlier run cannot be removed: {error.strerror}", file=path, remedy=remedy) from error
 
 
-def write_speaker_lists(folder: str | Path, run: Run, *, rule: TieSets = "nearest") -> dict[str, Any]:
-    """Write the lists of easy and hard speakers of each number of utterances; give sizes and notes for a report."""
-    found: dict[str, Any] = {}
-    for number, ranks in run.ranks.items():
-        values = linkability_over_sizes(ranks, measure=run.settings.measure, ties=run.settings.ties)
-        speakers = by_speaker(ranks.speakers, values)
-        name = name_of(number)
-        if len(speakers) < 4:
-            found[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
+def write_speaker_lists(folder: str | Path, quarters: Mapping[int, DisclosureSets | None]) -> dict[str, Any]:
+    """Write the lists of easy and hard speakers of each number of utterances.
+
+    Parameters
+    ----------
+    folder : path
+        Where to.
+    quarters : mapping of int to DisclosureSets or None
+        By number of utterances; see `evaluation.reports.speaker_quarters`.
+
+    Returns
+    -------
+    dict of str to dict
+        Sizes, files and notes of each number of utterances, for a report.
+    """
+    report: dict[str, Any] = {}
+    for number, sets in quarters.items():
+        name = utterances_name(number)
+        if sets is None:
+            report[name] = {"notes": ["fewer than 4 speakers: no quarters"]}
             continue
-        sets = disclosure_sets(speakers, rule=rule, seed=run.settings.seed)
         paths = write_lists(folder, sets, suffix=f"_L{name}")
-        found[name] = {
+        report[name] = {
             "q1": sets.q1,
             "q3": sets.q3,
             "n_easy": len(sets.easy),
@@ -245,4 +220,14 @@ def write_speaker_lists(folder: str | Path, run: Run, *, rule: TieSets = "neares
             **{kind: str(path) for kind, path in paths.items()},
             "notes": list(sets.notes),
         }
-    return found
+    return report
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay rows out with commas; what is undefined stays blank."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
+    return stream.getvalue()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
 
@@ -16,25 +16,6 @@ SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 NAN = float("nan")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number with its interval; NaN where it is not known."""
-
-    value: float = NAN
-    low: float = NAN
-    high: float = NAN
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a number."""
-        return not math.isnan(self.value)
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether both ends of the interval are known."""
-        return not (math.isnan(self.low) or math.isnan(self.high))
 
 
 @dataclass(frozen=True)
@@ -55,10 +36,10 @@ class Condition:
     attacker: str
     values: Mapping[str, Any]
 
-    def figure(self, name: str) -> Figure:
-        """Give a number by its flat name, such as ``"eer.rocch"``, with its interval."""
+    def interval(self, name: str) -> Interval:
+        """Return a number by its flat name, such as ``"eer.rocch"``, with its interval."""
         low, high = ends_of(_mapping(self.values.get("intervals")).get(name))
-        return Figure(as_number(find(self.values, name)), low, high)
+        return Interval(as_number(find(self.values, name)), low, high)
 
     @property
     def notes(self) -> list[str]:
@@ -82,13 +63,13 @@ class Outcome:
     ----------
     dataset, gender, scenario, attacker : str
         Which one it is, and who is the strongest.
-    eer : Figure
+    eer : Interval
         Equal error rate as a fraction.
-    population, individual : Figure
+    population, individual : Interval
         ZEBRA's, in bits and as |log10 LLR|.
     tag : str
         Category of `individual`.
-    linkability : Figure
+    linkability : Interval
         Probability that a speaker is found among all enrolled ones.
     n_enrolled : float
         Their number.
@@ -100,11 +81,11 @@ class Outcome:
     gender: str
     scenario: str
     attacker: str
-    eer: Figure
-    population: Figure
-    individual: Figure
+    eer: Interval
+    population: Interval
+    individual: Interval
     tag: str
-    linkability: Figure
+    linkability: Interval
     n_enrolled: float
     condition: Condition
 
@@ -309,13 +290,13 @@ def _outcomes(conditions: Sequence[Condition], summary: Sequence[Any]) -> Iterat
 
 def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     """Take what the summary states, and the rest from the condition of the strongest attacker."""
-    eers = [one.figure("eer.rocch") for one in part]
+    eers = [one.interval("eer.rocch") for one in part]
     known = [place for place, eer in enumerate(eers) if eer.known]
     strongest = part[min(known, key=lambda place: eers[place].value, default=0)]
     named = [one for one in part if one.attacker == stated.get("strongest")]
     condition = named[0] if named else strongest
-    own = condition.figure("eer.rocch")
-    eer = Figure(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))
+    own = condition.interval("eer.rocch")
+    eer = Interval(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))
     zebra = _mapping(condition.values.get("zebra"))
     linkability, n_enrolled = _all_enrolled(condition)
     return Outcome(
@@ -324,8 +305,8 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
         condition.scenario,
         condition.attacker,
         eer if eer.known else own,
-        condition.figure("zebra.population"),
-        condition.figure("zebra.individual"),
+        condition.interval("zebra.population"),
+        condition.interval("zebra.individual"),
         str(zebra.get("tag") or ""),
         linkability,
         n_enrolled,
@@ -333,15 +314,15 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     )
 
 
-def _all_enrolled(condition: Condition) -> tuple[Figure, float]:
+def _all_enrolled(condition: Condition) -> tuple[Interval, float]:
     """Linkability where everybody is enrolled, and their number."""
     curve = _mapping(condition.values.get("linkability"))
     sizes = [as_number(size) for size in _sequence(curve.get("sizes"))]
     if not sizes:
-        return Figure(), as_number(condition.values.get("n_enrolled"))
-    place = max(range(len(sizes)), key=lambda one: sizes[one])
-    ends = [as_number(_at(curve.get(name), place)) for name in ("linkability", "low", "high")]
-    return Figure(*ends), sizes[place]
+        return Interval(), as_number(condition.values.get("n_enrolled"))
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    value, low, high = (as_number(_at(curve.get(name), largest)) for name in ("linkability", "low", "high"))
+    return Interval(value, low, high), sizes[largest]
 
 
 def _at(values: Any, place: int) -> Any:

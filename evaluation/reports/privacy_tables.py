@@ -8,7 +8,8 @@ from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
-from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, parse_results
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, parse_results
+from evaluation.uncertainty import Interval
 from spkbase.files import format_table
 
 MISSING = "n/a"
@@ -39,7 +40,7 @@ def attacker_rows(results: Results) -> Rows:
                 row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
                 for scenario in scenarios:
                     found = results.condition(dataset, gender, scenario, attacker)
-                    row[scenario] = _with_interval(found.figure("eer.rocch") if found else Figure(), 100, 1, True)
+                    row[scenario] = _with_interval(found.interval("eer.rocch") if found else Interval(), 100, 1, True)
                 rows.append(row)
     return rows
 
@@ -98,14 +99,14 @@ def _summary_row(one: Outcome) -> dict[str, str]:
     condition = one.condition
     row = dict(zip(_PLACE, (one.dataset, GENDERS.get(one.gender, one.gender), one.scenario, one.attacker), strict=True))
     for title, name, factor, decimals, wide in _COLUMNS:
-        figure = one.eer if name == "eer.rocch" else condition.figure(name)
+        figure = one.eer if name == "eer.rocch" else condition.interval(name)
         row[title] = _with_interval(figure, factor, decimals, wide)
     row["Category"] = one.tag or MISSING
     row["Linkability, all [%]"] = _with_interval(one.linkability, 100, 0, True)
     return row
 
 
-def _with_interval(figure: Figure, factor: float, decimals: int | None, wide: bool) -> str:
+def _with_interval(figure: Interval, factor: float, decimals: int | None, wide: bool) -> str:
     value = _number(figure.value, factor, decimals)
     if not (wide and figure.has_interval):
         return value

@@ -30,10 +30,12 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 
@@ -82,28 +84,42 @@ class Method:
 
 @dataclass(frozen=True)
 class Interval:
-    """A metric with its interval.
+    """A number with its interval: of a metric, of a file of results, of the difference of two systems.
 
-    Parameters
+    Attributes
     ----------
     value : float
-        On the trials as they are.
+        On the data as they are; NaN where it is not known.
     low, high : float
-        Ends; NaN where undefined.
+        Ends; NaN where they are not known or undefined.
     method : str
-        How it was made.
+        How the interval was made; empty where nobody says.
     note : str
         Why it is undefined, or made in another way than usual; empty otherwise.
     """
 
-    value: float
-    low: float
-    high: float
-    method: str
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    method: str = ""
     note: str = ""
 
+    @property
+    def known(self) -> bool:
+        """Whether there is a number."""
+        return not math.isnan(self.value)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends are known."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def numbers(self) -> dict[str, float]:
+        """Return the value and the ends by name."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
     def to_dict(self) -> dict[str, Any]:
-        """Give the value, the ends and the method, for a report."""
+        """Return the value, the ends and the method by name, for a report."""
         named = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
         return named | ({"note": self.note} if self.note else {})
 
@@ -210,7 +226,7 @@ def interval(
     if spread == 0:  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread cannot be seen")
     reach = _quantile(n_units, level) * spread
-    low, high = (float(end) for end in _from_scale(np.array([centre - reach, centre + reach]), method))
+    low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 
 
@@ -232,7 +248,7 @@ def simultaneous(
 
     Returns
     -------
-    low, high : np.ndarray of float64, shape (G,)
+    low, high : ndarray of float64 of shape (G,)
     """
     if method.scale == "percentile":
         method = replace(method, scale="identity")
@@ -241,13 +257,13 @@ def simultaneous(
         for value, column in zip(values.tolist(), resampled.T, strict=True)
     ]
     centre, spread = np.array(pairs).T
-    scaled = np.stack([_to_scale(column, method, n_trials) for column in resampled.T], axis=1)
+    scaled = np.stack([to_scale(column, method, n_trials) for column in resampled.T], axis=1)
     off = np.abs(scaled - scaled.mean(axis=0))
     deviation = scaled.std(axis=0, ddof=1)
     off = np.divide(off, deviation, out=np.zeros_like(off), where=deviation > 0)
     # the widest of all, and as much wider again as t is than the normal
     reach = np.quantile(off.max(axis=1), level) * _quantile(n_units, level) / _normal(level) * spread
-    low, high = _from_scale(centre - reach, method), _from_scale(centre + reach, method)
+    low, high = from_scale(centre - reach, method), from_scale(centre + reach, method)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
 
 
@@ -255,15 +271,30 @@ def _centre_and_spread(
     value: float, resampled: np.ndarray, method: Method, n_units: int, n_trials: int
 ) -> tuple[float, float]:
     """Centre of the interval, and its standard error, both on the scale."""
-    scaled = _to_scale(np.append(resampled, value), method, n_trials)
+    scaled = to_scale(np.append(resampled, value), method, n_trials)
     scaled, centre = scaled[:-1], float(scaled[-1])
     if method.factor:
         centre -= method.factor * (float(scaled.mean()) - centre)
     return centre, float(np.sqrt(n_units / (n_units - 1)) * scaled.std(ddof=1))
 
 
-def _to_scale(values: np.ndarray, method: Method, n_trials: int) -> np.ndarray:
-    """Put values on the scale, those at its end a little inside: half an error, or as near as any other value."""
+def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> NDArray[np.float64]:
+    """Return values on the scale of a method, those at an end of it lifted a little inside.
+
+    Parameters
+    ----------
+    values : ndarray of float64 of shape (B,) or (B, S)
+        Finite values; each column is on its own.
+    method : Method
+        Which scale; not that of percentiles.
+    n_trials : int
+        See `interval`: an end counts as half an error, or as near to the end as the nearest other value of its column,
+        whichever is nearer; without a number of trials as the nearest other value.
+
+    Returns
+    -------
+    ndarray of float64 of the shape of `values`
+    """
     if method.scale == "identity":
         return values
     if method.scale == "log":
@@ -277,17 +308,8 @@ def _to_scale(values: np.ndarray, method: Method, n_trials: int) -> np.ndarray:
     return np.log(values) - np.log(others)
 
 
-def _lifted(values: np.ndarray, method: Method, n_trials: int) -> np.ndarray:
-    """Lift values of 0 to what counts as next to nothing."""
-    positive = values[values > 0]
-    least = float(positive.min()) if len(positive) else 1.0
-    if n_trials:
-        top = method.upper if np.isfinite(method.upper) else 1.0
-        least = min(least, 0.5 * top / n_trials)
-    return np.maximum(values, least)
-
-
-def _from_scale(values: np.ndarray, method: Method) -> np.ndarray:
+def from_scale(values: NDArray[np.float64], method: Method) -> NDArray[np.float64]:
+    """Return values of a scale as values of the metric; the inverse of `to_scale`."""
     if method.scale == "identity":
         return values
     if method.scale == "log":
@@ -298,6 +320,16 @@ def _from_scale(values: np.ndarray, method: Method) -> np.ndarray:
     if method.scale == "complement":
         return method.upper - np.exp(-values)
     return 1 / (1 + np.exp(-values))
+
+
+def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArray[np.float64]:
+    """Lift values of 0 to what counts as next to nothing, column by column."""
+    least = np.min(np.where(values > 0, values, np.inf), axis=0)
+    least = np.where(np.isfinite(least), least, 1.0)
+    if n_trials:
+        top = method.upper if np.isfinite(method.upper) else 1.0
+        least = np.minimum(least, 0.5 * top / n_trials)
+    return np.maximum(values, least)
 
 
 def _quantile(n_units: int, level: float) -> float:

@@ -33,13 +33,13 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics import Runs, checked_scores
 from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty.draws import BLOCK, block_generator, draw_counts
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds, ordered_map
 
 Statistic = Callable[[Runs], Mapping[str, float]]
 """What is resampled: metrics by name, of runs that hold both classes."""
 
-_BLOCK = 25
 _MAX_LOST = 0.5
 
 
@@ -93,7 +93,7 @@ class Sample:
         return min(n_target, len(self) - n_target)
 
     def runs(self, weights: np.ndarray | None = None) -> Runs:
-        """Give the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
+        """Return the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
         if weights is None:
             counts = np.ones(len(self))
         else:
@@ -114,7 +114,7 @@ class Sample:
 
 
 def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers | None = None) -> Sample:
-    """Sort trials for a bootstrap.
+    """Return trials sorted for a bootstrap.
 
     Parameters
     ----------
@@ -163,7 +163,14 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
 
 
 def subsample(sample: Sample, rows: np.ndarray) -> Sample:
-    """Give the trials of a mask (in the sample's own order) alone; the units stay, so that draws are shared.
+    """Return the trials of a mask alone; the units stay, so that draws are shared.
+
+    Parameters
+    ----------
+    sample : Sample
+        All trials.
+    rows : ndarray of bool of shape (N,)
+        Which ones, in the sample's own order.
 
     Raises
     ------
@@ -197,7 +204,7 @@ def bootstrap(
     seed: int = 0,
     jobs: int | None = 1,
 ) -> list[dict[str, np.ndarray]]:
-    """Compute metrics anew on resampled trials.
+    """Return metrics computed anew on resampled trials.
 
     Parameters
     ----------
@@ -231,33 +238,42 @@ def bootstrap(
     if len(kinds) != 1:
         raise DataError(f"expected samples that share their units, got {sorted(kinds)} (units, whether trials)")
     work = partial(_replicate, samples, statistic, seed)
-    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(replicates, _BLOCK))]
+    blocks = [(number, stop - start) for number, (start, stop) in enumerate(chunk_bounds(replicates, BLOCK))]
     done = list(ordered_map(work, blocks, jobs=jobs))
-    return [_collect([row for block in done for row in block[place]], replicates) for place in range(len(samples))]
+    return [_collect([row for block in done for row in block[number]], replicates) for number in range(len(samples))]
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
-    """Draw the units of a block of replicates.
+    """Return how often each unit comes in each replicate of a block.
+
+    Parameters
+    ----------
+    sample : Sample
+        Says what the units are.
+    seed, block : int
+        Of the bootstrap, and the block's number in it.
+    size : int
+        Number of replicates in the block.
 
     Returns
     -------
     np.ndarray of float64, shape (size, n_units + 1)
         How often each unit comes; the last column is 1.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+    rng = block_generator(seed, block)
     weights = np.ones((size, sample.n_units + 1))
     if not sample.by_trial:
-        weights[:, :-1] = rng.multinomial(sample.n_units, np.full(sample.n_units, 1 / sample.n_units), size)
+        weights[:, :-1] = draw_counts(sample.n_units, size, rng)
         return weights
     n_target = sample.n_target_units
-    for row in weights:
+    for resample in weights:
         for start, count in ((0, n_target), (n_target, sample.n_units - n_target)):
-            row[start : start + count] = np.bincount(rng.integers(0, count, count), minlength=count)
+            resample[start : start + count] = draw_counts(count, 1, rng, one_by_one=True)
     return weights
 
 
 def _starts(scores: np.ndarray) -> np.ndarray:
-    """First of each run of equal scores."""
+    """First trial of each run of equal scores."""
     return np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
 
 

@@ -14,4 +14,3 @@ from .recalls import CONVENTIONS as CONVENTIONS
 from .recalls import average_recall as average_recall
 from .recalls import confusions as confusions
 from .recalls import recall_differences as recall_differences
-from .resampling import Resampling as Resampling

@@ -24,10 +24,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval
+from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import check_same, speakers_of
 from evaluation.utility.normalisers import NORMALISERS
-from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes, sum_by_speaker
+from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
 
 Unit = Literal["words", "characters", "characters without blanks"]
@@ -182,7 +182,7 @@ def error_rate(
     names, errors, lengths = _sums(counts, speakers, file)
     weights = resampling.weights(len(names))
     resampled, total = _ratio(weights, errors, lengths), int(lengths.sum())
-    found = resampling.interval(counts.rate, resampled, "error_rate", len(names), total)
+    found = interval_by_speaker(counts.rate, resampled, "error_rate", resampling, len(names), total)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = np.where(lengths > 0, errors / lengths, np.nan)
     totals = dict(zip(_KINDS, counts.counts.sum(axis=0).tolist(), strict=True))
@@ -209,7 +209,8 @@ def error_rate_differences(
         _, other_errors, other_lengths = _sums(other, speakers)
         weights = resampling.weights(len(names))
         resampled = _ratio(weights, other_errors, other_lengths) - _ratio(weights, errors, lengths)
-        differences.append(resampling.interval(other.rate - first.rate, resampled, "difference", len(names)))
+        gap = other.rate - first.rate
+        differences.append(interval_by_speaker(gap, resampled, "difference", resampling, len(names)))
     return differences
 
 

@@ -33,9 +33,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval
+from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import speakers_of
-from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes, sum_by_speaker
+from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
 
 Convention = Literal["default", "vpc2022"]
@@ -181,8 +181,9 @@ def mean_correlation(
         resampled = (weights @ sums[:, 0]) / (weights @ sums[:, 1])
         by_speaker = sums[:, 0] / sums[:, 1]
     kept = values[defined]
+    n_speakers = int((sums[:, 1] > 0).sum())
     return PitchCorrelation(
-        resampling.interval(float(kept.mean()), resampled, "correlation", int((sums[:, 1] > 0).sum())),
+        interval_by_speaker(float(kept.mean()), resampled, "correlation", resampling, n_speakers),
         float(kept.std()),
         len(utterances),
         int((~defined).sum()),

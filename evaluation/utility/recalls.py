@@ -33,9 +33,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval
+from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import check_same, named, speakers_of
-from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes
+from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes
 from spkbase.errors import DataError
 
 Convention = Literal["default", "vpc2024", "pooled"]
@@ -183,7 +183,8 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     resampled = uar(counted, resampling.weights(len(counted.speakers)))
     total = counted.counts.sum(axis=0)
     size = total.sum(axis=1)
-    found = resampling.interval(float(values[0]), resampled, "uar", len(counted.speakers), int(size[size > 0].min()))
+    n_least = int(size[size > 0].min())
+    found = interval_by_speaker(float(values[0]), resampled, "uar", resampling, len(counted.speakers), n_least)
     true = [place for place in range(len(counted.classes)) if size[place]]
     table = {
         counted.classes[row]: dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True)) for row in true
@@ -219,7 +220,7 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
             raise DataError("expected the same utterances of systems that are compared")
         value = float(uar(other, ones)[0] - uar(first, ones)[0])
         resampled = uar(other, weights) - uar(first, weights)
-        differences.append(resampling.interval(value, resampled, "difference", len(first.speakers)))
+        differences.append(interval_by_speaker(value, resampled, "difference", resampling, len(first.speakers)))
     return differences
 
 

@@ -10,14 +10,12 @@ Intervals are made as `evaluation.uncertainty.intervals` says, with Student's t 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval, Method, interval
-from spkbase.errors import DataError
+from evaluation.uncertainty import Interval, Method, Resampling, interval
 
 # the scale on which the error of each measure is near to normal
 METHODS = {
@@ -28,61 +26,55 @@ METHODS = {
 }
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """How intervals are drawn.
-
-    Parameters
-    ----------
-    replicates : int
-        Number of resamples; 0 for no intervals.
-    seed : int
-        Of the draws, not negative.
-    level : float
-        Share of true values that intervals should cover.
-    """
-
-    replicates: int = 1000
-    seed: int = 0
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        if self.replicates == 1 or self.replicates < 0 or self.seed < 0:
-            text = f"expected 0 or at least 2 replicates and a seed from 0, got {self.replicates} and {self.seed}"
-            raise DataError(text)
-        if not 0 < self.level < 1:
-            raise DataError(f"expected a level between 0 and 1, got {self.level}")
-
-    def weights(self, n_speakers: int) -> NDArray[np.float64]:
-        """Draw how often each speaker comes, shape (replicates, n_speakers)."""
-        rng = np.random.default_rng(self.seed)
-        return rng.multinomial(n_speakers, np.full(n_speakers, 1 / n_speakers), self.replicates).astype(np.float64)
-
-    def interval(
-        self, value: float, resampled: NDArray[np.float64], measure: str, n_speakers: int, n_trials: int = 0
-    ) -> Interval:
-        """Make the interval of a measure; undefined, with a note, where there are fewer than two speakers."""
-        method = METHODS[measure]
-        if n_speakers < 2 or not self.replicates:
-            note = "no resamples were drawn" if n_speakers > 1 else "one speaker: the spread cannot be seen"
-            return Interval(value, np.nan, np.nan, method.name, note)
-        settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_trials, "level": self.level}
-        return interval(value, resampled, method=method, **settings)
-
-
 DEFAULT = Resampling()
 """1000 draws, seed 0, 95 %."""
 
 
+def interval_by_speaker(
+    value: float,
+    resampled: NDArray[np.float64],
+    measure: str,
+    resampling: Resampling,
+    n_speakers: int,
+    n_trials: int = 0,
+) -> Interval:
+    """Return the interval of a measure of utility from its values on resampled speakers.
+
+    Parameters
+    ----------
+    value : float
+        Of all utterances.
+    resampled : ndarray of float64 of shape (B,)
+        On the resamples.
+    measure : str
+        Name in `METHODS`, which says on what scale the interval is made.
+    resampling : Resampling
+        Says the level, and whether there are resamples.
+    n_speakers, n_trials : int
+        See `evaluation.uncertainty.interval`.
+
+    Returns
+    -------
+    Interval
+        Without ends, and with a note that says why, where there are fewer than two speakers or no resamples.
+    """
+    method = METHODS[measure]
+    if n_speakers < 2 or not resampling.replicates:
+        note = "no resamples were drawn" if n_speakers > 1 else "one speaker: the spread cannot be seen"
+        return Interval(value, method=method.name, note=note)
+    settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_trials, "level": resampling.level}
+    return interval(value, resampled, method=method, **settings)
+
+
 def speaker_codes(speakers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Give the sorted names of the speakers and the place of each utterance's speaker among them."""
+    """Return the sorted names of the speakers and the index of each utterance's speaker among them."""
     names = sorted(set(speakers))
-    places = {name: place for place, name in enumerate(names)}
-    return names, np.array([places[name] for name in speakers], np.intp)
+    codes = {name: code for code, name in enumerate(names)}
+    return names, np.array([codes[name] for name in speakers], np.intp)
 
 
 def sum_by_speaker(values: NDArray, codes: NDArray[np.intp], n_speakers: int) -> NDArray[np.float64]:
-    """Add up values of utterances, shape (n, ...), by speaker, shape (n_speakers, ...)."""
+    """Return the sums of values of utterances, shape (n, ...), by speaker, shape (n_speakers, ...)."""
     sums = np.zeros((n_speakers, *values.shape[1:]))
     np.add.at(sums, codes, values)
     return sums

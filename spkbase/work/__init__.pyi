@@ -17,3 +17,4 @@ from .maps import ordered_map as ordered_map
 from .maps import progress as progress
 from .maps import ships_items as ships_items
 from .maps import use_engine as use_engine
+from .settings import Work as Work

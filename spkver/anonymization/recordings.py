@@ -18,7 +18,7 @@ from spkver.anonymization import baselines
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.mcadams_coefficient import mcadams, mcadams_batch
 from spkver.anonymization.own import Anonymizer, check_command, command_anonymizer, load_function
-from spkver.anonymization.seeding import stream
+from spkver.anonymization.seeding import named_stream
 from spkver.audio import audio_header, read_audio, write_audio
 
 _FULL_SCALE = 32767 / 32768
@@ -117,7 +117,7 @@ def _anonymizer(config: AnonymizerConfig) -> Anonymizer:
 def _anonymize(
     signals: Sequence[tuple[Task, NDArray[Any], int]], config: AnonymizerConfig, seed: int
 ) -> list[NDArray[Any] | DataError]:
-    generators = [stream(task.stream, seed) for task, _, _ in signals]
+    generators = [named_stream(task.stream, seed) for task, _, _ in signals]
     if config.name == "mcadams":  # short recordings go faster together
         return mcadams_batch(
             [samples for _, samples, _ in signals], [rate for _, _, rate in signals], generators, alpha=config.alpha

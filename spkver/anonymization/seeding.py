@@ -6,6 +6,8 @@ from hashlib import sha256
 
 import numpy as np
 
+from spkbase.seeding import stream
+
 # The first eight hexadecimal digits of the SHA-256 of "VPC2024".
 _VPC2024_SEED = 4284258105
 
@@ -31,16 +33,15 @@ def stream_name(utterance: str, speaker: str, position: int, *, level: str, seed
     return f"{seeding} position {position}" if seeding == "vpc2024" else f"{seeding} id {utterance}"
 
 
-def stream(name: str, seed: int) -> np.random.Generator:
-    """Random numbers of a stream, the same on every machine and in every order.
+def named_stream(name: str, seed: int) -> np.random.Generator:
+    """Return the generator of a stream, the same on every machine and in every order; see `stream_name`.
 
     The challenge draws one number an utterance from one generator, in the order of the list: the stream of a position
     is that generator, advanced. On speaker level it makes a generator from the hash of the speaker's id.
     """
     seeding, kind, identifier = name.split(" ", 2)
     if seeding != "vpc2024":
-        words = np.frombuffer(sha256(f"{kind} {identifier}".encode()).digest(), "<u4")
-        return np.random.default_rng([seed, *map(int, words)])
+        return stream(seed, kind, identifier)
     if kind == "speaker":
         return np.random.default_rng(int(sha256(identifier.encode()).hexdigest()[:8], 16))
     generator = np.random.default_rng(_VPC2024_SEED)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.seeding import stream
 from spkbase.work import one_blas_thread
 from spkver.features.cepstra import mfcc
 from spkver.features.config import FeatureConfig
@@ -29,8 +29,7 @@ class RecordingFeatures:
 
 def recording_generator(name: str, seed: int) -> np.random.Generator:
     """Random generator of one recording: it depends on the seed and the id alone, not on order or worker."""
-    words = np.frombuffer(sha256(name.encode()).digest(), np.uint32)
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, *map(int, words[:4])])))
+    return stream(seed, name, words=4, bits=np.random.SFC64)
 
 
 def label_file(config: FeatureConfig, name: str) -> Path:

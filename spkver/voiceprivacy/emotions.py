@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluation.utility import Resampling, average_recall, check_same, confusions, read_labels
+from evaluation.uncertainty import Resampling
+from evaluation.utility import average_recall, check_same, confusions, read_labels
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Run
 from spkver.datadir import DataDir

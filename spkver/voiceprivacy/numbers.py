@@ -14,7 +14,7 @@ from evaluation.formats import read_key, read_scores
 from evaluation.linkage import (
     Ranks,
     by_speaker,
-    linkability,
+    linkability_at_sizes,
     linkability_curve,
     linkability_over_sizes,
     log_spaced_sizes,
@@ -22,7 +22,7 @@ from evaluation.linkage import (
 )
 from evaluation.metrics import Evaluation, Metrics, eer, evaluate
 from evaluation.trials import Key, Scores, align, read_speakers, split_scores
-from evaluation.uncertainty import confidence_intervals, sample_from
+from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
 from spkbase.runs import Draft, Run, Stage, resumed_map
@@ -161,9 +161,9 @@ def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
     sizes = [size for size in config.sizes if size <= largest] or list(every)
-    settings: Json = {"replicates": config.replicates, "seed": seed, "level": config.level}
-    curve = linkability_curve(ranks, sizes, **settings)
-    tops = {str(top): linkability(ranks, sizes, top=top) for top in _TOPS if top < largest}
+    resampling = Resampling(config.replicates, seed, config.level)
+    curve = linkability_curve(ranks, sizes, resampling=resampling)
+    tops = {str(top): linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
     return {
         "sizes": curve.sizes.tolist(),
         "linkability": curve.values.tolist(),

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.uncertainty import Interval
+from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import (
-    Resampling,
     TrackComparison,
     compare_recordings,
     count_errors,

@@ -27,6 +27,7 @@ from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
 from spkbase.work.executors import stop_workers
 from spkbase.work.maps import use_engine
+from spkbase.work.settings import Work
 from spkver.audio.reading import write_audio
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials
@@ -115,8 +116,9 @@ def judge(folder: Path, jobs: int | None) -> dict[str, np.ndarray]:
     norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
     np.save(folder / "gallery.npy", gallery)
     mapped = np.load(folder / "gallery.npy", mmap_mode="r")
-    blocks = {"gallery_block": 255, "trial_block": 128}
-    counts, again = (count_beaters(rows, norms, trials, owned, jobs=jobs, **blocks) for rows in (gallery, mapped))
+    counts, again = (
+        count_beaters(rows, norms, trials, owned, work=Work(jobs), blocks=(255, 128)) for rows in (gallery, mapped)
+    )
     names = np.array([f"p{number:04d}" for number in range(3000)], object)
     tested = SpeakerVectors(names[:300], trials, np.linalg.norm(trials.astype(np.float64), axis=1))
     ranks = Ranks(names[:300].astype(str), counts.beaters, counts.ties, np.full(300, 2999), counts.mated)

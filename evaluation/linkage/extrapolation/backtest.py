@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.extrapolation.estimate import extrapolate
+from evaluation.linkage.extrapolation.estimate import DEFAULT, extrapolate
 from evaluation.linkage.extrapolation.tails import MIN_KEPT
+from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Backtest:
     held: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers by name."""
+        """Return the numbers by name."""
         return asdict(self)
 
 
@@ -64,11 +65,9 @@ def backtest(
     impostor_scores: ArrayLike | None = None,
     methods: Sequence[str] | None = None,
     ties: TieRule = "shared",
-    replicates: int = 200,
-    seed: int = 0,
-    level: float = 0.95,
+    resampling: Resampling = DEFAULT,
 ) -> list[Backtest]:
-    """Hide all but one impostor in `hidden`, extrapolate to the whole gallery, and compare with what was measured.
+    """Return what each method says of the whole gallery when all but one impostor in `hidden` are hidden.
 
     Parameters
     ----------
@@ -76,25 +75,30 @@ def backtest(
         Rank counts, of at least 10 times `hidden` impostors.
     hidden : int
         How many times larger the gallery is than what the methods see, at least 2.
-    impostor_scores, methods, ties, replicates, seed, level
-        See `extrapolate`. Of the largest impostor scores only about one in `hidden` is left, so the method `tail` takes
-        part where that is at least 11 for every trial.
+    impostor_scores, methods, ties, resampling
+        See `extrapolate`; the seed is that of the hiding too. Of the largest impostor scores only about one in `hidden`
+        is left, so the method `tail` takes part where that is at least 11 for every trial.
+
+    Returns
+    -------
+    list of Backtest
+        One a method, with what was measured.
 
     Raises
     ------
     DataError
         If there are too few impostors to hide most of them.
     """
-    from evaluation.linkage.curve import linkability
+    from evaluation.linkage.curve import linkability_at_sizes
 
     most = ranks.largest_size - 1
     if hidden < 2 or most // hidden < LEAST_LEFT:
         raise DataError(f"expected at least {LEAST_LEFT * max(hidden, 2)} impostors to hide most of them, got {most}")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(resampling.seed)
     left = ranks.impostors // hidden
     thinned = _thinned(ranks, left, rng)
     scores = None if impostor_scores is None else _thinned_scores(impostor_scores, hidden, rng)
-    chosen = [one for one in methods if one != "tail" or scores is not None] if methods is not None else None
+    chosen = None if methods is None else [name for name in methods if name != "tail" or scores is not None]
     size = ranks.largest_size
     found = extrapolate(
         thinned,
@@ -102,23 +106,21 @@ def backtest(
         impostor_scores=scores,
         methods=chosen,
         ties=ties,
-        replicates=replicates,
-        seed=seed,
-        level=level,
+        resampling=resampling,
     )
-    measured = float(linkability(ranks, np.array([size]), ties=ties)[0])
+    measured = float(linkability_at_sizes(ranks, np.array([size]), ties=ties)[0])
     return [
         Backtest(
             name,
             found.measured_to,
             size,
-            float(one.linkability[0]),
-            float(one.low[0]),
-            float(one.high[0]),
+            float(prediction.linkability[0]),
+            float(prediction.low[0]),
+            float(prediction.high[0]),
             measured,
-            bool(one.low[0] <= measured <= one.high[0]),
+            bool(prediction.low[0] <= measured <= prediction.high[0]),
         )
-        for name, one in found.predictions.items()
+        for name, prediction in found.predictions.items()
     ]
 
 

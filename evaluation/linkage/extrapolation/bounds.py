@@ -17,7 +17,7 @@ _SLACK = 1e-9
 
 
 def bounds_of(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
-    """Bounds of linkability.
+    """Return the least and the largest linkability that a band around the measured curve does not contradict.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def bounds_of(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Arr
     limits = np.concatenate([high + _SLACK, -low + _SLACK])
     rows = np.vstack([known.T, -known.T])
     ends = np.full((2, len(sizes)), np.nan)
-    for place in range(len(sizes)):
+    for column in range(len(sizes)):
         for side, sign in enumerate((1.0, -1.0)):
             found = linprog(
-                sign * wanted[:, place], rows, limits, np.ones((1, len(grid))), [1.0], bounds=(0, 1), method="highs"
+                sign * wanted[:, column], rows, limits, np.ones((1, len(grid))), [1.0], bounds=(0, 1), method="highs"
             )
             if found.status == 0:
-                ends[side, place] = sign * float(found.fun or 0.0)
+                ends[side, column] = sign * float(found.fun or 0.0)
     # below the slack of the programme nothing is known
     ends[0][ends[0] < _SLACK] = 0.0
     return np.clip(ends[0], 0, 1), np.clip(ends[1], 0, 1)

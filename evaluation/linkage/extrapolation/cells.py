@@ -53,25 +53,25 @@ class Cells:
 
 
 def margins() -> NDArray[np.float64]:
-    """Grid of margins, shape (J,)."""
+    """Return the grid of margins, shape (J,)."""
     return np.linspace(LOW, HIGH, round((HIGH - LOW) / STEP) + 1)
 
 
 def beat_probability(margin: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability that a random impostor beats a trial of this margin."""
+    """Return the probability that a random impostor beats a trial of this margin."""
     from scipy.special import ndtr
 
     return np.asarray(ndtr(-margin))
 
 
 def first_of(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability that a trial of this margin is first among `sizes` speakers, shape (n_margins, n_sizes)."""
+    """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
     stays = np.log1p(-np.minimum(beat_probability(margin), 1 - 1e-16))
     return np.exp(np.multiply.outer(stays, np.asarray(sizes, np.float64) - 1))
 
 
 def cells_of(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
-    """Put rank counts into cells.
+    """Return rank counts in cells.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from evaluation.linkage.extrapolation.cells import Cells, cells_of, first_of, ma
 from evaluation.linkage.extrapolation.mixtures import MAX_COMPONENTS, Family, Fit, fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities, fit_tail, influences
 from evaluation.linkage.intervals import share_ends
+from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ METHODS = ("normal", "beta", "tail", "npmle", "bounds")
 SPANNED = ("normal", "beta", "tail")
 """Methods with a shape, whose intervals make up the span."""
 LARGEST = 1e12
+DEFAULT = Resampling(replicates=200)
+"""200 draws, seed 0, 95 %."""
 _NEGLIGIBLE = 0.05
 _N_INSIDE = 24  # sizes at which the band of the bounds holds
 
@@ -54,7 +57,7 @@ class Prediction:
     note: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers by name."""
+        """Return the numbers by name."""
         estimate = {} if np.isnan(self.linkability).all() else {"linkability": self.linkability}
         within = {} if np.isnan(self.inside) else {"largest_distance_from_measured": self.inside}
         return {**estimate, "low": self.low, "high": self.high, **within, "note": self.note}
@@ -90,24 +93,25 @@ class Extrapolation:
     notes: tuple[str, ...] = field(default=())
 
     def span(self) -> tuple[Array, Array]:
-        """Lowest and highest end of the intervals of the methods that have a shape, as far as they are here."""
-        chosen = [one for name, one in self.predictions.items() if name in SPANNED]
+        """Return the lowest and highest ends of the intervals of the methods that have a shape, where there are any."""
+        chosen = [prediction for name, prediction in self.predictions.items() if name in SPANNED]
         if not chosen:
             empty = np.full(len(self.sizes), np.nan)
             return empty, empty.copy()
-        return np.min([one.low for one in chosen], axis=0), np.max([one.high for one in chosen], axis=0)
+        lows, highs = zip(*((prediction.low, prediction.high) for prediction in chosen), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
 
     def at(self, sizes: ArrayLike) -> Extrapolation:
-        """Give the same at some of the sizes."""
-        places = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
+        """Return the same at some of the sizes."""
+        kept = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
         parts = {
-            name: replace(one, linkability=one.linkability[places], low=one.low[places], high=one.high[places])
-            for name, one in self.predictions.items()
+            name: replace(part, linkability=part.linkability[kept], low=part.low[kept], high=part.high[kept])
+            for name, part in self.predictions.items()
         }
-        return replace(self, sizes=self.sizes[places], predictions=parts)
+        return replace(self, sizes=self.sizes[kept], predictions=parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything by name, marked as extrapolated."""
+        """Return everything by name, marked as extrapolated."""
         low, high = self.span()
         return {
             "kind": "extrapolated",
@@ -117,7 +121,7 @@ class Extrapolation:
             "replicates": self.replicates,
             "seed": self.seed,
             "tie_rule": self.ties,
-            "methods": {name: one.to_dict() for name, one in self.predictions.items()},
+            "methods": {name: prediction.to_dict() for name, prediction in self.predictions.items()},
             "span": {"low": low, "high": high},
             "notes": list(self.notes),
         }
@@ -130,11 +134,9 @@ def extrapolate(
     impostor_scores: ArrayLike | None = None,
     methods: Sequence[str] | None = None,
     ties: TieRule = "shared",
-    replicates: int = 200,
-    seed: int = 0,
-    level: float = 0.95,
+    resampling: Resampling = DEFAULT,
 ) -> Extrapolation:
-    """Estimate linkability at populations larger than the gallery.
+    """Return linkability estimated at populations larger than the gallery.
 
     Parameters
     ----------
@@ -148,12 +150,12 @@ def extrapolate(
         Among ``normal``, ``beta``, ``tail``, ``npmle``, ``bounds``; all that the inputs allow by default.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is as likely, all beat the owner, or none.
-    replicates : int
-        Resamples of the speakers, at least 2.
-    seed : int
-        Of the resamples.
-    level : float
-        Share of true values that intervals should cover.
+    resampling : Resampling
+        Of the speakers, with at least 2 replicates; `DEFAULT` if it is left out.
+
+    Returns
+    -------
+    Extrapolation
 
     Raises
     ------
@@ -167,10 +169,11 @@ def extrapolate(
     to be.
     """
     wanted = np.unique(np.asarray(sizes, np.float64))
-    chosen = _checked(wanted, methods, impostor_scores is not None, replicates, level)
+    chosen = _checked(wanted, methods, impostor_scores is not None, resampling)
     cells = cells_of(ranks, ties=ties)
-    weights = _resampled(cells, replicates, seed)
-    data = _Data(ranks, cells, wanted, ties, weights, level)
+    n_speakers = len(cells.speakers)
+    weights = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
+    data = _Data(ranks, cells, wanted, ties, weights, resampling.level)
     largest = None if impostor_scores is None else _checked_scores(impostor_scores, ranks)
     makers: dict[str, Callable[[], Prediction]] = {
         "normal": lambda: _by_mixture(data, "normal"),
@@ -188,13 +191,15 @@ def extrapolate(
     notes = notes if first > 0.5 else []
     if largest is None:
         notes.append("no impostor scores, so no tail: the span leans on the shapes of normal and beta alone")
-    counts = cells.n_rows, len(cells.speakers)
-    return Extrapolation(wanted, ranks.largest_size, predictions, level, replicates, seed, ties, *counts, tuple(notes))
+    settings = resampling.level, resampling.replicates, resampling.seed, ties
+    return Extrapolation(wanted, ranks.largest_size, predictions, *settings, cells.n_rows, n_speakers, tuple(notes))
 
 
 def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
-    """Populations from the whole gallery on, for a plot: even steps on a log scale, with the powers of ten among them.
+    """Return populations from the whole gallery on: even steps on a log scale, with the powers of ten among them.
 
+    Examples
+    --------
     >>> sizes_beyond(2000, 1e5, per_decade=2)
     array([  2000.,   3162.,  10000.,  31623., 100000.])
     """
@@ -259,7 +264,7 @@ def _by_mixture(data: _Data, family: Family) -> Prediction:
     trust = _trust(fits, n_rows)
     mean = np.einsum("kb,kbs->bs", trust, np.array([fit.weights.T @ table for fit in fits]))
     names = {"normal": "margins a mixture of normals", "beta": "probabilities of being beaten a mixture of betas"}
-    parts = [f"{fit.parameters.shape[1]} ({one:.2f})" for fit, one in zip(fits, trust[:, 0], strict=True)]
+    parts = [f"{fit.parameters.shape[1]} ({share:.2f})" for fit, share in zip(fits, trust[:, 0], strict=True)]
     return _with_inside(
         data, family, mean, f"{names[family]}; components, and their weights by BIC: {', '.join(parts)}"
     )
@@ -311,12 +316,12 @@ def _tail_curves(data: _Data, largest: Array) -> tuple[Array, str]:
     to_shape, to_mean = influences(tail)
     rows = data.speaker_rows()[1]
     curves = np.empty((len(rows), len(data.sizes)))
-    for place, weights in enumerate(rows):
+    for resample, weights in enumerate(rows):
         shape = float(np.clip(tail.shape + (weights - 1) @ to_shape, -0.9, 0.9))
         stretch = max(float(1 + (weights - 1) @ to_mean), 0.1)
         p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)
         stays = np.log1p(-np.minimum(p, 1 - 1e-16))
-        curves[place] = weights @ np.exp(np.multiply.outer(stays, data.sizes - 1)) / weights.sum()
+        curves[resample] = weights @ np.exp(np.multiply.outer(stays, data.sizes - 1)) / weights.sum()
     return curves, f"{tail.shape:.3f}"
 
 
@@ -338,22 +343,11 @@ def _by_bounds(data: _Data) -> Prediction:
     return Prediction("bounds", np.full(len(data.sizes), np.nan), least, most, float("nan"), note)
 
 
-def _resampled(cells: Cells, replicates: int, seed: int) -> Array:
-    rng = np.random.default_rng(seed)
-    count = len(cells.speakers)
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=replicates)
-    return np.vstack([np.ones(count), drawn]).astype(np.float64)
-
-
-def _checked(
-    sizes: Array, methods: Sequence[str] | None, with_scores: bool, replicates: int, level: float
-) -> list[str]:
+def _checked(sizes: Array, methods: Sequence[str] | None, with_scores: bool, resampling: Resampling) -> list[str]:
     if not len(sizes) or not ((sizes >= 2) & (sizes <= LARGEST)).all():
         raise DataError(f"expected populations from 2 to {LARGEST:.0e}, got {sizes.tolist()}")
-    if replicates < 2:
-        raise DataError(f"expected at least 2 resamples, got {replicates}")
-    if not 0 < level < 1:
-        raise DataError(f"expected a level between 0 and 1, got {level}")
+    if resampling.replicates < 2:
+        raise DataError(f"expected at least 2 resamples, got {resampling.replicates}")
     if methods is None:
         return [name for name in METHODS if name != "tail" or with_scores]
     unknown = [name for name in methods if name not in METHODS]

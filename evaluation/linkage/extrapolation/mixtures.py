@@ -56,7 +56,7 @@ class Fit:
 
 
 def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
-    """Fit the distribution without a shape that makes the counts most likely (the NPMLE on the grid).
+    """Return the distribution without a shape that makes the counts most likely (the NPMLE on the grid).
 
     Parameters
     ----------
@@ -66,6 +66,10 @@ def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
         Tables of counts.
     iterations : int
         Most steps.
+
+    Returns
+    -------
+    Fit
     """
     share = counts / counts.sum(axis=0)
     weights = np.full((cells.likelihood.shape[1], counts.shape[1]), 1 / cells.likelihood.shape[1])
@@ -79,7 +83,7 @@ def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
 
 
 def fit_mixture(cells: Cells, counts: Array, *, family: Family, components: int, start: Array | None = None) -> Fit:
-    """Fit a mixture of components of one family.
+    """Return a mixture of components of one family, fitted to tables of counts.
 
     Parameters
     ----------
@@ -91,6 +95,10 @@ def fit_mixture(cells: Cells, counts: Array, *, family: Family, components: int,
         K.
     start : np.ndarray of float64, shape (3, K, 1), optional
         Parameters to start from.
+
+    Returns
+    -------
+    Fit
     """
     share = counts / counts.sum(axis=0)
     parameters = _start(cells, share, components, family) if start is None else start
@@ -143,7 +151,7 @@ def _update(part: Array, before: Array, family: Family) -> Array:
         second = np.tensordot(z**2, part, 1) / total
         spread = np.sqrt(np.clip(second - mean**2, _SPREADS[0] ** 2, _SPREADS[1] ** 2))
         return np.stack([total / total.sum(axis=0), mean, spread])
-    log_p, log_q = (np.tensordot(one, part, 1) / total for one in _logs(z))
+    log_p, log_q = (np.tensordot(logs, part, 1) / total for logs in _logs(z))
     return np.stack([total / total.sum(axis=0), *_beta_exponents(log_p, log_q, before[1], before[2])])
 
 

@@ -52,7 +52,7 @@ class Tail:
 
 
 def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
-    """Fit the tail of each trial's impostor scores.
+    """Return the tail of each trial's impostor scores.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
 def beat_probabilities(
     tail: Tail, mated: Array, fallback: Array, *, shape: float | None = None, stretch: float = 1.0
 ) -> Array:
-    """Probability that a random impostor beats each trial: from the tail, below its threshold from the rank.
+    """Return the probability that a random impostor beats each trial: from the tail, below its threshold from the rank.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def beat_probabilities(
 
 
 def influences(tail: Tail) -> tuple[Array, Array]:
-    """What each trial adds to the shape and to the mean excess when it counts once more, both of shape (n,).
+    """Return what each trial adds to the shape and to the mean excess when it counts once more, both of shape (n,).
 
     The score of the shape with the scale profiled out, over its information 1 / (1 + shape)**2 for each excess.
     """

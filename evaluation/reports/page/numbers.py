@@ -6,7 +6,7 @@ import math
 import re
 
 from evaluation.reports.page.markup import Html, element, join
-from evaluation.reports.privacy_results import Figure
+from evaluation.uncertainty import Interval
 
 MISSING = "n/a"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -56,12 +56,12 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) and value == round(value) else decimal(value, 1)
 
 
-def interval(figure: Figure) -> str:
+def interval(figure: Interval) -> str:
     """Give the interval of a share in percent, or nothing.
 
     Examples
     --------
-    >>> interval(Figure(0.2, 0.125, 0.3))
+    >>> interval(Interval(0.2, 0.125, 0.3))
     '12.5–30.0\\xa0%'
     """
     if not figure.has_interval:
@@ -69,7 +69,7 @@ def interval(figure: Figure) -> str:
     return f"{decimal(100 * figure.low, 1)}{DASH}{decimal(100 * figure.high, 1)}{SPACE}%"
 
 
-def spelled_interval(figure: Figure) -> str:
+def spelled_interval(figure: Interval) -> str:
     """Give the interval of a share with words."""
     return f"{decimal(100 * figure.low, 1)} to {percent(figure.high)}" if figure.has_interval else ""
 

@@ -21,7 +21,8 @@ from evaluation.reports.page.verdict import (
     reach,
     sentence,
 )
-from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, as_number
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number
+from evaluation.uncertainty import Interval
 
 _SIMULATED = "SIMULATED speech: synthetic voices, from which nothing follows about the voices of people."
 _WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
@@ -108,7 +109,7 @@ def attackers(results: Results) -> Html:
     return element("section", heading, element("p", lead, class_="lead"), parts, id="attackers")
 
 
-def ruler(eer: Figure, *, original: Figure | None = None, judged: bool = True) -> Html:
+def ruler(eer: Interval, *, original: Interval | None = None, judged: bool = True) -> Html:
     """Show an EER on the way from 0 to chance, with its interval, and that of the original speech as a ring.
 
     The colour is that of its level of protection, unless it is not to be judged.
@@ -216,7 +217,7 @@ def _attacker_rows(results: Results, dataset: str, gender: str, names: Sequence[
         cells: list[Cell] = []
         for scenario in names:
             condition = results.condition(dataset, gender, scenario, attacker)
-            eer = condition.figure("eer.rocch") if condition is not None else Figure()
+            eer = condition.interval("eer.rocch") if condition is not None else Interval()
             shown = cell(percent(eer.value), interval(eer))
             if strongest.get(scenario) == attacker and eer.known:
                 cells.append(Cell(join([shown, element("span", "strongest", class_="mark")], " "), "strongest"))

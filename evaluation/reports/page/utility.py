@@ -13,7 +13,8 @@ from typing import Any
 
 from evaluation.plots import TradeOff
 from evaluation.reports.page.verdict import headlines, short
-from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results, as_number, ends_of
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, ends_of
+from evaluation.uncertainty import Interval
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Value:
 
     measure: Measure
     place: tuple[str, ...]
-    figure: Figure
+    figure: Interval
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,13 @@ def _outcome(results: Results, names: list[str], original: bool) -> Outcome | No
     return next((one for one in same if one.scenario == "original"), None)
 
 
-def _values(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Figure]]:
+def _values(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:
     if not isinstance(block, Mapping):
         if not isinstance(block, (list, tuple)):
-            yield place, Figure(as_number(block))
+            yield place, Interval(as_number(block))
     elif "value" in block:
         ends = block if "low" in block else block.get("interval")
-        yield place, Figure(as_number(block["value"]), *ends_of(ends))
+        yield place, Interval(as_number(block["value"]), *ends_of(ends))
     else:
         for name, inner in block.items():
             yield from _values(inner, (*place, str(name)))

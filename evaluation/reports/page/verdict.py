@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from evaluation.reports.page.markup import printable
 from evaluation.reports.page.numbers import one_in, percent, spelled_interval
-from evaluation.reports.privacy_results import GENDERS, Figure, Outcome, Results
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results
+from evaluation.uncertainty import Interval
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)
@@ -24,12 +25,12 @@ class Headline:
     ----------
     worst : Outcome
         Scenario and attacker that leave the least privacy to anonymised speech.
-    original : Figure
+    original : Interval
         EER without anonymisation.
     """
 
     worst: Outcome
-    original: Figure
+    original: Interval
 
     @property
     def anonymised(self) -> bool:
@@ -78,7 +79,7 @@ def headlines(results: Results) -> list[Headline]:
             worst = results.worst(dataset, gender)
             if worst is not None:
                 outcomes = results.outcomes_of(dataset, gender)
-                original = next((one.eer for one in outcomes if one.scenario == "original"), Figure())
+                original = next((one.eer for one in outcomes if one.scenario == "original"), Interval())
                 found.append(Headline(worst, original))
     return sorted(found, key=lambda one: (not one.anonymised, one.worst.eer.value))
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evaluation.challenges.team_report import average_rows, write_challenge
-from evaluation.challenges.team_scores import VOICEPRIVACY, Rule, assess, find_runs, read_rule
+from evaluation.challenges.team_scores import VOICEPRIVACY, NamingRule, assess, find_score_lists, read_rule
 from evaluation.cli import main
 from evaluation.metrics.equal_error import eer
 from spkbase.errors import ConfigError, DataError
@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_names_are_understood(tree: Path) -> None:
-    runs = find_runs(tree / "exp", tree / "data")
+    runs = find_score_lists(tree / "exp", tree / "data")
     assert len(runs) == 18 + 12
     found = {(run.name, run.dataset, run.sex, run.condition) for run in runs}
     assert len(found) == 30
@@ -63,7 +63,7 @@ def test_names_are_understood(tree: Path) -> None:
 
 
 def test_figures_are_those_of_the_scores(tree: Path) -> None:
-    runs = find_runs(tree / "exp", tree / "data")
+    runs = find_score_lists(tree / "exp", tree / "data")
     one = assess(runs[:1])[0]
     score = {tuple(line.split()[:2]): float(line.split()[2]) for line in runs[0].scores.read_text().splitlines()}
     truth = {tuple(line.split()[:2]): line.split()[2] == "target" for line in runs[0].key.read_text().splitlines()}
@@ -73,15 +73,15 @@ def test_figures_are_those_of_the_scores(tree: Path) -> None:
 
 
 def test_averages_are_weighted_and_only_of_complete_parts(tree: Path) -> None:
-    assessed = assess(find_runs(tree / "exp", tree / "data"))
+    assessed = assess(find_score_lists(tree / "exp", tree / "data"))
     rows = average_rows(assessed)
     assert [(row["System"], row["Split"], row["Task"]) for row in rows] == [
         ("A/primary", "dev", task) for task in sorted({"o-o", "o-a", "a-a"}, key=["o-o", "o-a", "a-a"].index)
     ]
     weights = {"libri": 0.25, "vctk": 0.2, "vctk_common": 0.05}
     for row in rows:
-        part = [one for one in assessed if one.run.team == "A" and one.run.condition == row["Task"]]
-        expected = sum(weights[one.run.corpus + one.run.subset] * one.values["eer.kaldi"] for one in part)
+        part = [one for one in assessed if one.source.team == "A" and one.source.condition == row["Task"]]
+        expected = sum(weights[one.source.corpus + one.source.subset] * one.values["eer.kaldi"] for one in part)
         assert row["EER (Kaldi) [%]"] == pytest.approx(100 * expected, rel=1e-12)
 
 
@@ -115,13 +115,13 @@ def test_every_problem_is_reported_at_once(tree: Path) -> None:
         (folder / name).mkdir()
         (folder / name / "scores").write_text("a s 1\n")
     with pytest.raises(DataError, match="2 problems") as caught:
-        find_runs(tree / "exp", tree / "data")
+        find_score_lists(tree / "exp", tree / "data")
     assert "got 'libri_dev_speakers'" in str(caught.value)
     assert "looked for libri_test_trials_f/trials" in str(caught.value)
 
 
 def test_bad_scores_are_named_with_file_and_line(tree: Path) -> None:
-    runs = find_runs(tree / "exp", tree / "data")
+    runs = find_score_lists(tree / "exp", tree / "data")
     runs[0].scores.write_text(runs[0].scores.read_text().replace("\n", " nan\n", 1))
     runs[1].scores.write_text("".join(runs[1].scores.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(DataError, match="2 problems") as caught:
@@ -132,9 +132,9 @@ def test_bad_scores_are_named_with_file_and_line(tree: Path) -> None:
 
 def test_nothing_found_and_wrong_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a folder"):
-        find_runs(tmp_path / "none", tmp_path)
+        find_score_lists(tmp_path / "none", tmp_path)
     with pytest.raises(DataError, match="no list of scores was found"):
-        find_runs(tmp_path, tmp_path)
+        find_score_lists(tmp_path, tmp_path)
 
 
 def test_the_same_set_twice_is_refused(tree: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_same_set_twice_is_refused(tree: Path) -> None:
     again.mkdir(parents=True)
     (again / "scores").write_text("a s 1\n")
     with pytest.raises(DataError, match="of the same as"):
-        find_runs(tree / "exp", tree / "data")
+        find_score_lists(tree / "exp", tree / "data")
 
 
 def test_another_rule_reads_other_names(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_another_rule_reads_other_names(tmp_path: Path) -> None:
         "weights: {women: 0.5}\n"
     )
     rule = read_rule(tmp_path / "rule.yaml")
-    runs = find_runs(tmp_path / "exp", tmp_path, rule=rule)
+    runs = find_score_lists(tmp_path / "exp", tmp_path, rule=rule)
     assert [(run.name, run.sex, run.condition) for run in runs] == [("T/S", "women", "a-o")]
     write_challenge(assess(runs), tmp_path / "out", rule=rule, extensions=())
     assert (tmp_path / "out" / "T-S.md").read_text().startswith("# T/S")
@@ -167,7 +167,9 @@ def test_another_rule_reads_other_names(tmp_path: Path) -> None:
 def test_what_a_rule_leaves_out_is_voiceprivacys(tmp_path: Path) -> None:
     (tmp_path / "rule.yaml").write_text("keys: '{trial}'\n")
     rule = read_rule(tmp_path / "rule.yaml")
-    assert rule == Rule(VOICEPRIVACY.scores, VOICEPRIVACY.enrol, VOICEPRIVACY.trial, ("{trial}",), VOICEPRIVACY.weights)
+    assert rule == NamingRule(
+        VOICEPRIVACY.scores, VOICEPRIVACY.enrol, VOICEPRIVACY.trial, ("{trial}",), VOICEPRIVACY.weights
+    )
 
 
 @pytest.mark.parametrize(

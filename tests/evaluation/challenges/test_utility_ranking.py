@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
-from evaluation.challenges.ranking import RULES, Condition, Measure, Rule, System, difference, rank_systems
+from evaluation.challenges.ranking import RULES, RankedSystem, Ranking, RankingRule, difference, rank_systems
 from evaluation.challenges.ranking_sources import Reading, binomial, read_system
+from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
 
 FILES = {
@@ -25,12 +26,12 @@ FILES = {
 }
 
 
-def baselines(shared: Path, reading: Reading | None = None) -> list[System]:
+def baselines(shared: Path, reading: Reading | None = None) -> list[RankedSystem]:
     folder = shared / "formats" / "vpc2024_results"
     return [read_system(folder / f"result_for_rank_{file}", name, reading) for name, file in FILES.items()]
 
 
-def of(conditions: list[Condition], target: float, utility: str) -> Condition:
+def of(conditions: list[Ranking], target: float, utility: str) -> Ranking:
     return next(one for one in conditions if (one.target, one.utility) == (target, utility))
 
 
@@ -63,7 +64,7 @@ def test_the_baselines_of_2024(shared: Path) -> None:
 
 @pytest.mark.golden
 def test_each_system_in_its_highest_condition_alone(shared: Path) -> None:
-    rule = Rule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
+    rule = RankingRule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
     conditions = rank_systems(baselines(shared), rule)
     ranked = {one.target: {entry.system for entry in one.entries} for one in conditions if one.utility == "wer"}
     assert ranked == {0.1: set(), 0.2: {"B3", "B6"}, 0.3: {"B4", "B5"}, 0.4: set()}
@@ -78,7 +79,7 @@ def test_other_readings_of_a_file(shared: Path) -> None:
     assert 100 * dev[1].utilities["wer"].value == pytest.approx(10.442)
     least = baselines(shared, Reading(average="least"))
     assert 100 * least[1].eer.value == pytest.approx(1.557)
-    entry = of(rank_systems(dev, Rule("", (0.2,))), 0.2, "wer").entries[0]
+    entry = of(rank_systems(dev, RankingRule("", (0.2,))), 0.2, "wer").entries[0]
     assert (entry.best, entry.worst) == (0, 0)
     assert "without intervals ties are not known" in entry.reason
 
@@ -106,24 +107,24 @@ def test_the_summaries_of_2022(shared: Path) -> None:
     conditions = rank_systems(systems, RULES["vpc2022"])
     assert [one.target for one in conditions] == [0.15, 0.2, 0.25, 0.3]
     assert all(not one.entries and len(one.excluded) == 2 for one in conditions)
-    lower = rank_systems(systems, Rule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
+    lower = rank_systems(systems, RankingRule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
     assert [(entry.system, entry.place) for entry in lower.entries] == [("tts_old_c", 1), ("mcadams", 2)]
     assert lower.excluded == {}
-    strict = rank_systems(systems, Rule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
+    strict = rank_systems(systems, RankingRule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
     assert all("is not above 0.99" in why for why in strict.excluded.values())
     assert len(strict.excluded) == 2
 
 
 MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.001, 0.05)).map(
-    lambda one: Measure(one[0], one[0] - one[1], one[0] + one[2])
+    lambda one: Interval(one[0], one[0] - one[1], one[0] + one[2])
 )
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms())
 def test_places_agree_with_counting(rows: list, random) -> None:  # type: ignore[no-untyped-def]
-    systems = [System(f"s{n}", Measure(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)]
-    rule = Rule("", (0.1, 0.3))
+    systems = [RankedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)]
+    rule = RankingRule("", (0.1, 0.3))
     conditions = rank_systems(systems, rule)
     shuffled = systems.copy()
     random.shuffle(shuffled)
@@ -157,9 +158,10 @@ def _with_ties_of(entry, other):  # type: ignore[no-untyped-def]
 
 def test_equal_values_share_a_place() -> None:
     systems = [
-        System(name, Measure(0.5), {"wer": Measure(value)}) for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
+        RankedSystem(name, Interval(0.5), {"wer": Interval(value)})
+        for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
     ]
-    found = rank_systems(systems, Rule("", (0.5,), ("wer",)))[0]
+    found = rank_systems(systems, RankingRule("", (0.5,), ("wer",)))[0]
     assert [(entry.system, entry.place, entry.ties) for entry in found.entries] == [
         ("a", 1, ("b",)),
         ("b", 1, ("a",)),
@@ -168,7 +170,9 @@ def test_equal_values_share_a_place() -> None:
 
 
 def test_an_unknown_utility_is_a_reason() -> None:
-    found = rank_systems([System("a", Measure(0.5), {"wer": Measure(0.1)})], Rule("", (0.5,), ("uar",)))[0]
+    found = rank_systems([RankedSystem("a", Interval(0.5), {"wer": Interval(0.1)})], RankingRule("", (0.5,), ("uar",)))[
+        0
+    ]
     assert found.excluded == {"a": "its UAR is not known"}
 
 
@@ -178,9 +182,9 @@ def test_the_interval_of_a_difference_covers(correlation: float) -> None:
     rng = np.random.default_rng(0)
     hits = 0
     for one, other in rng.multivariate_normal([5, 3], [[1, 2 * correlation], [2 * correlation, 4]], 2000).tolist():
-        ends = Measure(one, one - 1.96, one + 1.96), Measure(other, other - 3.92, other + 3.92)
-        low, high = difference(*ends, correlation)
-        hits += low <= 2 <= high
+        ends = Interval(one, one - 1.96, one + 1.96), Interval(other, other - 3.92, other + 3.92)
+        gap = difference(*ends, correlation)
+        hits += gap.low <= 2 <= gap.high
     assert 0.935 <= hits / 2000 <= 0.965
 
 
@@ -210,18 +214,18 @@ def test_wilsons_interval() -> None:
 )
 def test_bad_rules(change: dict, message: str) -> None:
     with pytest.raises(DataError) as caught:
-        Rule(**({"name": "", "targets": (0.1,)} | change))
+        RankingRule(**({"name": "", "targets": (0.1,)} | change))
     assert message in str(caught.value)
 
 
 def test_bad_systems() -> None:
-    rule = Rule("", (0.1,))
+    rule = RankingRule("", (0.1,))
     with pytest.raises(DataError, match="no system"):
         rank_systems([], rule)
     with pytest.raises(DataError, match="two systems are named 'a'"):
-        rank_systems([System("a", Measure(0.1), {})] * 2, rule)
+        rank_systems([RankedSystem("a", Interval(0.1), {})] * 2, rule)
     with pytest.raises(DataError, match="system 'a': WER is undefined"):
-        rank_systems([System("a", Measure(0.1), {"wer": Measure(np.nan)})], rule)
+        rank_systems([RankedSystem("a", Interval(0.1), {"wer": Interval(np.nan)})], rule)
 
 
 def results() -> dict:
@@ -263,7 +267,7 @@ def test_our_own_results(tmp_path: Path) -> None:
     assert found.name == "mcadams"
     assert found.eer.value == pytest.approx((0.14 + 0.1) / 2)  # the strongest attacker of each sex
     assert found.eer.low == pytest.approx(0.12 - np.hypot(0.02, 0.02) / 2)
-    assert found.utilities == {"wer": Measure(0.05, 0.04, 0.07), "uar": Measure(0.4, 0.35, 0.45)}
+    assert found.utilities == {"wer": Interval(0.05, 0.04, 0.07), "uar": Interval(0.4, 0.35, 0.45)}
     assert read_system(path, reading=Reading(average="least")).eer.value == 0.1
     pooled = results()
     pooled["conditions"] = [one for one in pooled["conditions"] if one["gender"] == "all"]

@@ -17,10 +17,10 @@ from evaluation.cli import main
 from evaluation.embeddings.cosine import cosine_scores
 from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
-from evaluation.linkage.curve import linkability, linkability_over_sizes
+from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
 from evaluation.linkage.ranks import ranks_from_embeddings
 from evaluation.linkage.table import Ranks, read_ranks
-from evaluation.reports.linkability import Settings, linkability_run
+from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.errors import DataError
 from spkbase.work import devices
@@ -81,9 +81,9 @@ def test_a_whole_run(files, tmp_path: Path) -> None:
         block = report["utterances"][str(number)]
         sizes = list(range(2, 31))
         assert block["sizes"] == sizes
-        assert block["linkability"] == pytest.approx(linkability(one, sizes))
+        assert block["linkability"] == pytest.approx(linkability_at_sizes(one, sizes))
         assert block["rank1"] == (one.beaters == 0).mean()
-        assert block["top"]["5"] == pytest.approx(linkability(one, sizes, top=5))
+        assert block["top"]["5"] == pytest.approx(linkability_at_sizes(one, sizes, top=5))
         assert all(
             low < value < high
             for low, value, high in zip(block["low"], block["linkability"], block["high"], strict=True)
@@ -408,14 +408,14 @@ def test_scores_do_not_depend_on_the_list(files) -> None:
 
 def test_large_galleries_get_a_grid_of_sizes() -> None:
     ranks = Ranks.of([0, 10], 0, 200_000)
-    found = linkability_run({1: ranks}, Settings(replicates=0))
+    found = measure_linkage({1: ranks}, Settings(replicates=0))
     sizes = found.curves[1].sizes
     assert (sizes[0], sizes[-1]) == (2, 200_001)
     assert 500 < len(sizes) <= 1000
 
 
 def test_galleries_of_different_sizes_have_no_disclosure() -> None:
-    block = linkability_run({1: Ranks.of([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
+    block = measure_linkage({1: Ranks.of([0, 1], 0, [5, 6])}, Settings(replicates=0)).report["utterances"]["1"]
     assert block["srd_mean_bits"] is None
     assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
     assert block["rank1"] == 0.5

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evaluation.cli import main
 from evaluation.linkage.agreement import joint_agreement, mean_agreement, pair_agreement
-from evaluation.linkage.comparison import PUBLISHED, Condition, compare_conditions, published
+from evaluation.linkage.comparison import PUBLISHED, LinkageCondition, compare_conditions, published
 from evaluation.linkage.curve import linkability_by_row, linkability_over_sizes
 from evaluation.linkage.easy_and_hard import RULES, disclosure_sets, write_lists
 from evaluation.linkage.table import Ranks, write_ranks
@@ -179,7 +179,7 @@ def test_published_means() -> None:
 # ---- conditions
 
 
-def conditions(n: int = 400, *, shared: float = 1.0) -> dict[Condition, dict[str, float]]:
+def conditions(n: int = 400, *, shared: float = 1.0) -> dict[LinkageCondition, dict[str, float]]:
     rng = np.random.default_rng(4)
     common = rng.normal(size=n)
     own = {name: rng.normal(size=n) for name in ("A", "B")}
@@ -189,7 +189,7 @@ def conditions(n: int = 400, *, shared: float = 1.0) -> dict[Condition, dict[str
             for utterances in ("1", "3", "5"):
                 levels = (("attacker", attacker), ("anonymiser", anonymiser), ("utterances", utterances))
                 values = shared * common + own[attacker] + 0.3 * rng.normal(size=n)
-                found[Condition(levels)] = {f"s{place:03d}": float(one) for place, one in enumerate(values)}
+                found[LinkageCondition(levels)] = {f"s{place:03d}": float(one) for place, one in enumerate(values)}
     return found
 
 
@@ -236,7 +236,7 @@ def test_bad_conditions_are_refused() -> None:
     two = dict(list(conditions().items())[:2])
     with pytest.raises(DataError, match="expected at least 2 conditions to compare, got 1"):
         compare_conditions(dict(list(two.items())[:1]))
-    two[Condition((("run", "z"), ("utterances", "1")))] = {"s000": 1.0}
+    two[LinkageCondition((("run", "z"), ("utterances", "1")))] = {"s000": 1.0}
     with pytest.raises(DataError, match="expected the factors attacker, anonymiser, utterances"):
         compare_conditions(two)
     two = dict(list(conditions().items())[:2])

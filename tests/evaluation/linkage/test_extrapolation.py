@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import betaln, ndtr
 
-from evaluation.linkage.curve import linkability
+from evaluation.linkage.curve import linkability_at_sizes
 from evaluation.linkage.extrapolation import backtest
 from evaluation.linkage.extrapolation.bounds import bounds_of
 from evaluation.linkage.extrapolation.cells import cells_of, first_of, margins
@@ -20,6 +20,7 @@ from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
 from evaluation.linkage.extrapolation.mixtures import fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import beat_probabilities, fit_tail, influences
 from evaluation.linkage.table import Ranks
+from evaluation.uncertainty.draws import Resampling
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 
@@ -76,7 +77,7 @@ def test_the_npmle_reproduces_the_measured_curve(ranks: Ranks) -> None:
     fit = fit_npmle(cells, cells.counts[:, None])
     sizes = np.arange(2, 1001)
     curve = first_of(margins(), sizes.astype(float)).T @ fit.weights[:, 0]
-    np.testing.assert_allclose(curve, linkability(ranks, sizes), atol=1.5e-3)
+    np.testing.assert_allclose(curve, linkability_at_sizes(ranks, sizes), atol=1.5e-3)
     assert fit.weights.sum() == pytest.approx(1)
 
 
@@ -107,7 +108,7 @@ def test_a_beta_is_found_again_and_extrapolated_by_its_closed_form() -> None:
     cells = cells_of(ranks)
     fit = fit_mixture(cells, cells.counts[:, None], family="beta", components=1)
     assert fit.parameters[1:, 0, 0] == pytest.approx([first, second], rel=0.04)
-    found = extrapolate(ranks, FAR, methods=["beta"], replicates=20).predictions["beta"]
+    found = extrapolate(ranks, FAR, methods=["beta"], resampling=Resampling(20)).predictions["beta"]
     truth = np.exp(betaln(first, second + FAR - 1) - betaln(first, second))
     np.testing.assert_allclose(found.linkability, truth, rtol=0.15)
 
@@ -156,7 +157,9 @@ def test_exponential_impostors_have_a_closed_form() -> None:
     impostors = rng.exponential(size=(3000, 500))
     ranks = Ranks.of((impostors > mated[:, None]).sum(axis=1), 0, 500, mated=mated)
     largest = -np.partition(-impostors, 50, axis=1)[:, :51]
-    found = extrapolate(ranks, [20_000, 1_000_000], impostor_scores=largest, methods=["tail"], replicates=50)
+    found = extrapolate(
+        ranks, [20_000, 1_000_000], impostor_scores=largest, methods=["tail"], resampling=Resampling(50)
+    )
     grid = np.linspace(0, 90, 200_001)
     truth = [
         np.trapezoid(np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid)
@@ -171,7 +174,7 @@ def test_exponential_impostors_have_a_closed_form() -> None:
 
 
 def test_normal_scores_are_extrapolated_to_their_closed_form(ranks: Ranks) -> None:
-    found = extrapolate(ranks, FAR, methods=["normal", "beta", "bounds"], replicates=100)
+    found = extrapolate(ranks, FAR, methods=["normal", "beta", "bounds"], resampling=Resampling(100))
     part = found.predictions["normal"]
     assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
     assert (np.abs(np.log2(part.linkability / NORMAL)) < [0.5, 0.6, 0.8, 1.2]).all()
@@ -186,7 +189,7 @@ def test_chance_stays_near_chance() -> None:
     # every rank as likely: p is uniform, a beta of 1 and 1, and its margin normal with mean 0 and spread 1
     truth = np.array([1e-4, 1e-5])
     ranks = Ranks.of(np.arange(4000) % 1000, 0, 999)
-    found = extrapolate(ranks, (1 / truth).round(), replicates=20, methods=["normal", "beta"])
+    found = extrapolate(ranks, (1 / truth).round(), resampling=Resampling(20), methods=["normal", "beta"])
     for part in found.predictions.values():
         np.testing.assert_allclose(part.linkability, truth, rtol=0.15)
 
@@ -195,27 +198,27 @@ def test_the_order_of_the_rows_and_repetition_do_not_matter(ranks: Ranks) -> Non
     order = np.random.default_rng(7).permutation(len(ranks))
     names = ("speakers", "beaters", "ties", "impostors", "mated")
     shuffled = Ranks(*(getattr(ranks, name)[order] for name in names))
-    one, other, third = (extrapolate(which, FAR, replicates=30) for which in (ranks, shuffled, ranks))
+    one, other, third = (extrapolate(which, FAR, resampling=Resampling(30)) for which in (ranks, shuffled, ranks))
     for method, part in one.predictions.items():
         for name in ("linkability", "low", "high"):
             np.testing.assert_allclose(
                 getattr(other.predictions[method], name), getattr(part, name), rtol=1e-6, atol=1e-9
             )
             np.testing.assert_array_equal(getattr(third.predictions[method], name), getattr(part, name))
-    seeded = extrapolate(ranks, FAR, replicates=30, seed=1, methods=["normal"]).predictions["normal"]
+    seeded = extrapolate(ranks, FAR, resampling=Resampling(30, seed=1), methods=["normal"]).predictions["normal"]
     assert (seeded.low != one.predictions["normal"].low).all()
     assert (seeded.linkability == one.predictions["normal"].linkability).all()
 
 
 def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks: Ranks) -> None:
     sizes = sizes_beyond(1000, 1e8)
-    found = extrapolate(ranks, sizes, replicates=30)
+    found = extrapolate(ranks, sizes, resampling=Resampling(30))
     for part in found.predictions.values():
         assert (part.low <= part.high).all()
         if not np.isnan(part.linkability).all():
             assert (np.diff(part.linkability) <= 0).all()
             assert ((part.low <= part.linkability) & (part.linkability <= part.high)).all()
-    measured = linkability(ranks, [1000])[0]
+    measured = linkability_at_sizes(ranks, [1000])[0]
     bounds = found.predictions["bounds"]
     assert bounds.low[0] <= measured <= bounds.high[0]
 
@@ -225,7 +228,7 @@ def test_galleries_that_differ_between_trials_are_used_as_they_are() -> None:
     mated = rng.normal(2, 1, 2000)
     impostors = np.where(np.arange(2000) % 2, 500, 1500)
     ranks = Ranks.of(rng.binomial(impostors, ndtr(-mated)), 0, impostors, mated=mated)
-    found = extrapolate(ranks, FAR, methods=["normal"], replicates=50)
+    found = extrapolate(ranks, FAR, methods=["normal"], resampling=Resampling(50))
     assert found.measured_to == 501
     part = found.predictions["normal"]
     assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
@@ -238,14 +241,17 @@ def test_speakers_are_drawn_not_rows(ranks: Ranks) -> None:
     )
     apart = Ranks.of(doubled.beaters, 0, 999, mated=doubled.mated)
     by_speaker, by_row = (
-        extrapolate(one, [100_000], methods=["normal"], replicates=60).predictions["normal"] for one in (doubled, apart)
+        extrapolate(one, [100_000], methods=["normal"], resampling=Resampling(60)).predictions["normal"]
+        for one in (doubled, apart)
     )
     width = [float(np.log(one.high[0] / one.low[0])) for one in (by_speaker, by_row)]
     assert width[0] > 1.5 * width[1]
 
 
 def test_everything_is_marked_as_extrapolated(ranks: Ranks) -> None:
-    report = json.loads(to_json(extrapolate(ranks, [10**6], methods=["normal", "bounds"], replicates=5).to_dict()))
+    report = json.loads(
+        to_json(extrapolate(ranks, [10**6], methods=["normal", "bounds"], resampling=Resampling(5)).to_dict())
+    )
     assert report["kind"] == "extrapolated"
     assert report["measured_to"] == 1000
     assert report["sizes"] == [10**6]
@@ -256,7 +262,7 @@ def test_everything_is_marked_as_extrapolated(ranks: Ranks) -> None:
 
 
 def test_owners_that_are_always_first_are_noted() -> None:
-    found = extrapolate(Ranks.of([0] * 30, 0, 100), [10**6], replicates=5)
+    found = extrapolate(Ranks.of([0] * 30, 0, 100), [10**6], resampling=Resampling(5))
     assert "100.0 % of the trials are first" in found.notes[0]
     assert found.predictions["bounds"].high[0] == pytest.approx(1)
 
@@ -291,10 +297,10 @@ def test_a_band_that_no_distribution_fits_has_no_bounds() -> None:
 
 def test_hiding_most_of_the_gallery_and_predicting_it() -> None:
     ranks = normal_ranks(n=2000, impostors=19_999)
-    found = {one.method: one for one in backtest(ranks, methods=["normal", "bounds"], replicates=40)}
+    found = {one.method: one for one in backtest(ranks, methods=["normal", "bounds"], resampling=Resampling(40))}
     assert found["normal"].fitted_to == 1000
     assert found["normal"].size == 20_000
-    assert found["normal"].measured == linkability(ranks, [20_000])[0]
+    assert found["normal"].measured == linkability_at_sizes(ranks, [20_000])[0]
     assert found["normal"].held
     assert found["normal"].predicted == pytest.approx(found["normal"].measured, rel=0.25)
     assert found["bounds"].held
@@ -323,8 +329,7 @@ SCORES = np.random.default_rng(0).normal(size=(1000, 12))
         ({"sizes": [1]}, "expected populations from 2"),
         ({"sizes": [float("nan")]}, "expected populations from 2"),
         ({"sizes": [1e13]}, "expected populations from 2"),
-        ({"replicates": 1}, "expected at least 2 resamples, got 1"),
-        ({"level": 1.0}, "expected a level between 0 and 1"),
+        ({"resampling": Resampling(0)}, "expected at least 2 resamples, got 0"),
         ({"methods": ["weibull"]}, "expected methods among normal, beta, tail, npmle, bounds, got weibull"),
         ({"methods": []}, "got none"),
         ({"methods": ["tail"]}, "the method tail needs impostor scores"),
@@ -337,7 +342,7 @@ SCORES = np.random.default_rng(0).normal(size=(1000, 12))
 )
 def test_bad_input_is_refused(ranks: Ranks, options: dict, text: str) -> None:
     with pytest.raises(DataError, match=text):
-        extrapolate(ranks, **{"sizes": [10**6], "replicates": 2, **options})
+        extrapolate(ranks, **{"sizes": [10**6], "resampling": Resampling(2), **options})
 
 
 def test_too_little_data_is_refused(ranks: Ranks) -> None:
@@ -346,7 +351,7 @@ def test_too_little_data_is_refused(ranks: Ranks) -> None:
     with pytest.raises(DataError, match="expected at least 200 impostors to hide most of them, got 100"):
         backtest(Ranks.of([0] * 30, 0, 100))
     with pytest.raises(DataError, match="expected finite mated scores"):
-        extrapolate(Ranks.of(ranks.beaters, 0, 999), impostor_scores=SCORES, replicates=2)
+        extrapolate(Ranks.of(ranks.beaters, 0, 999), impostor_scores=SCORES, resampling=Resampling(2))
 
 
 # ---- the reference's ranks
@@ -357,7 +362,7 @@ def test_too_little_data_is_refused(ranks: Ranks) -> None:
 def test_the_npmle_reproduces_the_golden_curve(shared: Path, utterances: int) -> None:
     golden = json.loads((shared / "golden/evaluation/golden_link.json").read_text())[f"L{utterances}"]
     ranks = Ranks.of(golden["beaters_strict"], 0, 599)
-    found = extrapolate(ranks, [600, 10**6], methods=["normal", "npmle", "bounds"], replicates=20)
+    found = extrapolate(ranks, [600, 10**6], methods=["normal", "npmle", "bounds"], resampling=Resampling(20))
     assert found.predictions["npmle"].inside < 4e-3
     assert found.predictions["normal"].inside < 2 * np.sqrt(0.25 / 300)
     cells = cells_of(ranks)

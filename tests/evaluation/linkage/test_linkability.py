@@ -20,7 +20,7 @@ from scipy.stats import beta, betabinom, binom, t
 from evaluation.linkage.curve import (
     by_speaker,
     chance,
-    linkability,
+    linkability_at_sizes,
     linkability_by_row,
     linkability_over_sizes,
     log_spaced_sizes,
@@ -30,6 +30,7 @@ from evaluation.linkage.curve import (
 from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
 from evaluation.linkage.intervals import linkability_curve, mean_interval
 from evaluation.linkage.table import Ranks
+from evaluation.uncertainty.draws import Resampling
 from evaluation.uncertainty.intervals import Method, interval
 from spkbase.errors import DataError
 
@@ -70,7 +71,7 @@ def test_equals_brute_force_over_all_subsets(counts, rule, top) -> None:
     ]
     found = linkability_by_row(ranks, sizes, ties=rule, top=top)
     assert found == pytest.approx(np.array(expected), abs=1e-12)
-    assert linkability(ranks, sizes, ties=rule, top=top) == pytest.approx(np.mean(expected, axis=0), abs=1e-12)
+    assert linkability_at_sizes(ranks, sizes, ties=rule, top=top) == pytest.approx(np.mean(expected, axis=0), abs=1e-12)
 
 
 @pytest.mark.parametrize("impostors", [599, 22_023, 1_000_000])
@@ -96,7 +97,7 @@ def test_golden_curves_and_monte_carlo(shared: Path, utterances: int) -> None:
     ranks = Ranks.of(golden["beaters_strict"], 0, 599)
     for name, top in (("exact_legal_eval", 1), ("exact_proto", 1), ("top5", 5)):
         sizes = list(map(int, golden[name]))
-        assert linkability(ranks, sizes, top=top) == pytest.approx(list(golden[name].values()), abs=1e-12)
+        assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(list(golden[name].values()), abs=1e-12)
     published = {int(size): values for size, values in golden["oraned_mc_seeds_42_0_6_7_25"].items()}
     for size, drawn in published.items():
         each = linkability_by_row(ranks, [size])[:, 0]
@@ -112,7 +113,7 @@ def test_monte_carlo_is_within_its_standard_error() -> None:
     sizes = [2, 5, 20, 100, 300]
     for rule in ("shared", "strict", "lenient"):
         drawn = monte_carlo(ranks, sizes, runs=200, seed=1, ties=rule)  # type: ignore[arg-type]
-        expected = linkability(ranks, sizes, ties=rule)  # type: ignore[arg-type]
+        expected = linkability_at_sizes(ranks, sizes, ties=rule)  # type: ignore[arg-type]
         error = drawn.std(axis=0, ddof=1) / np.sqrt(200)
         assert (np.abs(drawn.mean(axis=0) - expected) <= 4 * error + 1e-12).all()
     assert (monte_carlo(ranks, sizes, seed=1) == monte_carlo(ranks, sizes, seed=1)).all()
@@ -125,12 +126,12 @@ def test_monte_carlo_is_within_its_standard_error() -> None:
 def test_whole_gallery_gives_the_rank_1_rate_exactly() -> None:
     rng = np.random.default_rng(0)
     ranks = Ranks.of(rng.integers(0, 4, 1000), 0, 22_023)
-    assert linkability(ranks, [22_024])[0] == (ranks.beaters == 0).mean()
-    assert linkability(ranks, [1])[0] == 1
+    assert linkability_at_sizes(ranks, [22_024])[0] == (ranks.beaters == 0).mean()
+    assert linkability_at_sizes(ranks, [1])[0] == 1
     tied = Ranks.of([0, 0, 1], [3, 0, 2], 50)
-    assert linkability(tied, [51])[0] == pytest.approx((1 / 4 + 1) / 3, abs=1e-15)
-    assert linkability(tied, [51], ties="strict")[0] == pytest.approx(1 / 3, abs=1e-15)
-    assert linkability(tied, [51], ties="lenient")[0] == pytest.approx(2 / 3, abs=1e-15)
+    assert linkability_at_sizes(tied, [51])[0] == pytest.approx((1 / 4 + 1) / 3, abs=1e-15)
+    assert linkability_at_sizes(tied, [51], ties="strict")[0] == pytest.approx(1 / 3, abs=1e-15)
+    assert linkability_at_sizes(tied, [51], ties="lenient")[0] == pytest.approx(2 / 3, abs=1e-15)
 
 
 def test_exchangeable_scores_give_chance() -> None:
@@ -140,9 +141,9 @@ def test_exchangeable_scores_give_chance() -> None:
     tied = Ranks.of([0], 100, 100)
     for ranks in (each, tied):
         for top in (1, 3):
-            assert linkability(ranks, sizes, top=top) == pytest.approx(chance(sizes, top=top), rel=1e-12)
-    assert linkability(tied, sizes, ties="strict") == pytest.approx(0)
-    assert linkability(tied, sizes, ties="lenient") == pytest.approx(1)
+            assert linkability_at_sizes(ranks, sizes, top=top) == pytest.approx(chance(sizes, top=top), rel=1e-12)
+    assert linkability_at_sizes(tied, sizes, ties="strict") == pytest.approx(0)
+    assert linkability_at_sizes(tied, sizes, ties="lenient") == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)])
@@ -155,7 +156,7 @@ def test_gaussian_closed_forms(size: int, published: float) -> None:
     rng = np.random.default_rng(0)
     mated = 2 + np.array([NormalDist().inv_cdf((row + 0.5) / 40_000) for row in range(40_000)])
     ranks = Ranks.of(rng.binomial(4000, 1 - ndtr(mated)), 0, 4000)
-    assert linkability(ranks, [size])[0] == pytest.approx(integral, abs=2e-3)
+    assert linkability_at_sizes(ranks, [size])[0] == pytest.approx(integral, abs=2e-3)
 
 
 def test_among_the_first_against_hypergeometric_sums() -> None:
@@ -184,7 +185,7 @@ def test_means_over_sizes_are_those_of_the_curve(rule) -> None:
     for row in range(50):
         one = Ranks.of(*([column[row]] for column in (ranks.beaters, ranks.ties)), ranks.impostors[row])
         sizes = np.arange(2, one.largest_size + 1)
-        curve = linkability(one, sizes, ties=rule)
+        curve = linkability_at_sizes(one, sizes, ties=rule)
         for measure, weights in (("log", 1 / sizes), ("uniform", np.ones(len(sizes)))):
             found = linkability_over_sizes(ranks, measure=measure, ties=rule)[row]
             assert found == pytest.approx(curve @ weights / weights.sum(), abs=1e-12)
@@ -210,14 +211,17 @@ def test_means_of_speakers() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda ranks: linkability(ranks, [0]), "expected sizes from 1 to 6, the whole gallery, got 0"),
-        (lambda ranks: linkability(ranks, [2, 7]), "expected sizes from 1 to 6, the whole gallery, got 7"),
-        (lambda ranks: linkability(ranks, [2.5]), "expected sizes to be integers"),
-        (lambda ranks: linkability(ranks, [2], top=0), "expected the owner among the first 1 or more, got 0"),
-        (lambda ranks: linkability(ranks, [2], ties="both"), "expected a rule for ties among"),
+        (lambda ranks: linkability_at_sizes(ranks, [0]), "expected sizes from 1 to 6, the whole gallery, got 0"),
+        (lambda ranks: linkability_at_sizes(ranks, [2, 7]), "expected sizes from 1 to 6, the whole gallery, got 7"),
+        (lambda ranks: linkability_at_sizes(ranks, [2.5]), "expected sizes to be integers"),
+        (lambda ranks: linkability_at_sizes(ranks, [2], top=0), "expected the owner among the first 1 or more, got 0"),
+        (lambda ranks: linkability_at_sizes(ranks, [2], ties="both"), "expected a rule for ties among"),
         (lambda ranks: monte_carlo(ranks, [2], runs=0), "expected at least 1 run and a seed from 0"),
-        (lambda ranks: linkability_curve(ranks, [2], replicates=1), "expected at least 2 replicates"),
-        (lambda ranks: linkability_curve(ranks, [2], replicates=9, level=1), "expected a level between 0 and 1"),
+        (lambda ranks: linkability_curve(ranks, [2], resampling=Resampling(1)), "expected 0 or at least 2 replicates"),
+        (
+            lambda ranks: linkability_curve(ranks, [2], resampling=Resampling(9, level=1)),
+            "expected a level between 0 and 1",
+        ),
     ],
 )
 def test_bad_arguments(call, message) -> None:
@@ -237,7 +241,7 @@ def test_intervals_are_those_of_the_general_method() -> None:
     rng = np.random.default_rng(0)
     ranks = Ranks.of(rng.integers(0, 30, 40), 0, 60)
     sizes = np.array([2, 7, 30, 61])
-    curve = linkability_curve(ranks, sizes, replicates=200, seed=5)
+    curve = linkability_curve(ranks, sizes, resampling=Resampling(200, seed=5))
     each = linkability_by_row(ranks, sizes)
     weights = []
     for block in range(8):
@@ -263,13 +267,13 @@ def test_rows_of_a_speaker_are_drawn_together() -> None:
     rng = np.random.default_rng(0)
     beaters = rng.integers(0, 30, 40)
     names = [f"s{one:02d}" for one in range(40)]
-    once = linkability_curve(Ranks.of(beaters, 0, 60, speakers=names), [2, 20], replicates=300)
+    once = linkability_curve(Ranks.of(beaters, 0, 60, speakers=names), [2, 20], resampling=Resampling(300))
     often = linkability_curve(
-        Ranks.of(np.repeat(beaters, 10), 0, 60, speakers=np.repeat(names, 10)), [2, 20], replicates=300
+        Ranks.of(np.repeat(beaters, 10), 0, 60, speakers=np.repeat(names, 10)), [2, 20], resampling=Resampling(300)
     )
     assert often.low == pytest.approx(once.low)
     assert often.high == pytest.approx(once.high)
-    apart = linkability_curve(Ranks.of(np.repeat(beaters, 10), 0, 60), [2, 20], replicates=300)
+    apart = linkability_curve(Ranks.of(np.repeat(beaters, 10), 0, 60), [2, 20], resampling=Resampling(300))
     assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
 
 
@@ -280,7 +284,7 @@ def test_coverage_of_the_interval() -> None:
     for trial in range(200):
         own = rng.normal(2, 1, 60)
         ranks = Ranks.of(rng.binomial(400, 1 - ndtr(own)), 0, 400)
-        curve = linkability_curve(ranks, [20], replicates=100, seed=trial)
+        curve = linkability_curve(ranks, [20], resampling=Resampling(100, seed=trial))
         inside += curve.low[0] <= 0.55799 <= curve.high[0]
     assert 180 <= inside <= 198
 
@@ -294,14 +298,14 @@ def test_coverage_where_few_speakers_decide(n_speakers: int, distance: float, si
     for trial in range(150):
         margins = rng.normal(distance, 1, n_speakers)
         ranks = Ranks.of(rng.binomial(299, 1 - ndtr(margins)), 0, 299)
-        curve = linkability_curve(ranks, [size], replicates=100, seed=trial)
+        curve = linkability_curve(ranks, [size], resampling=Resampling(100, seed=trial))
         inside += curve.low[0] <= true <= curve.high[0]
     assert inside >= 0.93 * 150
 
 
 def test_no_interval_is_wider_than_that_of_a_share() -> None:
     ranks = Ranks.of([0] + [50] * 29, 0, 99)
-    curve = linkability_curve(ranks, [100], replicates=200)
+    curve = linkability_curve(ranks, [100], resampling=Resampling(200))
     assert curve.low[0] >= binomtest_ends(1, 30)[0] - 1e-12
     assert curve.high[0] <= binomtest_ends(1, 30)[1] + 1e-12
 
@@ -313,21 +317,22 @@ def test_names_of_speakers_are_one_line() -> None:
 
 def test_ends_where_all_speakers_are_alike() -> None:
     """As Clopper and Pearson: with n of n successes the lower end is (0.025)**(1 / n)."""
-    curve = linkability_curve(Ranks.of([0] * 10, 0, 9), [2, 10], replicates=20)
+    curve = linkability_curve(Ranks.of([0] * 10, 0, 9), [2, 10], resampling=Resampling(20))
     assert curve.low == pytest.approx(0.025**0.1)
     assert curve.high.tolist() == [1.0, 1.0]
-    none = linkability_curve(Ranks.of([9] * 10, 0, 9), [10], replicates=20)
+    none = linkability_curve(Ranks.of([9] * 10, 0, 9), [10], resampling=Resampling(20))
     assert (none.values[0], none.low[0], none.high[0]) == (0.0, 0.0, pytest.approx(1 - 0.025**0.1))
-    alike = linkability_curve(Ranks.of([3] * 10, 0, 9), [5], replicates=20)
+    alike = linkability_curve(Ranks.of([3] * 10, 0, 9), [5], resampling=Resampling(20))
     assert (alike.low[0], alike.high[0]) == pytest.approx(binomtest_ends(10 * alike.values[0], 10))
-    alone = linkability_curve(Ranks.of([0], 0, 9), [5], replicates=20)
+    alone = linkability_curve(Ranks.of([0], 0, 9), [5], resampling=Resampling(20))
     assert np.isnan([alone.low[0], alone.high[0]]).all()
 
 
 def test_no_replicates_no_interval() -> None:
     curve = linkability_curve(Ranks.of([0, 4], 0, 9), [5])
     assert np.isnan(curve.low).all()
-    assert np.isnan(mean_interval([0.0, 1.0], replicates=0)).all()
+    assert mean_interval([0.0, 1.0], Resampling(0)).value == 0.5
+    assert not mean_interval([0.0, 1.0], Resampling(0)).has_interval
 
 
 # rank measures
@@ -339,7 +344,7 @@ def test_cumulative_match() -> None:
     assert cumulative_match(ranks, ties="strict") == pytest.approx(np.array([1, 1, 3, 3]) / 3)
     sizes = [ranks.largest_size]
     for place in range(1, 5):
-        assert cumulative_match(ranks)[place - 1] == pytest.approx(linkability(ranks, sizes, top=place)[0])
+        assert cumulative_match(ranks)[place - 1] == pytest.approx(linkability_at_sizes(ranks, sizes, top=place)[0])
 
 
 def test_disclosure_of_uniform_and_of_perfect_ranks() -> None:

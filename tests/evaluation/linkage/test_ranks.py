@@ -18,6 +18,7 @@ from evaluation.linkage.ranks import rank_scores, ranks_from_embeddings, ranks_f
 from evaluation.linkage.table import Ranks, read_ranks, write_ranks
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
+from spkbase.work.settings import Work
 
 
 def embeddings(vectors: np.ndarray, speakers: list[str] | None = None, prefix: str = "s") -> Embeddings:
@@ -61,9 +62,8 @@ def test_counts_are_those_of_exact_arithmetic(data: st.DataObject) -> None:
         row_norms(vectors),
         trials.astype(dtype),
         np.array(owners),
-        jobs=1,
-        gallery_block=blocks[0],
-        trial_block=blocks[1],
+        work=Work(jobs=1),
+        blocks=blocks,
     )
     assert list(zip(counts.beaters.tolist(), counts.ties.tolist(), strict=True)) == brute(gallery, trials, owners)
 
@@ -84,9 +84,7 @@ def crowded() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("blocks", [(1020, 2048), (700, 333), (256, 64), (255, 7), (13, 100)])
 def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs) -> None:
     gallery, trials, owners = crowded
-    found = count_beaters(
-        gallery, row_norms(gallery), trials, owners, jobs=jobs, gallery_block=blocks[0], trial_block=blocks[1]
-    )
+    found = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(jobs), blocks=blocks)
     exact = gallery.astype(np.float64), trials.astype(np.float64)
     unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in exact]
     cosine = unit[1] @ unit[0].T
@@ -104,7 +102,7 @@ def test_float32_alone_would_miscount(crowded) -> None:
     cosine = unit[1] @ unit[0].T
     above = cosine > cosine[owners, owners][:, None]
     above[owners, owners] = False
-    found = count_beaters(gallery, row_norms(gallery), trials, owners, jobs=1)
+    found = count_beaters(gallery, row_norms(gallery), trials, owners, work=Work(1))
     assert (above.sum(axis=1) != found.beaters).sum() > 50
 
 
@@ -122,7 +120,7 @@ def test_float32_margin_grows_with_dimensions(monkeypatch) -> None:
     for n_dimensions in (2, 4096):
         vectors = np.ones((2, n_dimensions), np.float32)
         with pytest.raises(TypeError):
-            count_beaters(vectors, row_norms(vectors), vectors[:1], np.array([0]), jobs=1)
+            count_beaters(vectors, row_norms(vectors), vectors[:1], np.array([0]), work=Work(1))
     assert seen == pytest.approx([2e-5, 2 * 4104 * 2.0**-24], rel=0.05)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evaluation.embeddings.sets import Embeddings
-from evaluation.linkage.singling import CHANCE, isolations, singling_out
+from evaluation.linkage.singling import CHANCE, Crowds, isolations, singling_out
+from evaluation.uncertainty.draws import Resampling
 from spkbase.errors import DataError
 
 
@@ -49,18 +50,24 @@ def test_embeddings_that_say_nothing_and_that_say_all() -> None:
     voices = rng.standard_normal((40, 1, 64))
     enrol = people(voices)
     perfect = singling_out(enrol, people(voices + 0.01 * rng.standard_normal((40, 4, 64))))
-    assert (perfect.value, perfect.n_predicates, perfect.n_crowd, perfect.n_calibration, perfect.n_crowds) == (
+    assert (
+        perfect.probability.value,
+        perfect.n_predicates,
+        perfect.n_crowd,
+        perfect.n_calibration,
+        perfect.n_crowds,
+    ) == (
         1,
         40,
         40,
         3,
         1,
     )
-    assert perfect.low > 0.9
+    assert perfect.probability.low > 0.9
     nothing = singling_out(enrol, people(rng.standard_normal((40, 10, 64))))
     assert nothing.n_calibration == 9
-    assert nothing.low < CHANCE < nothing.high + 0.02
-    assert nothing.value == pytest.approx(CHANCE, abs=0.05)
+    assert nothing.probability.low < CHANCE < nothing.probability.high + 0.02
+    assert nothing.probability.value == pytest.approx(CHANCE, abs=0.05)
     assert perfect.per_predicate.shape == (40,)
 
 
@@ -69,21 +76,20 @@ def test_conversations_are_means_in_the_order_of_the_file() -> None:
     rng = np.random.default_rng(0)
     voices, aside = rng.standard_normal((20, 1, 32)), 5 * rng.standard_normal((20, 3, 32))
     pairs = np.stack([voices + aside, voices - aside], axis=2).reshape(20, 6, 32)
-    assert singling_out(people(voices), people(pairs), utterances=2).value == 1
-    assert singling_out(people(voices), people(pairs), utterances=1).value < 0.8
+    assert singling_out(people(voices), people(pairs), utterances=2).probability.value == 1
+    assert singling_out(people(voices), people(pairs), utterances=1).probability.value < 0.8
 
 
 def test_crowds_predicates_and_seeds() -> None:
     rng = np.random.default_rng(0)
     enrol, trial = people(rng.standard_normal((30, 1, 16))), people(rng.standard_normal((30, 3, 16)))
-    found = singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=1)
-    assert (found.n_predicates, found.n_crowd, found.n_crowds, len(found.speakers)) == (7, 10, 4, 7)
-    again = singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=1)
-    assert (found.value, found.low) == (again.value, again.low)
-    assert (
-        singling_out(enrol, trial, crowd=10, crowds=4, predicates=7, seed=2).speakers.tolist()
-        != found.speakers.tolist()
+    crowds = Crowds(10, number=4, predicates=7)
+    found, again, other = (
+        singling_out(enrol, trial, crowds=crowds, resampling=Resampling(seed=seed)) for seed in (1, 1, 2)
     )
+    assert (found.n_predicates, found.n_crowd, found.n_crowds, len(found.speakers)) == (7, 10, 4, 7)
+    assert found.probability == again.probability
+    assert other.speakers.tolist() != found.speakers.tolist()
 
 
 def test_speakers_with_too_few_conversations_are_left_out() -> None:
@@ -100,10 +106,10 @@ def test_speakers_with_too_few_conversations_are_left_out() -> None:
     ("options", "message"),
     [
         ({"utterances": 3}, "expected at least 2 speakers with 2 conversations of 3 utterances, got 0"),
-        ({"calibration": 4}, "expected at least 2 speakers with 5 conversations of 1 utterances, got 0"),
+        ({"crowds": Crowds(calibration=4)}, "expected at least 2 speakers with 5 conversations of 1 utterances, got 0"),
         ({"utterances": 0}, "expected at least 1 utterance and 1 calibration conversation"),
-        ({"crowd": 7}, "expected crowds of 2 to 6 speakers"),
-        ({"crowd": 1}, "expected crowds of 2 to 6 speakers"),
+        ({"crowds": Crowds(7)}, "expected crowds of 2 to 6 speakers"),
+        ({"crowds": Crowds(1)}, "expected crowds of 2 to 6 speakers"),
     ],
 )
 def test_bad_numbers(options, message) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.metrics.binomial import clopper_pearson
 from evaluation.metrics.detection import act_dcf
 from evaluation.metrics.equal_error import METHODS, eer, equal_error, equal_error_of
-from evaluation.metrics.operating_points import clopper_pearson, tpr_at_fpr
+from evaluation.metrics.operating_points import tpr_at_fpr
 from evaluation.metrics.sorted_scores import runs_of
 from spkbase.errors import DataError
 
@@ -183,7 +184,7 @@ def test_true_accepts_at_round_numbers() -> None:
 )
 def test_clopper_pearson_against_published_values(count: int, total: int, low: float, high: float) -> None:
     """The last row: R. Newcombe, Statistics in Medicine 17, 1998, table 1."""
-    assert clopper_pearson(count, total) == pytest.approx((low, high), abs=5e-5)
+    assert clopper_pearson(count, total - count) == pytest.approx((low, high), abs=5e-5)
 
 
 @pytest.mark.parametrize("options", [{"fpr": 0.0}, {"fpr": 1.0}, {"fpr": np.nan}, {"fpr": 0.1, "level": 1.0}])

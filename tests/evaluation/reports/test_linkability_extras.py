@@ -13,7 +13,7 @@ import pytest
 from scipy.special import ndtr
 
 from evaluation.embeddings.speaker_means import SpeakerVectors
-from evaluation.linkage.comparison import Condition, compare_conditions
+from evaluation.linkage.comparison import LinkageCondition, compare_conditions
 from evaluation.linkage.disclosure import cumulative_match
 from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
 from evaluation.linkage.impostors import largest_impostor_scores
@@ -24,7 +24,16 @@ from evaluation.plots import agreement
 from evaluation.plots import linkability as plots
 from evaluation.plots.chart import Chart
 from evaluation.reports import linkability_files as extras
-from evaluation.reports.linkability import Run, Settings, linkability_run
+from evaluation.reports.linkability import (
+    Beyond,
+    Linkage,
+    Settings,
+    extrapolate_linkage,
+    measure_linkage,
+    report_extrapolation,
+    speaker_quarters,
+)
+from evaluation.uncertainty.draws import Resampling
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 
@@ -37,19 +46,19 @@ def ranks_of(distance: float, seed: int = 0, n: int = 200, impostors: int = 300)
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
-    return linkability_run({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", replicates=30))
+def run() -> Linkage:
+    return measure_linkage({1: ranks_of(1.5), 3: ranks_of(2.5, 1)}, Settings(sizes="log", replicates=30))
 
 
 @pytest.fixture(scope="module")
-def beyond(run: Run) -> dict[int, extras.Beyond]:
-    return extras.extrapolate_run(run.ranks, run.settings, POPULATIONS, replicates=10)
+def beyond(run: Linkage) -> dict[int, Beyond]:
+    return extrapolate_linkage(run.ranks, run.settings, POPULATIONS, replicates=10)
 
 
 # ---- what is extrapolated stands apart
 
 
-def test_rows_of_the_curve_are_marked(beyond: dict[int, extras.Beyond]) -> None:
+def test_rows_of_the_curve_are_marked(beyond: dict[int, Beyond]) -> None:
     rows = extras.extrapolated_rows(beyond)
     assert [row[:2] for row in rows] == [("1", 10_000), ("1", 10**6), ("3", 10_000), ("3", 10**6)]
     assert {row[-1] for row in rows} == {"extrapolated"}
@@ -58,8 +67,8 @@ def test_rows_of_the_curve_are_marked(beyond: dict[int, extras.Beyond]) -> None:
         assert row[5] == 1 / row[1]
 
 
-def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[int, extras.Beyond]) -> None:
-    report = json.loads(to_json(extras.report_of(beyond)))
+def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[int, Beyond]) -> None:
+    report = json.loads(to_json(report_extrapolation(beyond)))
     assert set(report) == {"1", "3"}
     for block in report.values():
         assert block["kind"] == "extrapolated"
@@ -69,9 +78,7 @@ def test_the_report_says_what_was_measured_and_how_the_methods_did(beyond: dict[
         assert {test["size"] for test in block["backtest"]} == {301}
 
 
-def test_the_table_holds_every_method_and_nothing_that_was_measured(
-    beyond: dict[int, extras.Beyond], tmp_path: Path
-) -> None:
+def test_the_table_holds_every_method_and_nothing_that_was_measured(beyond: dict[int, Beyond], tmp_path: Path) -> None:
     extras.write_extrapolation(tmp_path, beyond)
     with (tmp_path / "extrapolation.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -82,9 +89,9 @@ def test_the_table_holds_every_method_and_nothing_that_was_measured(
 
 
 @pytest.mark.parametrize("populations", [[301, 10**6], []])
-def test_populations_within_the_gallery_are_refused(run: Run, populations: list[int]) -> None:
+def test_populations_within_the_gallery_are_refused(run: Linkage, populations: list[int]) -> None:
     with pytest.raises(DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"):
-        extras.extrapolate_run(run.ranks, run.settings, populations)
+        extrapolate_linkage(run.ranks, run.settings, populations)
 
 
 def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
@@ -94,14 +101,16 @@ def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
     assert (np.diff(sizes) > 0).all()
 
 
-def test_lists_of_speakers_are_written(run: Run, tmp_path: Path) -> None:
-    report = extras.write_speaker_lists(tmp_path, run)
+def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
+    report = extras.write_speaker_lists(tmp_path, speaker_quarters(run))
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{kind}_speakers_L{number}.txt" for kind in ("easy", "hard") for number in (1, 3)
     }
     assert report["1"]["tie_rule"] == "nearest"
-    few = linkability_run({1: Ranks.of([0, 1, 2], 0, 5)}, Settings(replicates=0))
-    assert extras.write_speaker_lists(tmp_path / "few", few)["1"]["notes"] == ["fewer than 4 speakers: no quarters"]
+    few = measure_linkage({1: Ranks.of([0, 1, 2], 0, 5)}, Settings(replicates=0))
+    assert extras.write_speaker_lists(tmp_path / "few", speaker_quarters(few))["1"]["notes"] == [
+        "fewer than 4 speakers: no quarters"
+    ]
 
 
 # ---- plots
@@ -120,7 +129,7 @@ def labels(chart: Chart) -> list[str]:
 
 
 def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
-    run: Run, beyond: dict[int, extras.Beyond], charts: list[Chart]
+    run: Linkage, beyond: dict[int, Beyond], charts: list[Chart]
 ) -> None:
     curves = {f"L = {number}": curve for number, curve in run.curves.items()}
     drawn = {f"L = {number}": one.curve for number, one in beyond.items()}
@@ -142,7 +151,7 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
     np.testing.assert_allclose(dotted[0].y, part.linkability)
 
 
-def test_without_extrapolation_nothing_says_so(run: Run, charts: list[Chart]) -> None:
+def test_without_extrapolation_nothing_says_so(run: Linkage, charts: list[Chart]) -> None:
     plots.plot_linkability({"a": run.curves[1]}, path="x.png")
     assert not charts[0].notes
     assert not [text for text in labels(charts[0]) if "extrapolated" in text]
@@ -153,13 +162,13 @@ def test_without_extrapolation_nothing_says_so(run: Run, charts: list[Chart]) ->
     np.testing.assert_allclose(band.y, run.curves[1].high)
 
 
-def test_the_logarithmic_axis_shows_chance(run: Run, charts: list[Chart]) -> None:
+def test_the_logarithmic_axis_shows_chance(run: Linkage, charts: list[Chart]) -> None:
     plots.plot_linkability({"a": run.curves[1]}, path="x.png", logarithmic=True)
     chance = charts[0].lines[0]
     np.testing.assert_allclose(chance.y[:100], -chance.x[:100], atol=1e-9)
 
 
-def test_cmc_and_speakers_show_what_they_were_given(run: Run, charts: list[Chart]) -> None:
+def test_cmc_and_speakers_show_what_they_were_given(run: Linkage, charts: list[Chart]) -> None:
     share = cumulative_match(run.ranks[1])
     plots.plot_cmc({"a": share}, path="x.png")
     np.testing.assert_allclose(charts[0].lines[1].y, share)
@@ -174,7 +183,9 @@ def test_cmc_and_speakers_show_what_they_were_given(run: Run, charts: list[Chart
 def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[Chart]) -> None:
     rng = np.random.default_rng(0)
     values = {
-        Condition((("anonymiser", name), ("utterances", number))): {f"s{i}": float(rng.normal()) for i in range(40)}
+        LinkageCondition((("anonymiser", name), ("utterances", number))): {
+            f"s{i}": float(rng.normal()) for i in range(40)
+        }
         for name in "ab"
         for number in "13"
     }
@@ -188,7 +199,7 @@ def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[C
 
 
 def test_every_picture_is_drawn_in_every_format_without_a_warning(
-    run: Run, beyond: dict[int, extras.Beyond], tmp_path: Path
+    run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -225,7 +236,7 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
 def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ranks = ranks_of(1.5)
-    far = extrapolate(ranks, [10**5], methods=["normal"], replicates=2)
+    far = extrapolate(ranks, [10**5], methods=["normal"], resampling=Resampling(2))
     with pytest.raises(DataError, match=text):
         call(linkability_curve(ranks, [2, 301]), far)
     assert not list(tmp_path.iterdir())

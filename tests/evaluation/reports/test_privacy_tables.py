@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.reports.privacy_results import Figure, as_number, find, parse_results
+from evaluation.reports.privacy_results import as_number, find, parse_results
 from evaluation.reports.privacy_tables import attacker_rows, format_latex, format_markdown, summary_rows
+from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
 
 
@@ -101,7 +102,7 @@ def test_intervals_may_be_pairs_or_mappings_and_are_whole_or_absent() -> None:
         rows = [condition("original", "a", 0.2) | {"intervals": {"eer.rocch": ends}}]
         figure = parse_results({"format": 1, "conditions": rows}).outcomes[0].eer
         assert figure.has_interval == has
-    assert not Figure(0.2).has_interval
+    assert not Interval(0.2).has_interval
     assert as_number("inf") == float("inf")
 
 

@@ -10,9 +10,9 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluation.uncertainty.draws import Resampling
 from evaluation.utility.pitch import TrackComparison, compare_tracks, mean_correlation
 from evaluation.utility.pitch_tracks import compare_recordings, pitch_track
-from evaluation.utility.resampling import Resampling
 from spkbase.errors import DataError
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import recall_score
 
+from evaluation.uncertainty.draws import Resampling
 from evaluation.utility.recalls import CONVENTIONS, average_recall, confusions, recall_differences, uar
-from evaluation.utility.resampling import Resampling
 from spkbase.errors import DataError
 
 CLASSES = ["ang", "hap", "neu", "sad"]

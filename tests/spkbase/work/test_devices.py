@@ -17,6 +17,7 @@ from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import devices
 from spkbase.work.devices import Device, check_products, device_option, find_device, on_device
+from spkbase.work.settings import Work
 
 
 @pytest.mark.parametrize("name", [None, "cpu"])
@@ -161,7 +162,7 @@ def vectors(n_enrolled, n_trials, n_dimensions, *, dtype=np.float32, seed=0):
 
 def both_counts(gallery, trials, owners, device):
     norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
-    return [count_beaters(gallery, norms, trials, owners, jobs=1, device=one) for one in (None, device)]
+    return [count_beaters(gallery, norms, trials, owners, work=Work(1, where)) for where in (None, device)]
 
 
 def assert_same(expected, found):
@@ -199,7 +200,7 @@ def test_a_gallery_in_a_file_gives_the_same(device, tmp_path):
     expected, _ = both_counts(gallery, trials, np.arange(100), None)
     stored = StoredArray(tmp_path / "gallery", 0, gallery.shape, gallery.dtype)
     norms = np.linalg.norm(gallery.astype(np.float64), axis=1)
-    assert_same(expected, count_beaters(stored, norms, trials, np.arange(100), device=device))
+    assert_same(expected, count_beaters(stored, norms, trials, np.arange(100), work=Work(device=device)))
 
 
 def test_a_device_beyond_the_bound_of_float32_is_refused():

@@ -15,11 +15,12 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.seeding import stream
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import anonymize_datadir
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
-from spkver.anonymization.seeding import stream, stream_name
+from spkver.anonymization.seeding import stream_name
 from spkver.audio.reading import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir

@@ -7,11 +7,11 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from spkver.anonymization.seeding import stream, stream_name
+from spkver.anonymization.seeding import named_stream, stream_name
 
 
 def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="utterance", seed=0) -> float:
-    return stream(stream_name(utterance, speaker, position, level=level, seeding=seeding), seed).uniform(0.5, 0.9)
+    return named_stream(stream_name(utterance, speaker, position, level=level, seeding=seeding), seed).uniform(0.5, 0.9)
 
 
 @pytest.mark.golden
