@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.formats import join, read_scores_and_key
-from evaluation.metrics import Runs, cllr_of, eer_of, individual_of, min_cllr_of, pav, population_of, runs_of, tag
+from evaluation.metrics import (
+    SortedScores,
+    cllr_of,
+    eer_of,
+    individual_of,
+    min_cllr_of,
+    population_of,
+    sort_scores,
+    tag,
+)
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import is_file, load_yaml, read_yaml_text
 
@@ -93,7 +102,7 @@ class Assessment:
     ----------
     run : Run
         Which scores.
-    runs : Runs
+    scores : SortedScores
         The scores, sorted.
     values : dict of str to float
         ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
@@ -104,7 +113,7 @@ class Assessment:
     """
 
     run: Run
-    runs: Runs
+    scores: SortedScores
     values: dict[str, float]
     tag: str
     intervals: dict[str, tuple[float, float]]
@@ -188,16 +197,15 @@ def assess(runs: Sequence[Run], *, replicates: int = 0, seed: int = 0, jobs: int
     return assessed
 
 
-def figures(runs: Runs) -> dict[str, float]:
-    """Give the numbers of an assessment by name; the statistic that resamples draw anew."""
-    blocks = pav(runs)
+def figures(scores: SortedScores) -> dict[str, float]:
+    """Return the numbers of an assessment by name; the statistic that resamples draw anew."""
     return {
-        "eer.rocch": eer_of(runs, blocks=blocks),
-        "eer.kaldi": eer_of(runs, method="kaldi"),
-        "zebra.population": population_of(blocks),
-        "zebra.individual": individual_of(runs, blocks=blocks),
-        "cllr": cllr_of(runs),
-        "min_cllr": min_cllr_of(blocks),
+        "eer.rocch": eer_of(scores),
+        "eer.kaldi": eer_of(scores, "kaldi"),
+        "zebra.population": population_of(scores),
+        "zebra.individual": individual_of(scores),
+        "cllr": cllr_of(scores),
+        "min_cllr": min_cllr_of(scores),
     }
 
 
@@ -271,10 +279,10 @@ def _assess(run: Run, replicates: int, seed: int, jobs: int | None) -> Assessmen
     scores, key = read_scores_and_key(run.scores, run.key)
     target, nontarget = join(scores, key, files=(run.scores, run.key))
     try:
-        runs = runs_of(target, nontarget)
+        sorted_scores = sort_scores(target, nontarget)
     except DataError as error:
         raise DataError(error.text, file=run.key, remedy=error.remedy) from error
-    values = figures(runs)
+    values = figures(sorted_scores)
     intervals = {}
     if replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
@@ -282,4 +290,4 @@ def _assess(run: Run, replicates: int, seed: int, jobs: int | None) -> Assessmen
         sample, _ = sample_from(scores, key)
         found = confidence_intervals(sample, figures, replicates=replicates, seed=seed, jobs=jobs)
         intervals = {name: (one.low, one.high) for name, one in found.items()}
-    return Assessment(run, runs, values, tag(values["zebra.individual"]), intervals)
+    return Assessment(run, sorted_scores, values, tag(values["zebra.individual"]), intervals)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval, Method, interval
+from evaluation.metrics import Method
+from evaluation.uncertainty import Interval, interval
 from spkbase.errors import DataError
 
 # the scale on which the error of each measure is near to normal
