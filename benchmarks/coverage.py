@@ -28,21 +28,22 @@ from scipy.special import ndtr, ndtri
 from benchmarks.measure import describe_machine
 from evaluation.metrics import (
     METHODS,
-    Runs,
+    Method,
+    SortedScores,
     act_dcf_of,
     cllr_of,
     d_sys_of,
     d_sys_pav_of,
     eer_of,
+    method_of,
     min_cllr_of,
     min_dcf_of,
-    pav,
     population_of,
     softplus,
     tpr_at_fpr_of,
 )
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty import Method, Sample, bootstrap, interval, method_of, sample_of
+from evaluation.uncertainty import Sample, bootstrap, interval, sample_of
 from spkbase.files import format_table
 from spkbase.work import default_jobs, ordered_map
 
@@ -54,17 +55,16 @@ PRIORS = (0.5, 0.05, 0.01, 0.001)
 PERCENTILE = Method("percentile")
 
 
-def metrics(runs: Runs) -> dict[str, float]:
+def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    blocks = pav(runs)
-    found = {f"eer.{method}": eer_of(runs, method=method, blocks=blocks) for method in METHODS}
-    found |= {f"min_dcf.{p:g}": min_dcf_of(blocks, p_target=p, normalised=False) for p in PRIORS}
-    found["act_dcf.0.05"] = act_dcf_of(runs, p_target=0.05, normalised=False)
-    found["tpr_at_fpr.0.01"] = tpr_at_fpr_of(runs, fpr=0.01).value
-    found |= {"cllr": cllr_of(runs), "min_cllr": min_cllr_of(blocks)}
+    found = {f"eer.{method}": eer_of(scores, method) for method in METHODS}
+    found |= {f"min_dcf.{p:g}": min_dcf_of(scores, p_target=p, normalised=False) for p in PRIORS}
+    found["act_dcf.0.05"] = act_dcf_of(scores, p_target=0.05, normalised=False)
+    found["tpr_at_fpr.0.01"] = tpr_at_fpr_of(scores, fpr=0.01).value
+    found |= {"cllr": cllr_of(scores), "min_cllr": min_cllr_of(scores)}
     found["calibration_loss"] = found["cllr"] - found["min_cllr"]
-    found |= {"d_sys": d_sys_of(runs), "d_sys_pav": d_sys_pav_of(blocks)}
-    return found | {"zebra.population": population_of(blocks)}
+    found |= {"d_sys": d_sys_of(scores), "d_sys_pav": d_sys_pav_of(scores)}
+    return found | {"zebra.population": population_of(scores)}
 
 
 def true_metrics(d: float) -> dict[str, float]:

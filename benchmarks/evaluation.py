@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.metrics import PRIORS, Metrics, Runs, eer_of, evaluate, min_dcf_of, pav
+from evaluation.metrics import PRIORS, Metrics, SortedScores, eer_of, evaluate, min_dcf_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import bootstrap, sample_of
 
@@ -76,13 +76,12 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
     return seconds, processor, _peak(children=True)
 
 
-def two_metrics(runs: Runs) -> dict[str, float]:
+def two_metrics(scores: SortedScores) -> dict[str, float]:
     """Equal error rate and least cost, both of the hull."""
-    blocks = pav(runs)
-    return {"eer": eer_of(runs, blocks=blocks), "min_dcf": min_dcf_of(blocks, p_target=0.01)}
+    return {"eer": eer_of(scores), "min_dcf": min_dcf_of(scores, p_target=0.01)}
 
 
-def resamples(statistic: Callable[[Runs], dict[str, float]], replicates: int = 1000) -> float:
+def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates: int = 1000) -> float:
     """Seconds for joint resamples of the speakers of 50,000 trials (100 speakers, 5 segments each), by one worker."""
     models, segments = (one.ravel() for one in np.meshgrid(np.arange(100), np.arange(500)))
     speakers = TrialSpeakers(np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5)

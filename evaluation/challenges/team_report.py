@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluation.challenges.results_2022 import weighted_average
 from evaluation.challenges.team_scores import VOICEPRIVACY, Assessment, NamingRule
-from evaluation.metrics import format_value, pav
+from evaluation.metrics import format_value
 from evaluation.plots import Core, escape, save_profiles
 from spkbase.errors import DataError
 from spkbase.files import format_table, write_text
@@ -169,7 +169,7 @@ def _plot(assessed: Sequence[Assessment], output: Path, extensions: Sequence[str
         ).items()
     }
     for name, systems in (conditions | tasks).items():
-        cores = [Core(label, assessment.runs, pav(assessment.runs)) for label, assessment in systems]
+        cores = [Core(label, assessment.scores) for label, assessment in systems]
         for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
             paths = [output / f"{prefix}{name}.{extension}" for extension in extensions]
             save_profiles(cores, path=paths, title=name.replace("_", " "), sort=sort)

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.formats import join, read_scores_and_key
-from evaluation.metrics import Runs, cllr_of, eer_of, individual_of, min_cllr_of, pav, population_of, runs_of, tag
+from evaluation.metrics import (
+    SortedScores,
+    cllr_of,
+    eer_of,
+    individual_of,
+    min_cllr_of,
+    population_of,
+    sort_scores,
+    tag,
+)
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import is_file, load_yaml, read_yaml_text
@@ -106,7 +115,7 @@ class Assessment:
     ----------
     source : ScoreList
         Which scores.
-    runs : Runs
+    scores : SortedScores
         The scores, sorted.
     values : dict of str to float
         ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
@@ -117,7 +126,7 @@ class Assessment:
     """
 
     source: ScoreList
-    runs: Runs
+    scores: SortedScores
     values: dict[str, float]
     tag: str
     intervals: dict[str, Interval]
@@ -206,16 +215,15 @@ def assess(
     return assessed
 
 
-def assessed_values(runs: Runs) -> dict[str, float]:
+def assessed_values(scores: SortedScores) -> dict[str, float]:
     """Return the numbers of an assessment by name; the statistic that resamples compute anew."""
-    blocks = pav(runs)
     return {
-        "eer.rocch": eer_of(runs, blocks=blocks),
-        "eer.kaldi": eer_of(runs, method="kaldi"),
-        "zebra.population": population_of(blocks),
-        "zebra.individual": individual_of(runs, blocks=blocks),
-        "cllr": cllr_of(runs),
-        "min_cllr": min_cllr_of(blocks),
+        "eer.rocch": eer_of(scores),
+        "eer.kaldi": eer_of(scores, "kaldi"),
+        "zebra.population": population_of(scores),
+        "zebra.individual": individual_of(scores),
+        "cllr": cllr_of(scores),
+        "min_cllr": min_cllr_of(scores),
     }
 
 
@@ -289,14 +297,14 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     scores, key = read_scores_and_key(listed.scores, listed.key)
     target, nontarget = join(scores, key, files=(listed.scores, listed.key))
     try:
-        runs = runs_of(target, nontarget)
+        sorted_scores = sort_scores(target, nontarget)
     except DataError as error:
         raise DataError(error.text, file=listed.key, remedy=error.remedy) from error
-    values = assessed_values(runs)
+    values = assessed_values(sorted_scores)
     intervals = {}
     if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 
         sample, _ = sample_from(scores, key)
         intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
-    return Assessment(listed, runs, values, tag(values["zebra.individual"]), intervals)
+    return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)

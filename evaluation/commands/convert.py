@@ -198,8 +198,7 @@ def _cross_validated(
     llr = cross_validate_affine(
         align(scores, key),
         key.is_target,
-        speakers.names[speakers.models],
-        speakers.names[speakers.segments],
+        speakers,
         prior=prior,
         folds=folds,
         seed=seed,

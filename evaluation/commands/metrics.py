@@ -19,9 +19,9 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.tables import format_evaluation, format_groups
 from evaluation.formats import join, read_scores_and_key
-from evaluation.metrics import CONVENTIONS, PRIORS, SCALE, Evaluation, Metrics, evaluate, read_scale
+from evaluation.metrics import CONVENTIONS, METRICS, PRIORS, Evaluation, Metrics, evaluate, metrics_with, read_scale
 from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, read_metadata, read_speakers
-from evaluation.uncertainty import Groups, Sample, confidence_intervals, evaluate_groups, sample_from
+from evaluation.uncertainty import Grouping, Groups, Sample, confidence_intervals, evaluate_groups, sample_from
 from spkbase.console import worker_options
 from spkbase.errors import DataError
 from spkbase.files import to_json, write_json
@@ -87,21 +87,21 @@ def metrics(
         parse_prior(prior)
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
-    tags = SCALE if scale is None else read_scale(scale)
+    table = METRICS if scale is None else metrics_with(scale=read_scale(scale))
     groups = None
     methods: dict[str, str] = {}
     if options["replicates"] or column is not None:
-        statistic = Metrics(priors, convention)
-        sample, found = _sample(scores, key, reader, options)
-        result = statistic.evaluate(sample.runs(), scale=tags)
+        statistic = Metrics(priors, convention, table)
+        sample, scored = _sample(scores, key, reader, options)
+        result = statistic.evaluate(sample.runs())
         settings = {name: options[name] for name in ("replicates", "seed", "level", "jobs")}
         if options["replicates"]:
             result, methods = _with_intervals(result, sample, statistic, settings)
         if metadata is not None and column is not None:
-            speakers = None if options["by_trial"] else find_speakers(found, **_maps(options))
-            groups = _groups(sample, found, speakers, (metadata, column), statistic, settings)
+            speakers = None if options["by_trial"] else find_speakers(scored, **_maps(options))
+            groups = _groups(sample, scored, speakers, (metadata, column), statistic, settings)
     else:
-        result = evaluate(*reader.split(scores, key), convention=convention, priors=priors, scale=tags)
+        result = evaluate(*reader.split(scores, key), convention=convention, priors=priors, metrics=table)
     report = result.to_dict() | ({"interval_methods": methods} if methods else {})
     report |= {} if groups is None else {"groups": groups.to_dict()}
     if json_path is not None and str(json_path) == "-":
@@ -136,15 +136,15 @@ def _with_intervals(
     result: Evaluation, sample: Sample, statistic: Metrics, settings: dict[str, Any]
 ) -> tuple[Evaluation, dict[str, str]]:
     """Add intervals to a result; also give the method of each."""
-    found = confidence_intervals(sample, statistic, **settings)
+    intervals = confidence_intervals(sample, statistic, **settings)
     drawn = "trials" if sample.by_trial else f"speakers ({sample.n_effective} of the scarcer class)"
     notes = {
         "intervals": f"{100 * settings['level']:g} % by {settings['replicates']} resamples of {drawn}, "
         f"seed {settings['seed']}"
     }
-    notes |= {f"intervals.{name}": one.note for name, one in found.items() if one.note}
-    methods = {name: one.method for name, one in found.items()}
-    return result.with_intervals({name: (one.low, one.high) for name, one in found.items()}, notes), methods
+    notes |= {f"intervals.{name}": ends.note for name, ends in intervals.items() if ends.note}
+    methods = {name: ends.method for name, ends in intervals.items()}
+    return result.with_intervals({name: (ends.low, ends.high) for name, ends in intervals.items()}, notes), methods
 
 
 def _groups(
@@ -156,5 +156,5 @@ def _groups(
     settings: dict[str, Any],
 ) -> Groups:
     path, column = table
-    groups, names = group_trials(key, read_metadata(path, column), speakers=speakers)
-    return evaluate_groups(sample, groups, names, statistic, column=column, **settings)
+    grouping = Grouping(*group_trials(key, read_metadata(path, column), speakers=speakers), column)
+    return evaluate_groups(sample, grouping, statistic, **settings)

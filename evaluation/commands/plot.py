@@ -82,10 +82,11 @@ def det(
     sort: bool,
 ) -> None:
     """Plot detection error trade-off curves."""
-    from evaluation.plots import plot_det
+    from evaluation.plots import DetStyle, plot_det
 
     effective = effective_prior(*SRE08) if prior is None else parse_prior(prior)
-    plot_det(systems, path=outputs, window=window, prior=effective, title=title, steppy=steppy, sort=sort)
+    style = DetStyle(window=window, steppy=steppy)
+    plot_det(systems, path=outputs, style=style, prior=effective, title=title, sort=sort)
 
 
 @plot.command()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evaluation.metrics import Evaluation, format_value
+from evaluation.metrics import METRICS, Evaluation, Metric, format_value
 from evaluation.uncertainty import Groups
 from spkbase.files import format_table
 
-_OF_GROUPS = {
-    "eer.rocch": "EER",
-    "min_cllr": "minCllr",
-    "cllr": "Cllr",
-    "zebra.population": "population",
-    "d_sys_pav": "D_sys (PAV)",
-}
-_EER_TITLES = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
-_COSTS = {
-    "min_dcf": "minDCF at prior {}",
-    "act_dcf": "actual DCF at prior {}",
-    "min_dcf_normalised": "minDCF at prior {} (normalised)",
-}
+# the built-in metrics that the narrow table of groups has room for; metrics of one's own are always there
+_OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
+_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
 
 
 def format_evaluation(result: Evaluation) -> str:
@@ -40,45 +31,27 @@ def format_evaluation(result: Evaluation) -> str:
     return "\n".join([format_table(rows, columns), *([""] if notes else []), *notes])
 
 
-def _lines(result: Evaluation) -> list[tuple[str, str, str]]:
-    """Name, title and format of each line."""
-    lines = [(f"eer.{name}", f"EER ({_EER_TITLES.get(name, name)})", "%") for name in result.eer]
-    lines += [
-        ("threshold_at_eer", "threshold at the EER", ".4g"),
-        ("cllr", "Cllr (bit)", ".4f"),
-        ("min_cllr", "minCllr (bit)", ".4f"),
-        ("calibration_loss", "calibration loss (bit)", ".4f"),
-    ]
-    for name, title in _COSTS.items():
-        lines += [(f"{name}.{prior}", title.format(prior), ".4f") for prior in getattr(result, name)]
-    ceiling = format_value(result.zebra.individual_ceiling)
-    lines += [
-        ("zebra.population", "ZEBRA population (bit)", "zebra"),
-        ("zebra.individual", f"ZEBRA individual ({result.zebra.tag}; at most {ceiling})", "zebra"),
-        ("d_sys", "D_sys linkability", ".4f"),
-        ("d_sys_pav", "D_sys by isotonic regression", ".4f"),
-    ]
-    lines += [(f"tpr_at_fpr.{rate}", f"true accepts at {rate} false accepts", "%") for rate in result.tpr_at_fpr]
-    return [*lines, ("prbep", "PRBEP (errors of each kind)", ".1f")]
-
-
 def format_groups(groups: Groups) -> str:
     """Show the main metrics of each group, and where each is highest and lowest."""
+    titles = dict(_narrow(groups.metrics))
     rows = [
-        {groups.column: name, "target": one.n_target, "nontarget": one.n_nontarget}
-        | {title: one.metrics.get(metric) for metric, title in _OF_GROUPS.items()}
-        for name, one in groups.groups.items()
+        {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}
+        | {title: group.metrics.get(metric) for metric, title in titles.items()}
+        for name, group in groups.groups.items()
     ]
-    lines = [
-        format_table(
-            rows, {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(_OF_GROUPS.values(), ".4f")
-        )
-    ]
+    forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(titles.values(), ".4f")
+    lines = [format_table(rows, forms)]
     extremes = [
-        {"metric": title, "worst": one.worst, "highest": one.highest, "lowest": one.lowest, "gap": one.gap.value}
-        | ({"gap from": one.gap.low, "to": one.gap.high} if one.gap.low == one.gap.low else {})
-        for metric, title in _OF_GROUPS.items()
-        if (one := groups.extremes.get(metric)) is not None
+        {
+            "metric": title,
+            "worst": extreme.worst,
+            "highest": extreme.highest,
+            "lowest": extreme.lowest,
+            "gap": extreme.gap.value,
+        }
+        | ({"gap from": extreme.gap.low, "to": extreme.gap.high} if extreme.gap.low == extreme.gap.low else {})
+        for metric, title in titles.items()
+        if (extreme := groups.extremes.get(metric)) is not None
     ]
     if extremes:
         columns = {"metric": "", "worst": "", "highest": "", "lowest": "", "gap": ".4f"}
@@ -88,6 +61,30 @@ def format_groups(groups: Groups) -> str:
     if groups.n_across or groups.n_unknown:
         lines += ["", f"{groups.n_across:,} trials across groups, {groups.n_unknown:,} of unknown group: in none"]
     return "\n".join(lines)
+
+
+def _lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
+    """Give name, title and format of each line."""
+    for metric in result.metrics:
+        beside = {}
+        if metric.beside is not None:
+            group = result.results[metric.name.partition(".")[0]]
+            beside = {name: format_value(part) if isinstance(part, float) else part for name, part in group.items()}
+        for name, point in metric.numbers():
+            title = metric.title or name
+            if point or beside:
+                title = title.format(_WRITTEN.get(point, point), **beside)
+            yield name, title, metric.unit.form
+
+
+def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
+    """Give name and heading of the columns of groups."""
+    ours = {name: metric for metric in metrics for name, _ in metric.numbers()}
+    yield from ((name, ours[name].short) for name in _OF_GROUPS if name in ours)
+    built_in = {metric.name for metric in METRICS}
+    for name, metric in ours.items():
+        if metric.name not in built_in:
+            yield name, metric.short or metric.title or name
 
 
 def _number(value: float, form: str) -> str:

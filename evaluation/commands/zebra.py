@@ -9,7 +9,7 @@ import click
 
 from evaluation.commands.metrics import convention_option, json_option, scale_option
 from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option
-from evaluation.metrics import SCALE, evaluate, format_profile, read_scale
+from evaluation.metrics import SCALE, evaluate, format_profile, metrics_with, read_scale
 from spkbase.errors import DataError
 from spkbase.files import to_json, write_json
 
@@ -52,7 +52,7 @@ def zebra(
     """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst."""
     tags = SCALE if scale is None else read_scale(scale)
     target, nontarget = reader.split(scores, key)
-    result = evaluate(target, nontarget, convention=convention, scale=tags, priors=())
+    result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
     if json_path is not None and str(json_path) == "-":
         click.echo(to_json({"label": label} | report))

@@ -28,11 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.curve import Spans, blocks_of, chance, checked_sizes, linkability_at_sizes, spans_of
 from evaluation.linkage.table import Ranks, TieRule
-from evaluation.metrics import clopper_pearson
+from evaluation.metrics import Method, clopper_pearson
 from evaluation.uncertainty import (
     BLOCK,
     Interval,
-    Method,
     Resampling,
     block_generator,
     draw_counts,

@@ -23,34 +23,14 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
-from evaluation.score_maps import Affine, apply_affine, cross_validate_affine, load_affine, save_affine, train_affine
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
-
-__all__ = [
-    "Affine",
-    "apply_affine",
-    "calibration_loss",
-    "cllr",
-    "cllr_of",
-    "cross_validate_affine",
-    "ece",
-    "ece_of",
-    "load_affine",
-    "min_cllr",
-    "min_cllr_of",
-    "min_ece",
-    "min_ece_of",
-    "pav_llrs",
-    "save_affine",
-    "train_affine",
-]
 
 _PIECE = 1 << 15
 
 
 def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Cost of the log-likelihood ratios, in bits: 0 for perfect ones, 1 for LLRs of 0, above for misleading ones.
+    """Return the cost of log-likelihood ratios in bits: 0 for perfect ones, 1 for LLRs of 0, more for misleading ones.
 
     Parameters
     ----------
@@ -67,28 +47,55 @@ def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
     >>> cllr([0.0, 0.0], [0.0])
     1.0
     """
-    return cllr_of(runs_of(target, nontarget))
+    return cllr_of(sort_scores(target, nontarget))
 
 
-def cllr_of(runs: Runs) -> float:
-    """Cost of the log-likelihood ratios of runs; see `cllr`."""
-    return float(ece_of(runs, prior=0.5))
+def cllr_of(scores: SortedScores) -> float:
+    """Return the cost of sorted log-likelihood ratios, in bits; see `cllr`."""
+    return float(ece_of(scores, prior=0.5))
 
 
 def min_cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Least Cllr of any monotone calibration, between 0 and 1; parameters and errors as for `cllr`."""
-    return min_cllr_of(pav(runs_of(target, nontarget)))
+    """Return the least Cllr of any monotone calibration, between 0 and 1 bit.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores; any increasing map of them gives the same.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> min_cllr([2.0, 3.0], [0.0, 1.0])
+    0.0
+    """
+    return min_cllr_of(sort_scores(target, nontarget))
 
 
-def min_cllr_of(blocks: Blocks) -> float:
-    """Least Cllr of isotonic blocks; see `min_cllr`."""
-    return float(min_ece_of(blocks, prior=0.5))
+def min_cllr_of(scores: SortedScores) -> float:
+    """Return the least Cllr of sorted scores, in bits; see `min_cllr`."""
+    return float(min_ece_of(scores, prior=0.5))
 
 
 def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Bits lost by calibration alone: Cllr minus its minimum; parameters and errors as for `cllr`."""
-    runs = runs_of(target, nontarget)
-    return cllr_of(runs) - min_cllr_of(pav(runs))
+    """Return the bits lost by calibration alone: Cllr minus its minimum.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Natural LLRs.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+    """
+    scores = sort_scores(target, nontarget)
+    return cllr_of(scores) - min_cllr_of(scores)
 
 
 @overload
@@ -98,18 +105,18 @@ def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np.nda
 
 
 def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Empirical cross-entropy at a target prior, or several.
+    """Return the empirical cross-entropy at a target prior, or several.
 
     Parameters
     ----------
     target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
         Natural LLRs.
-    prior : float, or np.ndarray of shape (P,)
+    prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
     Returns
     -------
-    float, or np.ndarray of float64, shape (P,)
+    float, or ndarray of float64, shape (P,)
         Bits.
 
     Raises
@@ -122,12 +129,12 @@ def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    return ece_of(runs_of(target, nontarget), prior=prior)
+    return ece_of(sort_scores(target, nontarget), prior=prior)
 
 
-def ece_of(runs: Runs, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Empirical cross-entropy of runs whose thresholds are natural LLRs; see `ece`."""
-    return _entropy(runs.thresholds, runs.target, runs.nontarget, prior)
+def ece_of(scores: SortedScores, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Return the empirical cross-entropy of sorted natural LLRs; see `ece`."""
+    return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
 
 
 @overload
@@ -137,17 +144,36 @@ def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: np.ndarray) -> np
 
 
 def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Empirical cross-entropy of the best monotone calibration; parameters, returns and errors as for `ece`."""
-    return min_ece_of(pav(runs_of(target, nontarget)), prior=prior)
+    """Return the empirical cross-entropy of the best monotone calibration.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores; any increasing map of them gives the same.
+    prior : float, or ndarray of shape (P,)
+        Target priors strictly between 0 and 1.
+
+    Returns
+    -------
+    float, or ndarray of float64, shape (P,)
+        Bits.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or a prior is out of range.
+    """
+    return min_ece_of(sort_scores(target, nontarget), prior=prior)
 
 
-def min_ece_of(blocks: Blocks, *, prior: float | np.ndarray) -> float | np.ndarray:
-    """Empirical cross-entropy of isotonic blocks; see `min_ece`."""
+def min_ece_of(scores: SortedScores, *, prior: float | np.ndarray) -> float | np.ndarray:
+    """Return the empirical cross-entropy of the best monotone calibration of sorted scores; see `min_ece`."""
+    blocks = scores.blocks
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
 
 
 def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """LLR of each trial after isotonic regression on these same trials.
+    """Return the LLR of each trial after isotonic regression on these same trials.
 
     Parameters
     ----------
@@ -158,7 +184,7 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
 
     Returns
     -------
-    target, nontarget : np.ndarray of float64, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : ndarray of float64, shapes (n_target,) and (n_nontarget,)
         Natural LLRs, in the order of the scores.
 
     Examples
@@ -166,9 +192,9 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
     >>> pav_llrs([2.0, 1.0], [0.0, 1.0])
     (array([inf,  0.]), array([-inf,   0.]))
     """
-    runs = runs_of(target, nontarget)
-    llr = pav(runs, laplace=laplace).per_run()
-    return llr[runs.places(target)], llr[runs.places(nontarget)]
+    scores = sort_scores(target, nontarget)
+    llr = (scores.laplace_blocks if laplace else scores.blocks).per_score()
+    return llr[scores.places(target)], llr[scores.places(nontarget)]
 
 
 def _entropy(
@@ -180,16 +206,16 @@ def _entropy(
         got = f"{bad[0]:g}" if len(bad) else f"an array of shape {priors.shape}"
         raise DataError(f"expected target priors between 0 and 1, got {got}", remedy="give them, not their logits")
     result = np.empty(len(priors))
-    for place, one in enumerate(priors):
-        log_odds = np.log(one) - np.log1p(-one)
+    for number, target_prior in enumerate(priors):
+        log_odds = np.log(target_prior) - np.log1p(-target_prior)
         miss = _mean_softplus(-1, llr, target, -log_odds)
         false = _mean_softplus(1, llr, nontarget, log_odds)
-        result[place] = (one * miss + (1 - one) * false) / np.log(2)
+        result[number] = (target_prior * miss + (1 - target_prior) * false) / np.log(2)
     return result if np.ndim(prior) else float(result[0])
 
 
 def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float) -> float:
-    """Weighted mean of log(1 + exp(sign * llr + shift)), piece by piece, which is quicker as it stays in the cache."""
+    """Return the weighted mean of log(1 + exp(sign * llr + shift)), by pieces that stay in the cache."""
     total = 0.0
     for start in range(0, len(llr), _PIECE):
         piece = weights[start : start + _PIECE]
@@ -200,5 +226,11 @@ def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float
 
 
 def softplus(values: np.ndarray) -> np.ndarray:
-    """log(1 + exp(x)) without overflow, three times quicker than `np.logaddexp`; infinite values are legal."""
+    """Return log(1 + exp(x)) without overflow, three times quicker than `np.logaddexp`.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        Of any shape; infinite ones are legal.
+    """
     return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))

@@ -20,15 +20,17 @@ These conventions walk through single trials, so that weights of trials must be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.calibration import cllr_of, min_cllr_of
-from evaluation.metrics.detection import hull_eer, hull_of
-from evaluation.metrics.equal_error import METHODS, EqualError, equal_error_of
-from evaluation.metrics.sorted_scores import Blocks, Runs, pav
-from evaluation.metrics.zebra_profile import individual_of, population_of
+from evaluation.metrics.calibration import cllr_of
+from evaluation.metrics.detection import hull_eer
+from evaluation.metrics.equal_error import eer_of, equal_error_of
+from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
 
 _RISE = 1e-6
@@ -37,7 +39,7 @@ _TAKEN_FOR_ZERO = 1e-6
 
 @dataclass(frozen=True)
 class Convention:
-    """Choices of a tool.
+    """A tool's way.
 
     Parameters
     ----------
@@ -45,47 +47,17 @@ class Convention:
         Stands in every output.
     eer : str
         Which equal error rate it reports.
-    single : bool
-        Kaldi's and SpeechBrain's rates are those of scores rounded to float32.
-    untied_hull : bool
-        The hull's EER puts targets above nontargets of equal score.
-    laplace_hull : bool
-        The hull's EER is read from blocks under Laplace's rule.
-    rise : bool
-        LLRs get a small rise in the order of the scores (in minCllr and ZEBRA).
-    untied_cllr : bool
-        minCllr puts targets above nontargets of equal score.
-    underflow : bool
-        Cllr is infinite where a posterior underflows.
+    replaces : mapping of str to callable
+        What it computes in another way than `evaluation.metrics.table` says, by the name of the metric.
     """
 
     name: str
     eer: str = "rocch"
-    single: bool = False
-    untied_hull: bool = False
-    laplace_hull: bool = False
-    rise: bool = False
-    untied_cllr: bool = False
-    underflow: bool = False
+    replaces: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
-_VPC = Convention("", single=True, untied_hull=True, rise=True, untied_cllr=True, underflow=True)
-CONVENTIONS = {
-    one.name: one
-    for one in (
-        Convention("default"),
-        Convention("zebra-2020", untied_hull=True, laplace_hull=True, rise=True, underflow=True),
-        replace(_VPC, name="vpc2022", eer="kaldi"),
-        Convention(
-            "vpc2024", "speechbrain", single=True, untied_hull=True, rise=True, untied_cllr=True, underflow=True
-        ),
-        Convention("bosaris"),
-    )
-}
-
-
-def convention(name: str) -> Convention:
-    """Find a convention by its name.
+def convention_named(name: str) -> Convention:
+    """Return a convention by its name.
 
     Raises
     ------
@@ -97,90 +69,95 @@ def convention(name: str) -> Convention:
     return CONVENTIONS[name]
 
 
-def equal_errors_by(way: Convention, runs: Runs, blocks: Blocks) -> dict[str, EqualError]:
-    """Give the five equal error rates under a convention; `blocks` are those of `runs`."""
-    found = {method: equal_error_of(runs, method=method, blocks=blocks) for method in METHODS}
-    if way.untied_hull:
-        rate = hull_eer(hull_of(pav(untied(runs), laplace=way.laplace_hull)))
-        found["rocch"] = EqualError(rate, found["rocch"].threshold, rate, rate)
-    if way.single:
-        rounded = _single(runs)
-        found.update({method: equal_error_of(rounded, method=method) for method in ("kaldi", "speechbrain")})
-    return found
+def eer_of_zebra(scores: SortedScores, reading: str) -> float:
+    """Return the equal error rate as ZEBRA has it: that of the hull without ties, under Laplace's rule."""
+    return hull_eer(hull_of(scores.untied.laplace_blocks)) if reading == "rocch" else eer_of(scores, reading)
 
 
-def cllr_by(way: Convention, runs: Runs) -> float:
-    """Cllr under a convention."""
-    if not way.underflow:
-        return cllr_of(runs)
+def eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
+    """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
+    if reading == "rocch":
+        return hull_eer(scores.untied.hull)
+    return eer_of(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, reading)
+
+
+def threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
+    """Return the threshold at an equal error rate of float32 scores."""
+    return equal_error_of(scores.in_single_precision, reading).threshold
+
+
+def cllr_with_underflow(scores: SortedScores) -> float:
+    """Return Cllr in bits, infinite where a posterior underflows."""
     with np.errstate(over="ignore", divide="ignore"):
         costs = [
-            weights[weights > 0] @ np.log2(1 + np.exp(-sign * runs.thresholds[weights > 0])) / weights.sum()
-            for sign, weights in ((1, runs.target), (-1, runs.nontarget))
+            weights[weights > 0] @ np.log2(1 + np.exp(-sign * scores.thresholds[weights > 0])) / weights.sum()
+            for sign, weights in ((1, scores.target), (-1, scores.nontarget))
         ]
     return float(sum(costs) / 2)
 
 
-def min_cllr_by(way: Convention, runs: Runs, blocks: Blocks) -> float:
-    """Least Cllr under a convention; `blocks` are those of `runs`."""
-    if not way.rise:
-        return min_cllr_of(blocks)
-    return cllr_of(_risen(untied(runs)) if way.untied_cllr else _risen(runs))
+def min_cllr_with_rise(scores: SortedScores) -> float:
+    """Return the least Cllr in bits, of LLRs that rise a little in the order of the trials."""
+    llr, is_target = _trials(scores, scores.blocks)
+    return cllr_of(SortedScores(llr, is_target.astype(float), (~is_target).astype(float)))
 
 
-def population_by(way: Convention, runs: Runs, blocks: Blocks) -> float:
-    """ZEBRA's population metric under a convention; `blocks` are those of `runs`."""
-    if not way.rise:
-        return population_of(blocks)
-    llr, is_target = _trials(runs, blocks)
+def min_cllr_untied(scores: SortedScores) -> float:
+    """Return the least Cllr in bits, of LLRs that rise a little, with targets above nontargets of equal score."""
+    return min_cllr_with_rise(scores.untied)
+
+
+def population_with_rise(scores: SortedScores) -> float:
+    """Return ZEBRA's population metric in bits, of LLRs that rise a little in the order of the trials."""
+    llr, is_target = _trials(scores, scores.blocks)
     told = [_disclosure(llr[is_target]).mean(), _disclosure(-llr[~is_target]).mean()]
     return float(sum(told) / np.log(2))
 
 
-def individual_by(way: Convention, runs: Runs, blocks: Blocks) -> float:
-    """ZEBRA's individual metric under a convention; `blocks` are those of `runs`."""
-    if not way.rise:
-        return individual_of(runs, blocks=blocks)
-    separate = untied(runs)
-    llr, _ = _trials(separate, pav(separate, laplace=True))
+def individual_untied(scores: SortedScores) -> float:
+    """Return ZEBRA's individual metric, with targets above nontargets of equal score and LLRs that rise a little."""
+    llr, _ = _trials(scores.untied, scores.untied.laplace_blocks)
     return float(np.abs(llr).max() / np.log(10))
 
 
-def untied(runs: Runs) -> Runs:
-    """Put the nontarget trials of each run below its target trials, as if their scores were not equal."""
-    both = (runs.target > 0) & (runs.nontarget > 0)
-    repeats = 1 + both
-    target, nontarget = (np.repeat(one, repeats) for one in (runs.target, runs.nontarget))
-    first = np.cumsum(repeats)[both] - 2
-    target[first], nontarget[first + 1] = 0, 0
-    return Runs(np.repeat(runs.thresholds, repeats), target, nontarget)
+_ZEBRA: dict[str, Callable[..., Any]] = {
+    "eer": eer_of_zebra,
+    "cllr": cllr_with_underflow,
+    "min_cllr": min_cllr_with_rise,
+    "zebra.population": population_with_rise,
+    "zebra.individual": individual_untied,
+}
+_VOICEPRIVACY = _ZEBRA | {"eer": eer_of_voiceprivacy, "min_cllr": min_cllr_untied}
+CONVENTIONS = {
+    convention.name: convention
+    for convention in (
+        Convention("default"),
+        Convention("zebra-2020", replaces=_ZEBRA),
+        *(
+            Convention(
+                name,
+                reading,
+                _VOICEPRIVACY | {"threshold_at_eer": partial(threshold_of_voiceprivacy, reading=reading)},
+            )
+            for name, reading in (("vpc2022", "kaldi"), ("vpc2024", "speechbrain"))
+        ),
+        Convention("bosaris"),
+    )
+}
 
 
-def _single(runs: Runs) -> Runs:
-    """Round the scores to float32 and merge those that became equal."""
-    with np.errstate(over="ignore"):
-        rounded = runs.thresholds.astype(np.float32).astype(np.float64)
-    starts = np.flatnonzero(np.concatenate([[True], rounded[1:] != rounded[:-1]]))
-    return Runs(rounded[starts], *(np.add.reduceat(one, starts) for one in (runs.target, runs.nontarget)))
-
-
-def _trials(runs: Runs, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Give LLR and class of every single trial in the order of the scores, with a rise of up to 1e-6 along it."""
-    counts = np.stack([runs.target, runs.nontarget], axis=1).ravel()
+def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Return LLR and class of every single trial in the order of the scores, with a rise of up to 1e-6 along it."""
+    counts = np.stack([scores.target, scores.nontarget], axis=1).ravel()
     if not (counts == np.rint(counts)).all():
         raise DataError("this convention needs whole numbers as weights", remedy="use the default convention")
     counts = counts.astype(np.int64)
-    llr = np.repeat(np.repeat(blocks.per_run(), 2), counts)
-    return llr + np.arange(len(llr)) * (_RISE / len(llr)), np.repeat(np.tile([True, False], len(runs)), counts)
-
-
-def _risen(runs: Runs) -> Runs:
-    llr, is_target = _trials(runs, pav(runs))
-    return Runs(llr, is_target.astype(float), (~is_target).astype(float))
+    llr = np.repeat(np.repeat(blocks.per_score(), 2), counts)
+    return llr + np.arange(len(llr)) * (_RISE / len(llr)), np.repeat(np.tile([True, False], len(scores)), counts)
 
 
 def _disclosure(llr: np.ndarray) -> np.ndarray:
-    """The reference's closed form, which takes small LLRs for 0; see `evaluation.metrics.disclosure`."""
+    """Return the reference's closed form, which takes small LLRs for 0; see `evaluation.metrics.disclosure`."""
     grown = np.exp(np.minimum(llr, 700.0)) - 1
     grown = np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 1.0, grown)
     told = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import Runs, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 
 
 def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the receiver operating characteristic; equal scores make one slanted piece.
+    """Return the corners of the receiver operating characteristic; equal scores make one slanted piece.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray
 
     Returns
     -------
-    p_miss, p_fa : np.ndarray of float64, shape (P,)
+    p_miss, p_fa : ndarray of float64, shape (P,)
         From (0, 1) to (1, 0), without points on the line between their neighbours.
 
     Raises
@@ -29,26 +29,26 @@ def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray
     DataError
         If a class is empty or a score is NaN.
     """
-    return roc_of(runs_of(target, nontarget))
+    return roc_of(sort_scores(target, nontarget))
 
 
-def roc_of(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the receiver operating characteristic of runs; returns as `roc`."""
-    target, nontarget = runs.target, runs.nontarget
+def roc_of(scores: SortedScores) -> tuple[np.ndarray, np.ndarray]:
+    """Return the corners of the receiver operating characteristic of sorted scores; see `roc`."""
+    target, nontarget = scores.target, scores.nontarget
     turns = target[1:] * nontarget[:-1] != target[:-1] * nontarget[1:]
     keep = np.concatenate([[True], turns, [True]])
-    misses, rejected = runs.misses[keep], runs.rejected[keep]
+    misses, rejected = scores.misses[keep], scores.rejected[keep]
     return misses / misses[-1], (rejected[-1] - rejected) / rejected[-1]
 
 
 def det_curve(
     p_miss: np.ndarray, p_fa: np.ndarray, *, box: tuple[float, float, float, float], points: int = 101
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a curve of straight pieces (`rocch` or `roc`) on probit axes, where they bend, within a box.
+    """Return a curve of straight pieces (`rocch` or `roc`) on probit axes, where they bend, within a box.
 
     Parameters
     ----------
-    p_miss, p_fa : np.ndarray, shape (V,)
+    p_miss, p_fa : ndarray, shape (V,)
         Vertices from (0, 1) to (1, 0).
     box : tuple of float
         Smallest and largest p_fa, smallest and largest p_miss, all strictly between 0 and 1.
@@ -57,7 +57,7 @@ def det_curve(
 
     Returns
     -------
-    x, y : np.ndarray of float64, shape (E * points,)
+    x, y : ndarray of float64, shape (E * points,)
         Probit of p_fa and of p_miss along the E pieces that cross the box; empty if none does.
     """
     from scipy.special import ndtri
@@ -74,7 +74,7 @@ def det_curve(
 
 
 def _clip(start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the share of each piece from which to which it lies in the box; first > last where it does not."""
+    """Return the share of each piece from which to which it lies in the box; first > last where it does not."""
     step = stop - start
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(low - start) / step, (high - start) / step])  # (2 ends, 2 axes, V - 1)

@@ -1,4 +1,4 @@
-"""Detection metrics: how well scores tell target from nontarget trials.
+"""Detection metrics of the ROC convex hull, and costs: how well scores tell target from nontarget trials.
 
 Conventions
 -----------
@@ -8,18 +8,19 @@ number here depends on the scores' order alone, not on the order of the trials. 
 
 The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
 of the scores could reach; isotonic regression (pool adjacent violators) gives it. The names without addition
-(`eer`, `min_dcf`, `prbep`) are those of the hull.
+(`min_dcf`, `prbep`) are those of the hull.
 
 Metrics
 -------
-* `hull`, `rocch`: the vertices of the ROCCH; `roc`: the curve itself; `det_curve`: either on probit axes
-* `eer`: the equal error rate, by five names (`equal_error`); that of the hull by default, at most 0.5
+* `hull`, `rocch`: the vertices of the ROCCH
 * `min_dcf`: the least detection cost at a prior, normalised or not; `act_dcf`: that of the scores taken as LLRs
 * `prbep`: the number of errors where misses and false alarms are equally many
-* `tpr_at_fpr`: the share of target trials accepted where few nontarget trials are
 * `evaluate_detection`: those of the hull together
 
-Each has a second form, such as `min_dcf_of`, on the runs or blocks of `evaluation.metrics.sorted_scores`.
+Each has a second form, such as `min_dcf_of`, on the `SortedScores` of `evaluation.metrics.sorted_scores`.
+`evaluation.metrics.equal_error` has the equal error rate in all its readings, `evaluation.metrics.operating_points`
+the true-accept rate where few nontarget trials are accepted, `evaluation.metrics.curves` the curve itself and its
+form on probit axes.
 
 References
 ----------
@@ -36,79 +37,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.curves import det_curve, roc, roc_of
-from evaluation.metrics.equal_error import METHODS, EqualError, balance, eer, eer_of, equal_error, equal_error_of
-from evaluation.metrics.operating_points import TrueAccept, tpr_at_fpr, tpr_at_fpr_of
-from evaluation.metrics.sorted_scores import Blocks, Runs, as_count, pav, runs_of
+from evaluation.metrics.equal_error import balance
+from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
 from spkbase.errors import DataError
-
-__all__ = [
-    "METHODS",
-    "SRE08",
-    "SRE10",
-    "Detection",
-    "EqualError",
-    "Hull",
-    "TrueAccept",
-    "act_dcf",
-    "act_dcf_of",
-    "det_curve",
-    "eer",
-    "eer_of",
-    "effective_prior",
-    "equal_error",
-    "equal_error_of",
-    "evaluate_detection",
-    "evaluate_detection_of",
-    "hull",
-    "hull_eer",
-    "hull_min_dcf",
-    "hull_of",
-    "hull_prbep",
-    "min_dcf",
-    "min_dcf_of",
-    "prbep",
-    "prbep_of",
-    "roc",
-    "roc_of",
-    "rocch",
-    "tpr_at_fpr",
-    "tpr_at_fpr_of",
-]
 
 # (p_target, c_miss, c_fa) of NIST's evaluations of these years
 SRE08 = (0.01, 10.0, 1.0)
 SRE10 = (0.001, 1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Hull:
-    """Vertices of the ROC convex hull, from accepting all to rejecting all.
-
-    Parameters
-    ----------
-    misses : np.ndarray of float64, shape (V,)
-        Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
-    false_alarms : np.ndarray of float64, shape (V,)
-        Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
-    n_target, n_nontarget : int, or float where trials have weights
-        Number of trials.
-    """
-
-    misses: np.ndarray
-    false_alarms: np.ndarray
-    n_target: int | float
-    n_nontarget: int | float
-
-    @property
-    def p_miss(self) -> np.ndarray:
-        """Miss rate at each vertex, shape (V,)."""
-        return self.misses / self.n_target
-
-    @property
-    def p_fa(self) -> np.ndarray:
-        """False-alarm rate at each vertex, shape (V,)."""
-        return self.false_alarms / self.n_nontarget
 
 
 @dataclass(frozen=True)
@@ -136,7 +71,7 @@ class Detection:
     prbep: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers by name, for a report."""
+        """Return the numbers by name, for a report."""
         return asdict(self)
 
 
@@ -158,12 +93,12 @@ def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
     >>> evaluate_detection([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]).eer
     0.125
     """
-    return evaluate_detection_of(pav(runs_of(target, nontarget)))
+    return evaluate_detection_of(sort_scores(target, nontarget))
 
 
-def evaluate_detection_of(blocks: Blocks) -> Detection:
-    """Compute every metric of the hull from isotonic blocks."""
-    vertices = hull_of(blocks)
+def evaluate_detection_of(scores: SortedScores) -> Detection:
+    """Compute every detection metric of sorted scores; see `evaluate_detection`."""
+    vertices = scores.hull
     return Detection(
         n_target=vertices.n_target,
         n_nontarget=vertices.n_nontarget,
@@ -183,7 +118,7 @@ def min_dcf(
     c_fa: float = 1.0,
     normalised: bool = True,
 ) -> float:
-    """Least detection cost over all thresholds, P p_miss + (1 - P) p_fa with the effective prior P.
+    """Return the least detection cost over all thresholds, P p_miss + (1 - P) p_fa with the effective prior P.
 
     Parameters
     ----------
@@ -206,16 +141,16 @@ def min_dcf(
     >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.25
     """
-    blocks = pav(runs_of(target, nontarget))
-    return min_dcf_of(blocks, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+    scores = sort_scores(target, nontarget)
+    return min_dcf_of(scores, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
 
 
 def min_dcf_of(
-    blocks: Blocks, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+    scores: SortedScores, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
 ) -> float:
-    """Least detection cost of isotonic blocks; see `min_dcf`."""
+    """Return the least detection cost of sorted scores; see `min_dcf`."""
     prior = effective_prior(p_target, c_miss, c_fa)
-    return hull_min_dcf(hull_of(blocks), prior, normalised=normalised)[0]
+    return hull_min_dcf(scores.hull, prior, normalised=normalised)[0]
 
 
 def act_dcf(
@@ -227,46 +162,81 @@ def act_dcf(
     c_fa: float = 1.0,
     normalised: bool = True,
 ) -> float:
-    """Actual detection cost: that of scores taken as natural log-likelihood ratios, at Bayes' threshold.
+    """Return the actual detection cost: that of scores taken as natural log-likelihood ratios, at Bayes' threshold.
 
-    A trial is accepted when its score is at or above -logit(P), with the effective prior P. Parameters and errors as
-    for `min_dcf`.
+    A trial is accepted when its score is at or above -logit(P), with the effective prior P.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Natural log-likelihood ratios.
+    p_target : float
+        Prior probability of a target trial, between 0 and 1.
+    c_miss, c_fa : float
+        Costs of a miss and of a false alarm, which with `p_target` make the effective prior; see `effective_prior`.
+    normalised : bool
+        Divide by min(P, 1 - P), the cost of deciding without any score.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or a prior or cost is out of range.
 
     Examples
     --------
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    runs = runs_of(target, nontarget)
-    return act_dcf_of(runs, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
+    scores = sort_scores(target, nontarget)
+    return act_dcf_of(scores, p_target=p_target, c_miss=c_miss, c_fa=c_fa, normalised=normalised)
 
 
 def act_dcf_of(
-    runs: Runs, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+    scores: SortedScores, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
 ) -> float:
-    """Actual detection cost of runs; see `act_dcf`."""
+    """Return the actual detection cost of sorted scores; see `act_dcf`."""
     prior = effective_prior(p_target, c_miss, c_fa)
-    place = int(np.searchsorted(runs.thresholds, np.log1p(-prior) - np.log(prior)))
-    p_miss = runs.misses[place] / runs.n_target
-    p_fa = (runs.n_nontarget - runs.rejected[place]) / runs.n_nontarget
+    cut = int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
+    p_miss = scores.misses[cut] / scores.n_target
+    p_fa = (scores.n_nontarget - scores.rejected[cut]) / scores.n_nontarget
     return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
 
 
 def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Precision-recall break-even point: the number of misses where the hull has as many false alarms.
+    """Return the precision-recall break-even point: the number of misses where the hull has as many false alarms.
 
-    Parameters and errors as for `evaluate_detection`. Returns a number of trials, fractional between two vertices.
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
+
+    Returns
+    -------
+    float
+        A number of trials, fractional between two vertices.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
     """
-    return prbep_of(pav(runs_of(target, nontarget)))
+    return prbep_of(sort_scores(target, nontarget))
 
 
-def prbep_of(blocks: Blocks) -> float:
-    """Precision-recall break-even point of isotonic blocks; see `prbep`."""
-    return hull_prbep(hull_of(blocks))
+def prbep_of(scores: SortedScores) -> float:
+    """Return the precision-recall break-even point of sorted scores; see `prbep`."""
+    return hull_prbep(scores.hull)
 
 
 def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
     """Fold prior and costs into one prior: P Cm / (P Cm + (1 - P) Cf).
+
+    Parameters
+    ----------
+    p_target : float
+        Prior probability P of a target trial.
+    c_miss, c_fa : float
+        Costs Cm of a miss and Cf of a false alarm.
 
     Raises
     ------
@@ -286,42 +256,55 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
 
 
 def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices of the ROC convex hull.
+    """Return the vertices of the ROC convex hull as rates.
 
-    Parameters and errors as for `evaluate_detection`.
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
 
     Returns
     -------
-    p_miss, p_fa : np.ndarray of float64, shape (V,)
+    p_miss, p_fa : ndarray of float64, shape (V,)
         From (0, 1) to (1, 0); no three on one line.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
     """
     vertices = hull(target, nontarget)
     return vertices.p_miss, vertices.p_fa
 
 
 def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
-    """Vertices of the ROC convex hull, as numbers of errors; parameters and errors as for `evaluate_detection`."""
-    return hull_of(pav(runs_of(target, nontarget)))
+    """Return the vertices of the ROC convex hull as numbers of errors.
 
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
 
-def hull_of(blocks: Blocks) -> Hull:
-    """Vertices of the ROC convex hull of isotonic blocks."""
-    misses, rejected = (np.concatenate([[0.0], np.cumsum(one)]) for one in (blocks.target, blocks.nontarget))
-    return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+    """
+    return sort_scores(target, nontarget).hull
 
 
 def hull_eer(vertices: Hull) -> float:
-    """Equal error rate of a hull."""
+    """Return the equal error rate of a hull, a fraction of at most 0.5."""
     return balance(vertices.p_miss, vertices.p_fa)
 
 
 def hull_prbep(vertices: Hull) -> float:
-    """Number of errors where a hull has equally many misses and false alarms."""
+    """Return the number of errors where a hull has equally many misses and false alarms."""
     return balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
 
 
 def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tuple[float, float, float]:
-    """Least cost at an effective prior, and where it is reached.
+    """Return the least cost at an effective prior, and where it is reached.
 
     Parameters
     ----------
@@ -336,6 +319,11 @@ def hull_min_dcf(vertices: Hull, prior: float, *, normalised: bool = True) -> tu
     -------
     cost, p_miss, p_fa : float
         Of several vertices with the same cost the one with the fewest misses.
+
+    Raises
+    ------
+    DataError
+        If the prior is out of range.
     """
     if not 0 < prior < 1:
         raise DataError(f"expected an effective prior between 0 and 1, got {prior}", remedy="give it, not its logit")

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
 
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
@@ -54,7 +54,7 @@ class EqualError:
 
 
 def eer(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> float:
-    """Equal error rate.
+    """Return the equal error rate.
 
     Parameters
     ----------
@@ -78,119 +78,147 @@ def eer(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> fl
     >>> eer([1.0, 1.0], [1.0])
     0.5
     """
-    return eer_of(runs_of(target, nontarget), method=method)
+    return eer_of(sort_scores(target, nontarget), method)
 
 
-def eer_of(runs: Runs, *, method: str = "rocch", blocks: Blocks | None = None) -> float:
-    """Equal error rate of runs; see `equal_error_of`."""
-    return equal_error_of(runs, method=method, blocks=blocks).rate
+def eer_of(scores: SortedScores, method: str = "rocch") -> float:
+    """Return the equal error rate of sorted scores; see `eer`."""
+    return equal_error_of(scores, method).rate
 
 
 def equal_error(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> EqualError:
-    """Equal error rate with its threshold; parameters and errors as for `eer`."""
-    return equal_error_of(runs_of(target, nontarget), method=method)
-
-
-def equal_error_of(runs: Runs, *, method: str = "rocch", blocks: Blocks | None = None) -> EqualError:
-    """Equal error rate of runs with its threshold.
+    """Return the equal error rate and where it lies.
 
     Parameters
     ----------
-    runs : Runs
-        See `evaluation.metrics.runs_of`. Each must have a weight (`Runs.reweighted` sees to it).
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See `evaluation.metrics.equal_error`.
-    blocks : Blocks, optional
-        The blocks of `runs` for ``rocch``, where they are at hand.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or the method is unknown.
+
+    Examples
+    --------
+    >>> equal_error([1.0, 3.0, 4.0], [0.0, 2.0], method="kaldi").threshold
+    3.0
+    """
+    return equal_error_of(sort_scores(target, nontarget), method)
+
+
+def equal_error_of(scores: SortedScores, method: str = "rocch") -> EqualError:
+    """Return the equal error rate of sorted scores and where it lies; see `equal_error`.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        See `evaluation.metrics.sort_scores`. Each must have a weight (`SortedScores.reweighted` sees to it).
+    method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
+        See `evaluation.metrics.equal_error`.
+
+    Raises
+    ------
+    DataError
+        If the method is unknown.
     """
     if method not in METHODS:
         raise DataError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
     if method == "kaldi":
-        return _kaldi(runs)
+        return _kaldi(scores)
     if method == "speechbrain":
-        return _speechbrain(runs)
+        return _speechbrain(scores)
     if method == "nearest":
-        return _nearest(runs)
-    return _crossing(runs, (blocks or pav(runs)) if method == "rocch" else None)
+        return _nearest(scores)
+    return _crossing(scores, follow_hull=method == "rocch")
 
 
 def balance(rising: np.ndarray, falling: np.ndarray) -> float:
-    """Value at which a rising and a falling curve with common vertices meet."""
+    """Return the value at which a rising and a falling curve meet.
+
+    Parameters
+    ----------
+    rising, falling : ndarray of float64, shape (V,)
+        Values at their common vertices; the curves are straight between them.
+    """
     after = int(np.argmax(rising >= falling))
     gap_before, gap_after = falling[after - 1] - rising[after - 1], falling[after] - rising[after]
     share = gap_before / (gap_before - gap_after)
     return float(rising[after - 1] + share * (rising[after] - rising[after - 1]))
 
 
-def _excess(runs: Runs, place: int) -> float:
-    """Miss rate minus false-alarm rate when all runs from `place` on are accepted, times both counts: exact."""
-    n_target, n_nontarget = runs.n_target, runs.n_nontarget
-    return float(runs.misses[place] * n_nontarget - (n_nontarget - runs.rejected[place]) * n_target)
+def _excess(scores: SortedScores, cut: int) -> float:
+    """Return the miss rate less the false-alarm rate, scores from `cut` on being accepted, times both counts: exact."""
+    n_target, n_nontarget = scores.n_target, scores.n_nontarget
+    return float(scores.misses[cut] * n_nontarget - (n_nontarget - scores.rejected[cut]) * n_target)
 
 
-def _cross(runs: Runs) -> int:
-    """First place from which misses are at least as frequent as false alarms, between 1 and R."""
-    return bisect_left(range(len(runs)), 0.0, key=lambda place: _excess(runs, place))
+def _cross(scores: SortedScores) -> int:
+    """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
+    return bisect_left(range(len(scores)), 0.0, key=lambda cut: _excess(scores, cut))
 
 
-def _rates(runs: Runs, place: int) -> tuple[float, float]:
-    n_target, n_nontarget = runs.n_target, runs.n_nontarget
-    return float(runs.misses[place]) / n_target, float(n_nontarget - runs.rejected[place]) / n_nontarget
+def _rates(scores: SortedScores, cut: int) -> tuple[float, float]:
+    n_target, n_nontarget = scores.n_target, scores.n_nontarget
+    return float(scores.misses[cut]) / n_target, float(n_nontarget - scores.rejected[cut]) / n_nontarget
 
 
-def _crossing(runs: Runs, blocks: Blocks | None) -> EqualError:
-    after = _cross(runs)
-    exact = after < len(runs) and _excess(runs, after) == 0
-    threshold = float(runs.thresholds[after if exact else after - 1])
-    if blocks is None:
-        misses, rejected = runs.misses[after - 1 : after + 1], runs.rejected[after - 1 : after + 1]
+def _crossing(scores: SortedScores, *, follow_hull: bool) -> EqualError:
+    """Find where the rates cross on the hull, or on the straight line between two points of the curve."""
+    after = _cross(scores)
+    exact = after < len(scores) and _excess(scores, after) == 0
+    threshold = float(scores.thresholds[after if exact else after - 1])
+    if follow_hull:
+        rate = balance(scores.hull.p_miss, scores.hull.p_fa)
     else:
-        misses, rejected = (np.concatenate([[0.0], np.cumsum(one)]) for one in (blocks.target, blocks.nontarget))
-    rate = balance(misses / runs.n_target, (runs.n_nontarget - rejected) / runs.n_nontarget)
+        misses, rejected = scores.misses[after - 1 : after + 1], scores.rejected[after - 1 : after + 1]
+        rate = balance(misses / scores.n_target, (scores.n_nontarget - rejected) / scores.n_nontarget)
     return EqualError(rate, threshold, rate, rate)
 
 
-def _kaldi(runs: Runs) -> EqualError:
+def _kaldi(scores: SortedScores) -> EqualError:
     """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
-    n_target, n_nontarget = runs.n_target, runs.n_nontarget
+    n_target, n_nontarget = scores.n_target, scores.n_nontarget
 
     def score(cumulated: np.ndarray, position: float) -> float:
-        return float(runs.thresholds[min(int(np.searchsorted(cumulated, position, "right")) - 1, len(runs) - 1)])
+        return float(scores.thresholds[min(int(np.searchsorted(cumulated, position, "right")) - 1, len(scores) - 1)])
 
     def no_more_false_alarms(position: int) -> bool:
         opposite = max(n_nontarget - 1 - int(n_nontarget * position / n_target), 0)
-        return score(runs.rejected, opposite) < score(runs.misses, position)
+        return score(scores.rejected, opposite) < score(scores.misses, position)
 
     last = max(int(np.ceil(n_target)) - 1, 0)
     position = bisect_left(range(last), True, key=no_more_false_alarms)
-    threshold = score(runs.misses, position)
-    place = int(np.searchsorted(runs.thresholds, threshold))
-    return EqualError(position / n_target, threshold, *_rates(runs, place))
+    threshold = score(scores.misses, position)
+    cut = int(np.searchsorted(scores.thresholds, threshold))
+    return EqualError(position / n_target, threshold, *_rates(scores, cut))
 
 
-def _speechbrain(runs: Runs) -> EqualError:
+def _speechbrain(scores: SortedScores) -> EqualError:
     """Find the first point of least difference.
 
     Scores above the threshold are accepted, so that the points begin above the lowest score, and the threshold of each
     is the score below it.
     """
-    after = _cross(runs)
+    after = _cross(scores)
     before = max(after - 1, 1)
-    place = before if abs(_excess(runs, before)) <= abs(_excess(runs, after)) else after
-    p_miss, p_fa = _rates(runs, place)
-    return EqualError((p_miss + p_fa) / 2, float(runs.thresholds[place - 1]), p_miss, p_fa)
+    cut = before if abs(_excess(scores, before)) <= abs(_excess(scores, after)) else after
+    p_miss, p_fa = _rates(scores, cut)
+    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
 
 
-def _nearest(runs: Runs) -> EqualError:
+def _nearest(scores: SortedScores) -> EqualError:
     """Find the point of least difference that roc_curve keeps; of two equally good ones that of higher threshold."""
-    last = len(runs)
-    turns = (runs.target[1:] != runs.target[:-1]) | (runs.nontarget[1:] != runs.nontarget[:-1])
+    last = len(scores)
+    turns = (scores.target[1:] != scores.target[:-1]) | (scores.nontarget[1:] != scores.nontarget[:-1])
     kept = np.concatenate([[True], turns, [True]])
     kept[last - 1] = True
     kept = np.flatnonzero(kept)
-    after = int(np.searchsorted(kept, _cross(runs)))
-    before, place = int(kept[after - 1]), int(kept[after])
-    if abs(_excess(runs, before)) < abs(_excess(runs, place)):
-        place = before
-    p_miss, p_fa = _rates(runs, place)
-    return EqualError((p_miss + p_fa) / 2, float(runs.thresholds[place]) if place < last else np.inf, p_miss, p_fa)
+    after = int(np.searchsorted(kept, _cross(scores)))
+    before, cut = int(kept[after - 1]), int(kept[after])
+    if abs(_excess(scores, before)) < abs(_excess(scores, cut)):
+        cut = before
+    p_miss, p_fa = _rates(scores, cut)
+    return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.metrics.binomial import clopper_pearson
-from evaluation.metrics.sorted_scores import Runs, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
 
 FALSE_ACCEPT_RATES = ("0.01", "0.001", "0.0001")
@@ -41,7 +41,7 @@ class TrueAccept:
 
 
 def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: float = 0.95) -> TrueAccept:
-    """Largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
+    """Return the largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
 
     Parameters
     ----------
@@ -63,24 +63,24 @@ def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: fl
     >>> point.value, point.threshold, point.resolved
     (0.75, 2.0, False)
     """
-    return tpr_at_fpr_of(runs_of(target, nontarget), fpr=fpr, level=level)
+    return tpr_at_fpr_of(sort_scores(target, nontarget), fpr=fpr, level=level)
 
 
-def tpr_at_fpr_of(runs: Runs, *, fpr: float, level: float = 0.95) -> TrueAccept:
-    """Largest true-accept rate of runs with a false-accept rate of at most `fpr`; see `tpr_at_fpr`."""
+def tpr_at_fpr_of(scores: SortedScores, *, fpr: float, level: float = 0.95) -> TrueAccept:
+    """Return the largest true-accept rate of sorted scores at a false-accept rate; see `tpr_at_fpr`."""
     for name, rate in (("false-accept rate", fpr), ("confidence", level)):
         if not 0 < rate < 1:
             raise DataError(f"expected a {name} between 0 and 1, got {rate}")
-    n_target, n_nontarget = runs.n_target, runs.n_nontarget
+    n_target, n_nontarget = scores.n_target, scores.n_nontarget
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
-    place = int(np.searchsorted(runs.rejected, n_nontarget - allowed))
-    accepted = n_target - float(runs.misses[place])
+    cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
+    accepted = n_target - float(scores.misses[cut])
     low, high = clopper_pearson(accepted, n_target - accepted, level=level)
     return TrueAccept(
         value=accepted / n_target,
         low=float(low),
         high=float(high),
-        threshold=float(runs.thresholds[place]) if place < len(runs) else np.inf,
-        false_accept_rate=(n_nontarget - float(runs.rejected[place])) / n_nontarget,
+        threshold=float(scores.thresholds[cut]) if cut < len(scores) else np.inf,
+        false_accept_rate=(n_nontarget - float(scores.rejected[cut])) / n_nontarget,
         resolved=bool(allowed >= 1),
     )

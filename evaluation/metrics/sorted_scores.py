@@ -1,13 +1,14 @@
-"""The core of every score metric: scores sorted once, ties merged into runs, runs pooled into isotonic blocks.
+"""The core of every score metric: scores sorted once, equal ones merged, pooled into isotonic blocks.
 
-A *run* is one distinct score with the weight (for trials that count once: the number) of target and of nontarget
-trials that have it. Equal scores cannot be told apart, so nothing here or above depends on the order of trials. A
-*block* is a group of neighbouring runs that isotonic regression (pool adjacent violators, PAV) gives one posterior, and
-so one log-likelihood ratio (LLR): the best that any monotone calibration of the scores can make of them. The corners
-between the blocks are the vertices of the ROC convex hull.
+`SortedScores` holds the distinct scores, each with the weight (for trials that count once: the number) of target and of
+nontarget trials that have it. Equal scores cannot be told apart, so nothing here or above depends on the order of
+trials. A *block* is a group of neighbouring scores that isotonic regression (pool adjacent violators, PAV) gives one
+posterior, and so one log-likelihood ratio (LLR): the best that any monotone calibration of the scores can make of them.
+The corners between the blocks are the vertices of the ROC convex hull.
 
-Each metric has two entry points, one on arrays of scores (`eer`) and one on these objects (`eer_of`). A resample of the
-trials is new weights at the same thresholds, without another sort; see `Runs.reweighted`.
+Each metric has two entry points, one on arrays of scores (`eer`) and one on these objects (`eer_of`), which find blocks
+and hull once for all metrics. A resample of the trials is new weights at the same thresholds, without another sort; see
+`SortedScores.reweighted`.
 
 References
 ----------
@@ -28,14 +29,14 @@ from spkbase.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class SortedScores:
     """Distinct scores with the weight of each class at them.
 
     Parameters
     ----------
-    thresholds : np.ndarray of float64, shape (R,)
+    thresholds : ndarray of float64, shape (R,)
         The distinct scores, rising; infinite ones are legal.
-    target, nontarget : np.ndarray of float64, shape (R,)
+    target, nontarget : ndarray of float64, shape (R,)
         Weight of the target and of the nontarget trials at each score.
     """
 
@@ -45,57 +46,91 @@ class Runs:
 
     @property
     def n_target(self) -> float:
-        """Weight of all target trials; their number, where each counts once."""
+        """Return the weight of all target trials; their number, where each counts once."""
         return float(self.misses[-1])
 
     @property
     def n_nontarget(self) -> float:
-        """Weight of all nontarget trials."""
+        """Return the weight of all nontarget trials."""
         return float(self.rejected[-1])
 
     @cached_property
     def misses(self) -> np.ndarray:
-        """Weight of target trials below each threshold, then of all, shape (R + 1,)."""
+        """Return the weight of target trials below each threshold, then of all, shape (R + 1,)."""
         return _cumulate(self.target)
 
     @cached_property
     def rejected(self) -> np.ndarray:
-        """Weight of nontarget trials below each threshold, then of all, shape (R + 1,)."""
+        """Return the weight of nontarget trials below each threshold, then of all, shape (R + 1,)."""
         return _cumulate(self.nontarget)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Return the isotonic blocks; see `pav`."""
+        return pav(self)
+
+    @cached_property
+    def laplace_blocks(self) -> Blocks:
+        """Return the isotonic blocks under Laplace's rule of succession; see `pav`."""
+        return laplace_of(self.blocks)
+
+    @cached_property
+    def hull(self) -> Hull:
+        """Return the ROC convex hull."""
+        return hull_of(self.blocks)
+
+    @cached_property
+    def untied(self) -> SortedScores:
+        """Return the scores with the nontarget trials of each below its target trials, as if they were not equal."""
+        both = (self.target > 0) & (self.nontarget > 0)
+        repeats = 1 + both
+        target, nontarget = (np.repeat(weights, repeats) for weights in (self.target, self.nontarget))
+        first = np.cumsum(repeats)[both] - 2
+        target[first], nontarget[first + 1] = 0, 0
+        return SortedScores(np.repeat(self.thresholds, repeats), target, nontarget)
+
+    @cached_property
+    def in_single_precision(self) -> SortedScores:
+        """Return the scores rounded to float32, those merged that became equal."""
+        with np.errstate(over="ignore"):
+            rounded = self.thresholds.astype(np.float32).astype(np.float64)
+        starts = np.flatnonzero(np.concatenate([[True], rounded[1:] != rounded[:-1]]))
+        weights = (np.add.reduceat(weights, starts) for weights in (self.target, self.nontarget))
+        return SortedScores(rounded[starts], *weights)
 
     def __len__(self) -> int:
         return len(self.thresholds)
 
     def places(self, scores: ArrayLike) -> np.ndarray:
-        """Find the run of each score, which must be one of the thresholds; shape and order as `scores`."""
+        """Return the place of each score among the thresholds, of which it must be one; shape and order as `scores`."""
         return np.searchsorted(self.thresholds, np.asarray(scores, np.float64))
 
-    def reweighted(self, target: np.ndarray, nontarget: np.ndarray) -> Runs:
-        """Give the same scores other weights, and leave out those that nobody has any more.
+    def reweighted(self, target: np.ndarray, nontarget: np.ndarray) -> SortedScores:
+        """Return the same scores with other weights, without those that no trial has any more.
 
         Parameters
         ----------
-        target, nontarget : np.ndarray of float64, shape (R,)
+        target, nontarget : ndarray of float64, shape (R,)
             New weight of each class at each score, such as
-            ``np.bincount(runs.places(scores), weights_of_trials, len(runs))``.
+            ``np.bincount(scores.places(values), weights_of_trials, len(scores))``.
         """
         kept = (target > 0) | (nontarget > 0)
         if kept.all():
-            return Runs(self.thresholds, target, nontarget)
-        return Runs(self.thresholds[kept], target[kept], nontarget[kept])
+            return SortedScores(self.thresholds, target, nontarget)
+        return SortedScores(self.thresholds[kept], target[kept], nontarget[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Runs pooled by isotonic regression of the class on the score.
+    """Scores pooled by isotonic regression of the class on the score.
 
     Parameters
     ----------
-    target, nontarget : np.ndarray of float64, shape (B,)
+    target, nontarget : ndarray of float64, shape (B,)
         Weight of each class in each block.
-    first, last : np.ndarray of int64, shape (B,)
-        First and last run of each block; together the blocks hold every run.
-    llr : np.ndarray of float64, shape (B,)
+    first, last : ndarray of int64, shape (B,)
+        Place of the first and of the last score of each block; together the blocks hold every score.
+    llr : ndarray of float64, shape (B,)
         Natural log-likelihood ratio of each block, the prior of the data removed; rising, -inf where a block holds
         no target and +inf where it holds no nontarget trial.
     """
@@ -108,30 +143,60 @@ class Blocks:
 
     @property
     def n_target(self) -> float:
-        """Weight of all target trials."""
+        """Return the weight of all target trials."""
         return float(self.target.sum())
 
     @property
     def n_nontarget(self) -> float:
-        """Weight of all nontarget trials."""
+        """Return the weight of all nontarget trials."""
         return float(self.nontarget.sum())
 
     def __len__(self) -> int:
         return len(self.llr)
 
-    def per_run(self) -> np.ndarray:
-        """LLR of each run, shape (R,)."""
+    def per_score(self) -> np.ndarray:
+        """Return the LLR of each distinct score, shape (R,)."""
         return np.repeat(self.llr, self.last - self.first + 1)
 
 
-def runs_of(
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """Vertices of the ROC convex hull, from accepting all to rejecting all.
+
+    Parameters
+    ----------
+    misses : ndarray of float64, shape (V,)
+        Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
+    false_alarms : ndarray of float64, shape (V,)
+        Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
+    n_target, n_nontarget : int, or float where trials have weights
+        Number of trials.
+    """
+
+    misses: np.ndarray
+    false_alarms: np.ndarray
+    n_target: int | float
+    n_nontarget: int | float
+
+    @cached_property
+    def p_miss(self) -> np.ndarray:
+        """Return the miss rate at each vertex, shape (V,)."""
+        return self.misses / self.n_target
+
+    @cached_property
+    def p_fa(self) -> np.ndarray:
+        """Return the false-alarm rate at each vertex, shape (V,)."""
+        return self.false_alarms / self.n_nontarget
+
+
+def sort_scores(
     target: ArrayLike,
     nontarget: ArrayLike,
     *,
     target_weights: ArrayLike | None = None,
     nontarget_weights: ArrayLike | None = None,
-) -> Runs:
-    """Sort each class once and merge equal scores.
+) -> SortedScores:
+    """Return the distinct scores of trials: each class is sorted once, and equal scores are merged.
 
     Parameters
     ----------
@@ -147,8 +212,8 @@ def runs_of(
 
     Examples
     --------
-    >>> runs = runs_of([1.0, 2.0, 2.0], [2.0, 0.0])
-    >>> runs.thresholds.tolist(), runs.target.tolist(), runs.nontarget.tolist()
+    >>> scores = sort_scores([1.0, 2.0, 2.0], [2.0, 0.0])
+    >>> scores.thresholds.tolist(), scores.target.tolist(), scores.nontarget.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 0.0, 1.0])
     """
     sides = _sorted(target, target_weights, "target"), _sorted(nontarget, nontarget_weights, "nontarget")
@@ -159,31 +224,27 @@ def runs_of(
     if all(weights is None for _, weights in sides):
         if len(starts) == len(both):
             is_target = (order < len(sides[0][0])).astype(float)
-            return Runs(both, is_target, 1 - is_target)
+            return SortedScores(both, is_target, 1 - is_target)
         ends = np.append(starts[1:], len(both))
         is_target = order < len(sides[0][0])
         counts = np.diff(np.cumsum(is_target)[ends - 1], prepend=0).astype(float)
-        return Runs(both[starts], counts, (ends - starts) - counts)
+        return SortedScores(both[starts], counts, (ends - starts) - counts)
     filled = [np.ones(len(scores)) if weights is None else weights for scores, weights in sides]
-    columns = [
-        np.add.reduceat(
-            np.concatenate([one if place == own else 0 * one for place, one in enumerate(filled)])[order], starts
-        )
-        for own in (0, 1)
-    ]
-    return Runs(both[starts], columns[0], columns[1])
+    of_target = np.concatenate([filled[0], 0 * filled[1]])[order]
+    of_nontarget = np.concatenate([0 * filled[0], filled[1]])[order]
+    return SortedScores(both[starts], np.add.reduceat(of_target, starts), np.add.reduceat(of_nontarget, starts))
 
 
-def pav(runs: Runs, *, laplace: bool = False) -> Blocks:
-    """Pool runs into blocks of rising LLR, by weighted isotonic regression (pool adjacent violators).
+def pav(scores: SortedScores, *, laplace: bool = False) -> Blocks:
+    """Pool scores into blocks of rising LLR, by weighted isotonic regression (pool adjacent violators).
 
     Parameters
     ----------
-    runs : Runs
-        See `runs_of`.
+    scores : SortedScores
+        See `sort_scores`.
     laplace : bool
         Apply Laplace's rule of succession: one target and one nontarget trial are added below and above all scores,
-        so that no LLR is infinite. The blocks returned hold the trials of `runs` alone, and so does the prior that
+        so that no LLR is infinite. The blocks returned hold the trials of `scores` alone, and so does the prior that
         is taken off.
 
     Raises
@@ -193,30 +254,30 @@ def pav(runs: Runs, *, laplace: bool = False) -> Blocks:
 
     Examples
     --------
-    >>> blocks = pav(runs_of([1.0, 3.0, 4.0], [0.0, 2.0]))
+    >>> blocks = pav(sort_scores([1.0, 3.0, 4.0], [0.0, 2.0]))
     >>> blocks.target.tolist(), blocks.nontarget.tolist()
     ([0.0, 1.0, 2.0], [1.0, 1.0, 0.0])
     """
-    if not (runs.n_target > 0 and runs.n_nontarget > 0):
-        got = f"{runs.n_target:g} target and {runs.n_nontarget:g} nontarget"
+    if not (scores.n_target > 0 and scores.n_nontarget > 0):
+        got = f"{scores.n_target:g} target and {scores.n_nontarget:g} nontarget"
         raise DataError(f"expected trials of both classes, got {got}")
-    places = np.flatnonzero((runs.target > 0) | (runs.nontarget > 0))
-    target, nontarget = runs.target, runs.nontarget
-    if len(places) < len(runs):
+    places = np.flatnonzero((scores.target > 0) | (scores.nontarget > 0))
+    target, nontarget = scores.target, scores.nontarget
+    if len(places) < len(scores):
         target, nontarget = target[places], nontarget[places]
     target, nontarget, starts = _pooled(target, nontarget)
     first = places[starts]
     first[0] = 0
-    blocks = Blocks(target, nontarget, first, np.append(first[1:], len(runs)) - 1, _llr(target, nontarget, runs))
+    blocks = Blocks(target, nontarget, first, np.append(first[1:], len(scores)) - 1, _llr(target, nontarget, scores))
     return laplace_of(blocks) if laplace else blocks
 
 
 def laplace_of(blocks: Blocks) -> Blocks:
-    """Apply Laplace's rule of succession to blocks that were pooled without it; see `pav`.
+    """Return the blocks under Laplace's rule of succession, from those without it; see `pav`.
 
     Pooling may be done in any order, so that it goes on from the blocks.
     """
-    padded = [np.concatenate([[1.0], one, [1.0]]) for one in (blocks.target, blocks.nontarget)]
+    padded = [np.concatenate([[1.0], weights, [1.0]]) for weights in (blocks.target, blocks.nontarget)]
     target, nontarget, starts = _pooled(*padded)
     llr = _llr(target, nontarget, blocks)
     for weights in (target, nontarget):
@@ -229,8 +290,14 @@ def laplace_of(blocks: Blocks) -> Blocks:
     return Blocks(target[real], nontarget[real], first, last, llr[real])
 
 
+def hull_of(blocks: Blocks) -> Hull:
+    """Return the vertices of the ROC convex hull: the corners between isotonic blocks."""
+    misses, rejected = (np.concatenate([[0.0], np.cumsum(weights)]) for weights in (blocks.target, blocks.nontarget))
+    return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
+
+
 def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
-    """Give scores as float64 of shape (N,), or say what is wrong with them.
+    """Return scores as float64 of shape (N,), or say what is wrong with them.
 
     Raises
     ------
@@ -250,7 +317,7 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
 
 
 def as_count(weight: float) -> int | float:
-    """Give a sum of weights as int where it is a whole number, as it is for trials that count once."""
+    """Return a sum of weights, as int where it is a whole number, as it is for trials that count once."""
     return int(weight) if float(weight).is_integer() else float(weight)
 
 
@@ -277,13 +344,13 @@ def _cumulate(column: np.ndarray) -> np.ndarray:
     return result
 
 
-def _llr(target: np.ndarray, nontarget: np.ndarray, of: Runs | Blocks) -> np.ndarray:
+def _llr(target: np.ndarray, nontarget: np.ndarray, of: SortedScores | Blocks) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(target / nontarget) - np.log(of.n_target / of.n_nontarget)
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights of the classes in the isotonic blocks, and the place of the first run of each."""
+    """Return the weights of the classes in the isotonic blocks, and the place of the first score of each."""
     from scipy.optimize import isotonic_regression
 
     weights = target + nontarget

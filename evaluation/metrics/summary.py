@@ -1,36 +1,26 @@
-"""Every number at once: detection, calibration, ZEBRA and linkability of one list of scores."""
+"""Every number at once: all metrics of a table, for one list of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.conventions import (
-    Convention,
-    cllr_by,
-    convention,
-    equal_errors_by,
-    individual_by,
-    min_cllr_by,
-    population_by,
-)
-from evaluation.metrics.detection import act_dcf_of, effective_prior, hull_min_dcf, hull_of, hull_prbep
-from evaluation.metrics.operating_points import FALSE_ACCEPT_RATES, TrueAccept, tpr_at_fpr_of
-from evaluation.metrics.sorted_scores import Blocks, Runs, as_count, pav, runs_of
-from evaluation.metrics.system_linkability import d_sys_caveat, d_sys_of, d_sys_pav_of
-from evaluation.metrics.zebra_profile import SCALE, Zebra, individual_ceiling, tag
-from spkbase.errors import DataError
-
-PRIORS = ("0.001", "0.01", "0.05", "0.5")
+from evaluation.metrics.conventions import convention_named
+from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
+from evaluation.metrics.table import METRICS, PRIORS, Metric, at_priors, check_metrics, compute_all, number_of
+from evaluation.metrics.zebra_profile import Zebra
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """What `evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
+
+    Each metric can be had as an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
+    ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
 
     Parameters
     ----------
@@ -38,24 +28,11 @@ class Evaluation:
         Number of trials.
     convention : str
         The convention that every number follows; see `evaluation.metrics.conventions`.
-    eer : dict of str to float
-        Equal error rate by the name of its reading; see `evaluation.metrics.equal_error`.
-    threshold_at_eer : float
-        Score at the equal error rate that the convention reports, ``rocch`` by default.
-    cllr, min_cllr, calibration_loss : float
-        Cost of the LLRs, its least value under monotone calibration, and the difference; bits.
-    min_dcf, act_dcf : dict of str to float
-        Least and actual detection cost by target prior, as the prior was written; not normalised.
-    min_dcf_normalised : dict of str to float
-        The least cost over min(P, 1 - P).
-    zebra : Zebra
-        Disclosure to the population and to an individual.
-    d_sys, d_sys_pav : float
-        Linkability in the reference's binning, which may be NaN, and its tie-safe estimate.
-    tpr_at_fpr : dict of str to TrueAccept
-        True-accept rate by the bound on the false-accept rate.
-    prbep : float
-        Number of misses and of false alarms where the hull has equally many.
+    results : dict
+        What each metric gave, by the key of the report; numbers of one group, such as the equal error rates, are a
+        dict in it.
+    metrics : tuple of Metric
+        The table that was computed; docs/metrics.md says what its rows are.
     intervals : dict of str to (low, high)
         Confidence intervals by the name that `values` gives; empty unless they were asked for.
     notes : dict of str to str
@@ -65,77 +42,96 @@ class Evaluation:
     n_target: int | float
     n_nontarget: int | float
     convention: str
-    eer: dict[str, float]
-    threshold_at_eer: float
-    cllr: float
-    min_cllr: float
-    calibration_loss: float
-    min_dcf: dict[str, float]
-    act_dcf: dict[str, float]
-    min_dcf_normalised: dict[str, float]
-    zebra: Zebra
-    d_sys: float
-    d_sys_pav: float
-    tpr_at_fpr: dict[str, TrueAccept]
-    prbep: float
+    results: dict[str, Any]
+    metrics: tuple[Metric, ...] = METRICS
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what a metric gave, by its key in the report."""
+        results = vars(self).get("results", {})  # empty while the object is being copied
+        if name in results:
+            return results[name]
+        raise AttributeError(f"expected a metric among {', '.join(results)}, got {name!r}")
+
+    def __dir__(self) -> list[str]:
+        """Return the names of the attributes, metrics too."""
+        return [*super().__dir__(), *self.results]
+
+    @property
+    def zebra(self) -> Zebra:
+        """Return the disclosure to the population and to an individual, where the table has both."""
+        group = self.results.get("zebra", {})
+        names = [column.name for column in fields(Zebra)]
+        if not set(names) <= set(group):
+            raise AttributeError("expected all rows of ZEBRA in the table of metrics")
+        return Zebra(**{name: group[name] for name in names})
+
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinite ones as text."""
-        nested = {"zebra": vars(self.zebra), "tpr_at_fpr": {rate: vars(one) for rate, one in self.tpr_at_fpr.items()}}
+        """Return the numbers by the keys of the JSON report; `spkbase.files.to_json` writes infinities as text."""
+        counts = {"n_target": self.n_target, "n_nontarget": self.n_nontarget, "convention": self.convention}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
-        return {**vars(self), **nested, "intervals": intervals}
+        return counts | _plain(self.results) | {"intervals": intervals, "notes": self.notes}
 
     def values(self) -> dict[str, float]:
-        """Give every metric by one flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
+        """Return every number by a flat name, such as ``"eer.rocch"``, ``"min_dcf.0.01"`` or ``"zebra.population"``."""
         flat: dict[str, float] = {}
-        for name, one in vars(self).items():
-            if name in ("n_target", "n_nontarget", "convention", "intervals", "notes"):
-                continue
-            if isinstance(one, Zebra):
-                flat.update({"zebra.population": one.population, "zebra.individual": one.individual})
-            elif name == "tpr_at_fpr":
-                flat.update({f"{name}.{rate}": point.value for rate, point in one.items()})
-            elif isinstance(one, dict):
-                flat.update({f"{name}.{key}": part for key, part in one.items()})
-            else:
-                flat[name] = one
+        for metric in self.metrics:
+            for name, _ in metric.numbers():
+                head, _, rest = name.partition(".")
+                flat[name] = number_of(self.results[head][rest] if rest else self.results[head])
         return flat
 
     def with_intervals(
-        self, found: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None
+        self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None
     ) -> Evaluation:
-        """Add confidence intervals, and notes about them."""
-        return replace(self, intervals=dict(found), notes={**self.notes, **(notes or {})})
+        """Return the same with confidence intervals, and notes about them."""
+        return replace(self, intervals=dict(intervals), notes={**self.notes, **(notes or {})})
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Every metric of runs by its flat name: the statistic that a bootstrap draws anew.
+    """All metrics as a statistic for `evaluation.uncertainty.confidence` and `evaluation.uncertainty.groups`.
 
     Parameters
     ----------
-    priors, convention
-        See `evaluate`.
-
-    Examples
-    --------
-    >>> values = Metrics(priors=("0.5",))(runs_of([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]))
-    >>> values["eer.rocch"], values["min_dcf.0.5"]
-    (0.125, 0.125)
+    priors : sequence of str or float
+        Target priors of the detection costs.
+    convention : str
+        Whose way to follow; see `evaluation.metrics.conventions`.
+    metrics : tuple of Metric
+        What to compute.
     """
 
-    priors: tuple[str | float, ...] = PRIORS
+    priors: Sequence[str | float] = PRIORS
     convention: str = "default"
+    metrics: tuple[Metric, ...] = METRICS
 
-    def __call__(self, runs: Runs) -> dict[str, float]:
-        """Compute them."""
-        return self.evaluate(runs).values()
+    def __call__(self, scores: SortedScores) -> dict[str, float]:
+        """Compute the numbers alone."""
+        return {name: number_of(result) for name, result in compute_all(self.rows, scores).items()}
 
-    def evaluate(self, runs: Runs, *, scale: Sequence[tuple[str, float]] = SCALE) -> Evaluation:
+    def evaluate(self, scores: SortedScores) -> Evaluation:
         """Compute them with all that belongs to them; see `evaluate_of`."""
-        return evaluate_of(runs, convention=self.convention, priors=self.priors, scale=scale)
+        results = compute_all(self.rows, scores)
+        return Evaluation(
+            n_target=as_count(scores.n_target),
+            n_nontarget=as_count(scores.n_nontarget),
+            convention=self.convention,
+            results=_grouped(self.rows, results, scores),
+            metrics=self.rows,
+            notes=_notes(self.rows, results, scores, self.convention),
+        )
+
+    @cached_property
+    def rows(self) -> tuple[Metric, ...]:
+        """Return the table at these priors and under this convention."""
+        replaces = convention_named(self.convention).replaces
+        rows = at_priors(self.metrics, self.priors)
+        check_metrics(rows)
+        if not replaces:
+            return rows
+        return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
 
 
 def evaluate(
@@ -146,8 +142,7 @@ def evaluate(
     nontarget_weights: ArrayLike | None = None,
     convention: str = "default",
     priors: Sequence[str | float] = PRIORS,
-    omega: float = 1.0,
-    scale: Sequence[tuple[str, float]] = SCALE,
+    metrics: tuple[Metric, ...] = METRICS,
 ) -> Evaluation:
     """Compute every metric of scores.
 
@@ -161,15 +156,19 @@ def evaluate(
         Whose way to follow; see `evaluation.metrics.conventions`.
     priors : sequence of str or float
         Target priors of the detection costs; the keys of the result are as they are written here.
-    omega : float
-        P(mated) / P(non-mated) of D_sys.
-    scale : sequence of (str, float)
-        ZEBRA's tags; see `evaluation.metrics.read_scale`.
+    metrics : tuple of Metric
+        What to compute: the built-in table, one with rows of your own (``METRICS + (mine,)``), part of it, or one with
+        other options (`evaluation.metrics.metrics_with`).
+
+    Returns
+    -------
+    Evaluation
+        The numbers by name, with notes on those to be read with care.
 
     Raises
     ------
     DataError
-        If a class is empty, a score is NaN, or an option is out of range.
+        If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice.
 
     Examples
     --------
@@ -177,77 +176,53 @@ def evaluate(
     >>> result.eer["rocch"], result.zebra.tag, sorted(result.notes)
     (0.125, 'A', ['d_sys', 'tpr_at_fpr.0.0001', 'tpr_at_fpr.0.001', 'tpr_at_fpr.0.01'])
     """
-    runs = runs_of(target, nontarget, target_weights=target_weights, nontarget_weights=nontarget_weights)
-    return evaluate_of(runs, convention=convention, priors=priors, omega=omega, scale=scale)
+    scores = sort_scores(target, nontarget, target_weights=target_weights, nontarget_weights=nontarget_weights)
+    return evaluate_of(scores, convention=convention, priors=priors, metrics=metrics)
 
 
 def evaluate_of(
-    runs: Runs,
+    scores: SortedScores,
     *,
     convention: str = "default",
     priors: Sequence[str | float] = PRIORS,
-    omega: float = 1.0,
-    scale: Sequence[tuple[str, float]] = SCALE,
+    metrics: tuple[Metric, ...] = METRICS,
 ) -> Evaluation:
-    """Compute every metric of runs; see `evaluate`."""
-    way, blocks = _convention(convention), pav(runs)
-    vertices = hull_of(blocks)
-    effective = {str(prior): _prior(prior) for prior in priors}
-    errors = equal_errors_by(way, runs, blocks)
-    cllr, min_cllr = cllr_by(way, runs), min_cllr_by(way, runs, blocks)
-    result = Evaluation(
-        n_target=as_count(runs.n_target),
-        n_nontarget=as_count(runs.n_nontarget),
-        convention=way.name,
-        eer={method: error.rate for method, error in errors.items()},
-        threshold_at_eer=errors[way.eer].threshold,
-        cllr=cllr,
-        min_cllr=min_cllr,
-        calibration_loss=cllr - min_cllr,
-        min_dcf={text: hull_min_dcf(vertices, prior, normalised=False)[0] for text, prior in effective.items()},
-        act_dcf={text: act_dcf_of(runs, p_target=prior, normalised=False) for text, prior in effective.items()},
-        min_dcf_normalised={text: hull_min_dcf(vertices, prior)[0] for text, prior in effective.items()},
-        zebra=_zebra(way, runs, blocks, scale),
-        d_sys=d_sys_of(runs, omega=omega),
-        d_sys_pav=d_sys_pav_of(blocks, omega=omega),
-        tpr_at_fpr={rate: tpr_at_fpr_of(runs, fpr=float(rate)) for rate in FALSE_ACCEPT_RATES},
-        prbep=hull_prbep(vertices),
-    )
-    return replace(result, notes=_notes(result, runs))
+    """Compute every metric of sorted scores; see `evaluate`."""
+    return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
 
 
-def _convention(name: str) -> Convention:
-    return convention(name)
+def metrics_of(statistic: Callable[[SortedScores], Mapping[str, float]]) -> tuple[Metric, ...]:
+    """Return the table that says how the numbers of a statistic are read: its own, or the built-in one."""
+    return statistic.rows if isinstance(statistic, Metrics) else METRICS
 
 
-def _prior(prior: str | float) -> float:
-    try:
-        return effective_prior(float(prior))
-    except ValueError as error:  # DataError is one too
-        raise DataError(f"expected a target prior between 0 and 1, got {prior!r}") from error
+def _grouped(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedScores) -> dict[str, Any]:
+    """Put numbers of one group, and what stands beside them, into a dict of their own."""
+    grouped: dict[str, Any] = {}
+    for row in rows:
+        if row.points is not None:
+            grouped.setdefault(row.name, {})
+        for name, _ in row.numbers():
+            head, _, rest = name.partition(".")
+            group, key = (grouped.setdefault(head, {}), rest) if rest else (grouped, head)
+            group[key] = results[name]
+            if row.beside is not None:
+                group.update(row.beside(number_of(results[name]), scores))
+    return grouped
 
 
-def _zebra(way: Convention, runs: Runs, blocks: Blocks, scale: Sequence[tuple[str, float]]) -> Zebra:
-    worst = individual_by(way, runs, blocks)
-    ceiling = individual_ceiling(runs.n_target, runs.n_nontarget)
-    return Zebra(population_by(way, runs, blocks), worst, ceiling, tag(worst, scale=scale))
-
-
-def _notes(result: Evaluation, runs: Runs) -> dict[str, str]:
+def _notes(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedScores, convention: str) -> dict[str, str]:
+    """Ask each metric for its caveat; the one of ZEBRA's worst case stands last, as it always has in reports."""
     notes = {}
-    if np.isinf(result.cllr):
-        notes["cllr"] = "infinite: a target trial has a score of -inf, or a nontarget trial +inf"
-        if not (np.isinf(runs.thresholds[0]) or np.isinf(runs.thresholds[-1])):
-            notes["cllr"] = f"infinite: a posterior underflows, as the convention {result.convention} has it"
-        notes["calibration_loss"] = notes["cllr"]
-    if caveat := d_sys_caveat(result.d_sys, result.d_sys_pav, runs):
-        notes["d_sys"] = caveat
-    for rate, point in result.tpr_at_fpr.items():
-        if not point.resolved:
-            needed = round(1 / float(rate))
-            notes[f"tpr_at_fpr.{rate}"] = (
-                f"not resolved: {result.n_nontarget:,} nontarget trials, but at least {needed:,} needed"
-            )
-    if result.zebra.individual >= result.zebra.individual_ceiling * (1 - 1e-9):
-        notes["zebra.individual"] = "at the ceiling that the number of trials imposes"
+    for row in sorted(rows, key=lambda row: row.name == "zebra.individual"):
+        for name, point in row.numbers():
+            if row.caveat is not None and (text := row.caveat(results[name], scores, convention, point)):
+                notes[name] = text
     return notes
+
+
+def _plain(result: Any) -> Any:
+    """Turn records into dicts."""
+    if isinstance(result, dict):
+        return {name: _plain(part) for name, part in result.items()}
+    return vars(result) if is_dataclass(result) else result

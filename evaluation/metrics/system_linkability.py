@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
 
 _MATED_PER_BIN = 10
@@ -27,7 +27,7 @@ _MISLEADS = 0.1
 
 
 def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> float:
-    """Linkability in the reference's binning.
+    """Return the linkability in the reference's binning.
 
     Parameters
     ----------
@@ -47,22 +47,22 @@ def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> flo
     DataError
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
-    return d_sys_of(runs_of(target, nontarget), omega=omega)
+    return d_sys_of(sort_scores(target, nontarget), omega=omega)
 
 
-def d_sys_of(runs: Runs, *, omega: float = 1.0) -> float:
-    """Linkability of runs in the reference's binning; see `d_sys`."""
+def d_sys_of(scores: SortedScores, *, omega: float = 1.0) -> float:
+    """Return the linkability of sorted scores in the reference's binning; see `d_sys`."""
     _check(omega)
-    low, high = float(runs.thresholds[0]), float(runs.thresholds[-1])
+    low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
     if low == high or np.isinf(low) or np.isinf(high):
         return np.nan
-    n_bins = min(int(runs.n_target / _MATED_PER_BIN), _MAX_BINS)
+    n_bins = min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     edges = np.linspace(low, high, n_bins + 1)
     if not n_bins or not (np.diff(edges) > 0).all():
         return 0.0 if not n_bins else np.nan
-    places = np.searchsorted(runs.thresholds, edges)
-    places[-1] = len(runs)  # the last bin holds its upper edge
-    mated, other = (_density(np.diff(cumulated[places]), edges) for cumulated in (runs.misses, runs.rejected))
+    places = np.searchsorted(scores.thresholds, edges)
+    places[-1] = len(scores)  # the last bin holds its upper edge
+    mated, other = (_density(np.diff(cumulated[places]), edges) for cumulated in (scores.misses, scores.rejected))
     ratio = np.divide(mated, other, out=np.ones_like(mated), where=other != 0)
     local = 2 * (omega * ratio / (1 + omega * ratio)) - 1
     local[omega * ratio <= 1] = 0
@@ -72,38 +72,56 @@ def d_sys_of(runs: Runs, *, omega: float = 1.0) -> float:
 
 
 def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> float:
-    """Linkability with likelihood ratios of isotonic regression: free of bins, safe with ties and infinite scores.
+    """Return the linkability with likelihood ratios of isotonic regression.
 
-    Parameters and errors as for `d_sys`. Returns a number between 0 and 1, biased upwards for few trials.
+    It has no bins, and is safe with ties and infinite scores.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Mated and non-mated scores.
+    omega : float
+        P(mated) / P(non-mated), above 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, biased upwards for few trials.
+
+    Raises
+    ------
+    DataError
+        If a class is empty, a score is NaN, or omega is not positive and finite.
 
     Examples
     --------
     >>> d_sys_pav([1.0, 2.0], [-1.0, -2.0]), d_sys_pav([-1.0, -2.0], [1.0, 2.0])
     (1.0, 0.0)
     """
-    return d_sys_pav_of(pav(runs_of(target, nontarget)), omega=omega)
+    return d_sys_pav_of(sort_scores(target, nontarget), omega=omega)
 
 
-def d_sys_pav_of(blocks: Blocks, *, omega: float = 1.0) -> float:
-    """Linkability of isotonic blocks; see `d_sys_pav`."""
+def d_sys_pav_of(scores: SortedScores, *, omega: float = 1.0) -> float:
+    """Return the linkability of sorted scores by isotonic regression; see `d_sys_pav`."""
     _check(omega)
+    blocks = scores.blocks
     local = np.maximum(np.tanh((blocks.llr + np.log(omega)) / 2), 0.0)
     return float(blocks.target @ local / blocks.n_target)
 
 
-def d_sys_caveat(value: float, pav_value: float, runs: Runs) -> str | None:
-    """Say why the reference's value is undefined or misleads, or None.
+def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | None:
+    """Return why the reference's value is undefined or misleads, or None.
 
     Parameters
     ----------
     value, pav_value : float
         Of `d_sys_of` and of `d_sys_pav_of`.
-    runs : Runs
+    scores : SortedScores
         The scores.
     """
     if np.isnan(value):
         return "undefined: the histogram needs finite scores that are not all equal"
-    n_target, n_bins = runs.n_target, min(int(runs.n_target / _MATED_PER_BIN), _MAX_BINS)
+    n_target, n_bins = scores.n_target, min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     if not n_bins:
         return f"misleads: {n_target:g} target trials give no bin, so that it is 0 (at least {_MATED_PER_BIN} needed)"
     if value - pav_value > _MISLEADS:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import Blocks, Runs, laplace_of, pav, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 
@@ -67,12 +67,12 @@ class Zebra:
     tag: str
 
     def __str__(self) -> str:
-        """Population, individual and tag as the reference prints them in a legend."""
+        """Return population, individual and tag as the reference prints them in a legend."""
         return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
 
 
 def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
-    """Population, individual, ceiling and tag.
+    """Return population, individual, ceiling and tag.
 
     Parameters
     ----------
@@ -91,35 +91,46 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str,
     >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
     0.721, 0.477, A
     """
-    return zebra_of(runs_of(target, nontarget), scale=scale)
+    return zebra_of(sort_scores(target, nontarget), scale=scale)
 
 
-def zebra_of(runs: Runs, *, blocks: Blocks | None = None, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
-    """Population, individual, ceiling and tag of runs; see `zebra`. `blocks` are theirs, where at hand."""
-    blocks = blocks or pav(runs)
-    worst = individual_of(runs, blocks=blocks)
-    ceiling = individual_ceiling(runs.n_target, runs.n_nontarget)
-    return Zebra(population_of(blocks), worst, ceiling, tag(worst, scale=scale))
+def zebra_of(scores: SortedScores, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+    """Return population, individual, ceiling and tag of sorted scores; see `zebra`."""
+    worst = individual_of(scores)
+    ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
+    return Zebra(population_of(scores), worst, ceiling, tag(worst, scale=scale))
 
 
 def population(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Expected disclosure in bits; parameters and errors as for `zebra`."""
-    return population_of(pav(runs_of(target, nontarget)))
+    """Return the expected disclosure in bits, between 0 and 1 / log 4.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores; any increasing map of them gives the same.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+    """
+    return population_of(sort_scores(target, nontarget))
 
 
-def population_of(blocks: Blocks) -> float:
-    """Expected disclosure of isotonic blocks, in bits; see `zebra`."""
+def population_of(scores: SortedScores) -> float:
+    """Return the expected disclosure of sorted scores, in bits; see `population`."""
+    blocks = scores.blocks
     return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
 
 
 def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray) -> float:
-    """Expected disclosure in bits of any LLRs, calibrated or not; below 0 where they mislead.
+    """Return the expected disclosure in bits of any LLRs, calibrated or not; below 0 where they mislead.
 
     Parameters
     ----------
-    llr : np.ndarray of float64, shape (B,)
+    llr : ndarray of float64, shape (B,)
         Natural LLRs.
-    target, nontarget : np.ndarray of float64, shape (B,)
+    target, nontarget : ndarray of float64, shape (B,)
         Weight of each class at each.
     """
     # an infinite loss of the other class must not meet a weight of 0
@@ -131,11 +142,11 @@ def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarr
 
 
 def disclosure(llr: np.ndarray) -> np.ndarray:
-    """Integral over priors of what an LLR for the truth tells, in nats: 1/4 + (a - expm1 a) / (2 expm1(a)^2).
+    """Return the integral over priors of what an LLR a for the truth tells: 1/4 + (a - expm1 a) / (2 expm1(a)^2) nats.
 
     Parameters
     ----------
-    llr : np.ndarray of float64, shape (B,)
+    llr : ndarray of float64, shape (B,)
         Natural LLRs, infinite ones too: 1/4 at +inf, -inf at -inf.
     """
     llr = np.asarray(llr, np.float64)
@@ -147,20 +158,40 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
 
 
 def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Largest |log10 LLR| under Laplace's rule of succession; parameters and errors as for `zebra`."""
-    return individual_of(runs_of(target, nontarget))
+    """Return the largest |log10 LLR| under Laplace's rule of succession.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+        Scores; any increasing map of them gives the same.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+    """
+    return individual_of(sort_scores(target, nontarget))
 
 
-def individual_of(runs: Runs, *, blocks: Blocks | None = None) -> float:
-    """Largest |log10 LLR| of runs under Laplace's rule; `blocks` are theirs without it, where at hand."""
-    blocks = blocks or pav(runs)
-    if len(blocks) == 1:
+def individual_of(scores: SortedScores) -> float:
+    """Return the largest |log10 LLR| of sorted scores under Laplace's rule; see `individual`."""
+    if len(scores.blocks) == 1:
         return 0.0
-    return float(np.abs(laplace_of(blocks).llr).max() / np.log(10))
+    return float(np.abs(scores.laplace_blocks.llr).max() / np.log(10))
 
 
 def individual_ceiling(n_target: float, n_nontarget: float) -> float:
-    """Largest `individual` that so many trials can reach: that of scores which separate the classes without error.
+    """Return the largest `individual` that so many trials can reach: that of scores which separate them without error.
+
+    Parameters
+    ----------
+    n_target, n_nontarget : float
+        Number of trials of each class.
+
+    Raises
+    ------
+    DataError
+        If there are none of a class.
 
     Examples
     --------
@@ -174,7 +205,19 @@ def individual_ceiling(n_target: float, n_nontarget: float) -> float:
 
 
 def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
-    """Category of a worst case: the first whose upper end it does not exceed.
+    """Return the category of a worst case: the first whose upper end it does not exceed.
+
+    Parameters
+    ----------
+    value : float
+        Largest |log10 LLR|.
+    scale : sequence of (str, float)
+        Tags with the upper end of their interval, rising; see `read_scale`.
+
+    Raises
+    ------
+    DataError
+        If the scale ends below the value.
 
     Examples
     --------
@@ -190,25 +233,35 @@ def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
 def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
     """Read a scale of tags from a YAML file: a mapping of each tag to the upper end of its |log10 LLR|, rising to .inf.
 
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    tuple of (str, float)
+        Tags with the upper end of their interval.
+
     Raises
     ------
     DataError
         With the file, if it cannot be read or holds something else.
     """
     path = Path(path)
-    found: Any = load_yaml(read_yaml_text(path), file=path)[0]
+    content: Any = load_yaml(read_yaml_text(path), file=path)[0]
     remedy = "write such as '\"0\": 0', 'A: 1', 'B: .inf', one line each"
-    numbers = isinstance(found, dict) and all(type(end) in (int, float) for end in found.values())
-    if not found or not numbers:
+    numbers = isinstance(content, dict) and all(type(end) in (int, float) for end in content.values())
+    if not content or not numbers:
         raise DataError("expected a mapping of tags to numbers", file=path, remedy=remedy)
-    ends = [float(end) for end in found.values()]
+    ends = [float(end) for end in content.values()]
     if ends[-1] != np.inf or not all(low < high for low, high in pairwise(ends)) or ends[0] < 0:
         raise DataError(f"expected ends that rise from 0 or more to .inf, got {ends}", file=path, remedy=remedy)
-    return tuple(zip(map(str, found), ends, strict=True))
+    return tuple(zip(map(str, content), ends, strict=True))
 
 
 def format_value(value: float) -> str:
-    """Print a value as the reference does: three decimals, or one digit with an exponent where small, or 0.
+    """Return a value as text as the reference does: three decimals, or one digit with an exponent where small, or 0.
 
     Examples
     --------
@@ -221,7 +274,7 @@ def format_value(value: float) -> str:
 
 
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
-    """Print the lines of the reference's command, a blank one before and after.
+    """Return the lines of the reference's command, a blank one before and after.
 
     Examples
     --------

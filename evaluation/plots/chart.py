@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics import Blocks, Runs, pav, runs_of
+from evaluation.metrics import SortedScores, sort_scores
 from spkbase.errors import DataError
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
@@ -142,11 +142,10 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Core:
-    """A system with its scores sorted and pooled once."""
+    """A system with its scores sorted once."""
 
     name: str
-    runs: Runs
-    blocks: Blocks
+    scores: SortedScores
 
 
 def look_of(number: int) -> Look:
@@ -168,12 +167,8 @@ def as_systems(systems: Systems) -> list[System]:
 
 
 def as_cores(systems: Systems) -> list[Core]:
-    """Sort and pool the scores of each system."""
-    cores = []
-    for one in as_systems(systems):
-        runs = runs_of(one.target, one.nontarget)
-        cores.append(Core(one.name, runs, pav(runs)))
-    return cores
+    """Sort the scores of each system."""
+    return [Core(system.name, sort_scores(system.target, system.nontarget)) for system in as_systems(systems)]
 
 
 def keep_together(numbers: str) -> str:

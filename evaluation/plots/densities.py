@@ -92,7 +92,7 @@ def plot_reliability(
     if not 0 < prior < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {prior}")
     cores = as_cores(systems)
-    losses = [cllr_of(core.runs) - min_cllr_of(core.blocks) for core in cores]
+    losses = [cllr_of(core.scores) - min_cllr_of(core.scores) for core in cores]
     order = np.argsort(losses, kind="stable") if sort else range(len(cores))
     ends = np.array([0.0, 1.0])
     lines, entries = [Line(ends, ends, Look(PALE, width=1.0))], []
@@ -117,8 +117,8 @@ def plot_reliability(
 def reliability(core: Core, prior: float) -> tuple[np.ndarray, np.ndarray]:
     """Claimed probability and share of target trials at the first and last score of each isotonic block, (2 B,)."""
     log_odds = np.log(prior) - np.log1p(-prior)
-    ends = np.stack([core.blocks.first, core.blocks.last], axis=1).ravel()
-    claimed, share = core.runs.thresholds[ends], np.repeat(core.blocks.llr, 2)
+    ends = np.stack([core.scores.blocks.first, core.scores.blocks.last], axis=1).ravel()
+    claimed, share = core.scores.thresholds[ends], np.repeat(core.scores.blocks.llr, 2)
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-claimed - log_odds)), 1 / (1 + np.exp(-share - log_odds))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.metrics import SRE08, Hull, det_curve, eer_of, effective_prior, hull_eer, hull_min_dcf, hull_of, roc_of
+from evaluation.metrics import SRE08, Hull, det_curve, eer_of, effective_prior, hull_eer, hull_min_dcf, roc_of
 from evaluation.plots.chart import (
     GREY,
     MARKERS,
@@ -66,17 +66,38 @@ WINDOWS = {
 }
 
 
+@dataclass(frozen=True)
+class DetStyle:
+    """What a DET plot shows beside the points of least cost.
+
+    Parameters
+    ----------
+    window : {"sre10", "old", "new", "big"}
+        The part of the plane; the names are SIDEKIT's.
+    rocch : bool
+        Draw the convex hull, from which EER and minDCF are read.
+    steppy : bool
+        Draw the curve itself, thinner where the hull is drawn too.
+    rule_of_30 : bool
+        Draw where 30 misses and 30 false alarms lie; beyond, a rate is not known within 30 % (with 90 % confidence).
+    eer_line : bool
+        Draw the diagonal where misses and false alarms are equally frequent.
+    """
+
+    window: str = "sre10"
+    rocch: bool = True
+    steppy: bool = False
+    rule_of_30: bool = True
+    eer_line: bool = True
+
+
 def plot_det(
     systems: Systems,
     *,
     path: Paths,
-    window: str = "sre10",
+    style: DetStyle | None = None,
     prior: float | None = None,
     title: str | None = None,
-    rocch: bool = True,
-    steppy: bool = False,
-    rule_of_30: bool = True,
-    eer_line: bool = True,
     sort: bool = False,
 ) -> None:
     """Plot detection error trade-off curves on probit axes.
@@ -87,20 +108,12 @@ def plot_det(
         One or several systems.
     path : path or sequence of paths
         The files to write, as PNG, PDF, SVG or TeX by their extensions.
-    window : {"sre10", "old", "new", "big"}
-        The part of the plane to show; the names are SIDEKIT's.
+    style : DetStyle, optional
+        Which part of the plane and which lines to show.
     prior : float, optional
         Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
     title : str, optional
         Stands above the plot.
-    rocch : bool
-        Draw the convex hull, from which EER and minDCF are read.
-    steppy : bool
-        Draw the curve itself, thinner where the hull is drawn too.
-    rule_of_30 : bool
-        Draw where 30 misses and 30 false alarms lie; beyond, a rate is not known within 30 % (with 90 % confidence).
-    eer_line : bool
-        Draw the diagonal where misses and false alarms are equally frequent.
     sort : bool
         Put the systems in the order of their EER, the highest first.
 
@@ -113,27 +126,26 @@ def plot_det(
     ----------
     .. [1] G. Doddington et al., "The NIST speaker recognition evaluation", Speech Communication 31, 2000.
     """
-    paths = checked_paths(path)
-    if not (rocch or steppy):
+    paths, style = checked_paths(path), style or DetStyle()
+    if not (style.rocch or style.steppy):
         raise DataError("expected a system and a curve to plot", remedy="leave rocch or steppy on")
-    if window not in WINDOWS:
-        raise DataError(f"expected a window among {', '.join(WINDOWS)}, got {window!r}")
+    if style.window not in WINDOWS:
+        raise DataError(f"expected a window among {', '.join(WINDOWS)}, got {style.window!r}")
     prior = effective_prior(*SRE08) if prior is None else effective_prior(prior)
     cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
-    hulls = [hull_of(core.blocks) for core in cores]
-    part = WINDOWS[window]
-    lines: list[Line] = _diagonal(part) if eer_line else []
+    part = WINDOWS[style.window]
+    lines: list[Line] = _diagonal(part) if style.eer_line else []
     notes: list[Note] = []
-    if rule_of_30:
-        dotted, notes = _rule_of_30(part, hulls)
+    if style.rule_of_30:
+        dotted, notes = _rule_of_30(part, [core.scores.hull for core in cores])
         lines += dotted
     entries = []
-    for number, (core, vertices) in enumerate(zip(cores, hulls, strict=True)):
-        drawn, entry = _draw_system(part, number, core, vertices, prior, rocch, steppy)
+    for number, core in enumerate(cores):
+        drawn, entry = _draw_system(core, number, prior, style)
         lines += drawn
         entries.append(entry)
     legend_title = f"Points: minDCF (normalised) at effective target prior {prior:.3g}"
-    legend_title += "\nDotted lines: 30 errors; what lies beyond is uncertain" if rule_of_30 else ""
+    legend_title += "\nDotted lines: 30 errors; what lies beyond is uncertain" if style.rule_of_30 else ""
     save_chart(
         Chart(
             title or "Detection error trade-off",
@@ -163,10 +175,21 @@ def plot_roc(
 
     Parameters
     ----------
-    systems, path, title, sort
-        See `plot_det`.
+    systems : sequence of System, or of (name, target, nontarget)
+        One or several systems.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    title : str, optional
+        Stands above the plot.
+    sort : bool
+        Put the systems in the order of their EER, the highest first.
     lowest_fpr : float, optional
         Left end of a logarithmic axis of the false-accept rate; the axis is linear by default.
+
+    Raises
+    ------
+    DataError
+        If there is no system, an extension is unknown, the rate is out of range, or scores are empty or NaN.
     """
     if lowest_fpr is not None and not 0 < lowest_fpr < 1:
         raise DataError(f"expected a lowest false-accept rate between 0 and 1, got {lowest_fpr}")
@@ -175,13 +198,13 @@ def plot_roc(
     entries = []
     cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
     for number, core in enumerate(cores):
-        p_miss, p_fa = roc_of(core.runs)
+        p_miss, p_fa = roc_of(core.scores)
         if lowest_fpr is not None:
             # straight pieces bend on this axis
             grid = np.unique(np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]]))
             p_miss, p_fa = np.interp(grid, p_fa[::-1], p_miss[::-1]), grid
         lines.append(Line(_fpr(p_fa, lowest_fpr), 1 - p_miss, look_of(number)))
-        numbers = f"(EER {100 * eer_of(core.runs, blocks=core.blocks):.2f} %)"
+        numbers = f"(EER {100 * eer_of(core.scores):.2f} %)"
         entries.append((look_of(number), f"{core.name} {keep_together(numbers)}"))
     axis = Axis("False-accept rate", 0.0, 1.0)
     if lowest_fpr is not None:
@@ -202,7 +225,7 @@ def plot_roc(
 
 
 def _sorted(cores: list[Core]) -> list[Core]:
-    return sorted(cores, key=lambda core: -eer_of(core.runs, blocks=core.blocks))
+    return sorted(cores, key=lambda core: -eer_of(core.scores))
 
 
 def _fpr(p_fa: np.ndarray, lowest: float | None) -> np.ndarray:
@@ -233,10 +256,10 @@ def _rule_of_30(window: Window, hulls: Sequence[Hull]) -> tuple[list[Line], list
     for across, (low, high) in ((False, window.p_fa), (True, window.p_miss)):
         numbers = [vertices.n_target if across else vertices.n_nontarget for vertices in hulls]
         shares = {}
-        for place, number in enumerate(numbers):
+        for system, number in enumerate(numbers):
             if low < 30 / number < high and number not in shares:
                 shares[number] = float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low)))
-                colour = GREY if len(set(numbers)) == 1 else look_of(place).colour
+                colour = GREY if len(set(numbers)) == 1 else look_of(system).colour
                 there = np.full(2, ndtri(30 / number))
                 x, y = (ends[0], there) if across else (there, ends[1])
                 drawn.append(Line(x, y, Look(colour, (1, 2), width=1.1)))
@@ -256,18 +279,17 @@ def _apart(shares: Sequence[float], distance: float = 0.22) -> list[float]:
     return [sum(group) / len(group) for group in groups]
 
 
-def _draw_system(
-    window: Window, number: int, core: Core, vertices: Hull, prior: float, rocch: bool, steppy: bool
-) -> tuple[list[Line], tuple[Look, str]]:
+def _draw_system(core: Core, number: int, prior: float, style: DetStyle) -> tuple[list[Line], tuple[Look, str]]:
     """Give the curves and the minDCF point, and the entry for the legend."""
     from scipy.special import ndtri
 
+    window, vertices = WINDOWS[style.window], core.scores.hull
     box, look = (*window.p_fa, *window.p_miss), look_of(number)
     drawn: list[Line] = []
-    if steppy:
-        slight = replace(look, width=0.9, opaque=0.7) if rocch else look
-        drawn += _pieces(*det_curve(*roc_of(core.runs), box=box, points=25), slight, 25)
-    if rocch:
+    if style.steppy:
+        slight = replace(look, width=0.9, opaque=0.7) if style.rocch else look
+        drawn += _pieces(*det_curve(*roc_of(core.scores), box=box, points=25), slight, 25)
+    if style.rocch:
         drawn += _pieces(*det_curve(vertices.p_miss, vertices.p_fa, box=box), look, 101)
     cost, p_miss, p_fa = hull_min_dcf(vertices, prior)
     dot = replace(look, marker=MARKERS[number % len(MARKERS)])

@@ -6,10 +6,11 @@ The horizontal axis is the prior log-odds log(P / (1 - P)) of a target trial. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.metrics import SCALE, Blocks, Runs, cllr_of, ece_of, hull_of, min_cllr_of, min_ece_of, zebra_of
+from evaluation.metrics import SCALE, SortedScores, cllr_of, ece_of, min_cllr_of, min_ece_of, zebra_of
 from evaluation.plots.chart import (
     GREY,
     Axis,
@@ -30,6 +31,17 @@ from spkbase.errors import DataError
 _LOG_ODDS = np.linspace(-10, 10, 201)
 _LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"
 _DEFAULT = Look("#000000", (10, 3), 1.4)
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """What is drawn of each system: title, label of the axis, and the curves over `_LOG_ODDS`."""
+
+    title: str
+    unit: str
+    default: np.ndarray
+    actual: Callable[[SortedScores], np.ndarray]
+    least: Callable[[SortedScores], np.ndarray]
 
 
 def plot_zebra(
@@ -75,14 +87,14 @@ def save_profiles(
     scale: Sequence[tuple[str, float]] = SCALE,
 ) -> None:
     """Plot ZEBRA profiles of scores that are sorted already; see `plot_zebra`."""
-    profiles = [zebra_of(core.runs, blocks=core.blocks, scale=scale) for core in cores]
+    profiles = [zebra_of(core.scores, scale=scale) for core in cores]
     by_population = np.argsort([profile.population for profile in profiles], kind="stable")
     order = by_population if sort else range(len(cores))
     lines = [Line(_LOG_ODDS, default_ece(_LOG_ODDS), _DEFAULT)]
     entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
-    for number, place in enumerate(order):
-        lines.append(Line(_LOG_ODDS, _min_ece(cores[place].blocks, _LOG_ODDS), look_of(number)))
-        entries.append((look_of(number), f"{cores[place].name} {keep_together(f'({profiles[place]})')}"))
+    for number, system in enumerate(order):
+        lines.append(Line(_LOG_ODDS, _min_ece(cores[system].scores), look_of(number)))
+        entries.append((look_of(number), f"{cores[system].name} {keep_together(f'({profiles[system]})')}"))
     chart = Chart(
         title or "ZEBRA profile",
         Axis(_LABEL, -10, 10),
@@ -110,16 +122,14 @@ def plot_ece(
     """
     scale = default_ece(_LOG_ODDS) if normalised else np.ones(len(_LOG_ODDS))
     unit = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
-    _plot_pair(
-        systems,
-        path,
+    curves = _Curves(
         title or unit.removesuffix(" (bit)"),
         unit,
-        sort,
         default_ece(_LOG_ODDS) / scale,
-        actual=lambda core: np.asarray(ece_of(core.runs, prior=_prior(_LOG_ODDS))) / scale,
-        least=lambda core: _min_ece(core.blocks, _LOG_ODDS) / scale,
+        actual=lambda scores: np.asarray(ece_of(scores, prior=_prior(_LOG_ODDS))) / scale,
+        least=lambda scores: _min_ece(scores) / scale,
     )
+    _plot_pair(systems, path, curves, sort=sort)
 
 
 def plot_ape(
@@ -139,80 +149,67 @@ def plot_ape(
     default = default_error(_LOG_ODDS)
     scale = default if normalised else np.ones(len(_LOG_ODDS))
     unit = "Normalised Bayes error rate" if normalised else "Bayes error rate"
-    _plot_pair(
-        systems,
-        path,
+    curves = _Curves(
         title or unit,
         unit,
-        sort,
         default / scale,
-        actual=lambda core: actual_error(core.runs, _LOG_ODDS) / scale,
-        least=lambda core: least_error(core.blocks, _LOG_ODDS) / scale,
+        actual=lambda scores: actual_error(scores, _LOG_ODDS) / scale,
+        least=lambda scores: least_error(scores, _LOG_ODDS) / scale,
     )
+    _plot_pair(systems, path, curves, sort=sort)
 
 
 def default_ece(log_odds: np.ndarray) -> np.ndarray:
-    """Entropy of the prior in bits, shape as `log_odds`."""
+    """Return the entropy of the prior in bits, shape as `log_odds`."""
     prior = _prior(log_odds)
     return -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
 
 
 def default_error(log_odds: np.ndarray) -> np.ndarray:
-    """Error rate of deciding by the prior alone, shape as `log_odds`."""
+    """Return the error rate of deciding by the prior alone, shape as `log_odds`."""
     return _prior(-np.abs(log_odds))
 
 
-def actual_error(runs: Runs, log_odds: np.ndarray) -> np.ndarray:
-    """Error rate of Bayes decisions by scores that are natural LLRs, accepting at -log_odds and above."""
-    place = np.searchsorted(runs.thresholds, -log_odds, side="left")
-    p_miss = runs.misses[place] / runs.n_target
-    p_fa = 1 - runs.rejected[place] / runs.n_nontarget
+def actual_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
+    """Return the error rate of Bayes decisions by natural LLRs, which accept at -log_odds and above."""
+    cut = np.searchsorted(scores.thresholds, -log_odds, side="left")
+    p_miss = scores.misses[cut] / scores.n_target
+    p_fa = 1 - scores.rejected[cut] / scores.n_nontarget
     prior = _prior(log_odds)
     return prior * p_miss + (1 - prior) * p_fa
 
 
-def least_error(blocks: Blocks, log_odds: np.ndarray) -> np.ndarray:
-    """Least error rate over all thresholds, shape as `log_odds`."""
-    vertices = hull_of(blocks)
+def least_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
+    """Return the least error rate over all thresholds, shape as `log_odds`."""
     prior = _prior(log_odds)[:, None]
-    return (prior * vertices.p_miss + (1 - prior) * vertices.p_fa).min(axis=1)
+    return (prior * scores.hull.p_miss + (1 - prior) * scores.hull.p_fa).min(axis=1)
 
 
-def _plot_pair(
-    systems: Systems,
-    path: Paths,
-    title: str,
-    unit: str,
-    sort: bool,
-    default: np.ndarray,
-    *,
-    actual: Callable[[Core], np.ndarray],
-    least: Callable[[Core], np.ndarray],
-) -> None:
+def _plot_pair(systems: Systems, path: Paths, curves: _Curves, *, sort: bool) -> None:
     """Plot the actual curve of each system as its line, and the least one dotted below it."""
     cores = as_cores(systems)
-    losses = [(cllr_of(core.runs), min_cllr_of(core.blocks)) for core in cores]
+    losses = [(cllr_of(core.scores), min_cllr_of(core.scores)) for core in cores]
     order = np.argsort([loss for loss, _ in losses], kind="stable") if sort else range(len(cores))
-    lines = [Line(_LOG_ODDS, default, _DEFAULT)]
+    lines = [Line(_LOG_ODDS, curves.default, _DEFAULT)]
     entries = [(_DEFAULT, "default: the prior alone")]
-    highest = float(default.max())
-    for number, place in enumerate(order):
-        look, core = look_of(number), cores[place]
-        curve = actual(core)
-        lines += [Line(_LOG_ODDS, curve, look), Line(_LOG_ODDS, least(core), thin(look))]
-        numbers = f"(Cllr {losses[place][0]:.3f}, minimum {losses[place][1]:.3f} bit)"
+    highest = float(curves.default.max())
+    for number, system in enumerate(order):
+        look, core = look_of(number), cores[system]
+        curve = curves.actual(core.scores)
+        lines += [Line(_LOG_ODDS, curve, look), Line(_LOG_ODDS, curves.least(core.scores), thin(look))]
+        numbers = f"(Cllr {losses[system][0]:.3f}, minimum {losses[system][1]:.3f} bit)"
         entries.append((look, f"{core.name} {keep_together(numbers)}"))
         highest = max(highest, float(curve[np.isfinite(curve)].max(initial=0.0)))
     if not np.isfinite(highest):
         raise DataError("expected scores that are log-likelihood ratios", remedy="calibrate them first")
     entries.append((thin(Look(GREY)), "dotted: the least that any calibration reaches"))
-    top = min(1.08 * highest, 2 * float(default.max()))  # badly calibrated scores leave the picture
-    chart = Chart(title, Axis(_LABEL, -10, 10), Axis(unit, 0.0, top), tuple(lines), tuple(entries))
+    top = min(1.08 * highest, 2 * float(curves.default.max()))  # badly calibrated scores leave the picture
+    chart = Chart(curves.title, Axis(_LABEL, -10, 10), Axis(curves.unit, 0.0, top), tuple(lines), tuple(entries))
     save_chart(chart, path)
 
 
-def _min_ece(blocks: Blocks, log_odds: np.ndarray) -> np.ndarray:
-    return np.asarray(min_ece_of(blocks, prior=_prior(log_odds)))
+def _min_ece(scores: SortedScores) -> np.ndarray:
+    return np.asarray(min_ece_of(scores, prior=_prior(_LOG_ODDS)))
 
 
 def _prior(log_odds: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.trials import TrialSpeakers
 from spkbase.errors import DataError
 from spkbase.files import load_json, write_json
 
@@ -123,7 +124,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
 
     Returns
     -------
-    np.ndarray of float64, shape (N,)
+    ndarray of float64, shape (N,)
         Natural LLRs.
 
     Raises
@@ -145,8 +146,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
 def cross_validate_affine(
     scores: ArrayLike,
     is_target: ArrayLike,
-    model_speakers: ArrayLike,
-    segment_speakers: ArrayLike,
+    speakers: TrialSpeakers,
     *,
     prior: float = 0.5,
     folds: int = 5,
@@ -164,10 +164,12 @@ def cross_validate_affine(
         Finite scores, one column for each system to fuse.
     is_target : array_like of bool, shape (N,)
         The truth.
-    model_speakers, segment_speakers : array_like of str, shape (N,)
-        Speaker of the model and of the segment of each trial.
-    prior, ridge : float
-        See `train_affine`.
+    speakers : TrialSpeakers
+        Speaker of the model and of the segment of each trial; see `evaluation.trials.find_speakers`.
+    prior : float
+        Target prior to train for, strictly between 0 and 1.
+    ridge : float
+        Penalty on the weights; see `train_affine`.
     folds : int
         Number of folds, at least 3.
     seed : int
@@ -175,7 +177,7 @@ def cross_validate_affine(
 
     Returns
     -------
-    np.ndarray of float64, shape (N,)
+    ndarray of float64, shape (N,)
         Natural LLRs, in the order of the trials.
 
     Raises
@@ -187,14 +189,14 @@ def cross_validate_affine(
     is_target = np.asarray(is_target, bool)
     if folds < 3:
         raise DataError(f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}")
-    sides = [np.asarray(side, str) for side in (model_speakers, segment_speakers)]
-    if any(len(column) != len(scores) for column in (is_target, *sides)):
+    if len(is_target) != len(scores) or len(speakers) != len(scores):
         raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
-    speakers, codes = np.unique(np.concatenate(sides), return_inverse=True)
-    if len(speakers) < folds:
-        raise DataError(f"expected at least as many speakers as folds, got {len(speakers)} and {folds}")
-    fold = np.empty(len(speakers), np.int64)
-    fold[np.random.default_rng(seed).permutation(len(speakers))] = np.arange(len(speakers)) % folds
+    both = np.concatenate([speakers.names[speakers.models], speakers.names[speakers.segments]]).astype(str)
+    names, codes = np.unique(both, return_inverse=True)
+    if len(names) < folds:
+        raise DataError(f"expected at least as many speakers as folds, got {len(names)} and {folds}")
+    fold = np.empty(len(names), np.int64)
+    fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
     models, segments = fold[codes].reshape(2, -1)
     result = np.empty(len(scores))
     for pair in combinations_with_replacement(range(folds), 2):
@@ -214,12 +216,25 @@ def cross_validate_affine(
 
 
 def save_affine(path: str | Path, affine: Affine) -> None:
-    """Write a calibration or fusion as JSON, whole or not at all, to the last bit."""
+    """Write a calibration or fusion as JSON, whole or not at all, to the last bit.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    affine : Affine
+        See `train_affine`.
+    """
     write_json(path, {"format": _FORMAT, "version": _VERSION, **affine.__dict__})
 
 
 def load_affine(path: str | Path) -> Affine:
     """Read what `save_affine` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
 
     Raises
     ------
@@ -227,13 +242,13 @@ def load_affine(path: str | Path) -> Affine:
         With the file, if it cannot be read or holds something else.
     """
     path = Path(path)
-    found = load_json(path)
+    content = load_json(path)
     remedy = "write it with the command calibrate or fuse"
-    if not isinstance(found, dict) or found.get("format") != _FORMAT or found.get("version") != _VERSION:
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != _VERSION:
         raise DataError(f"expected '{_FORMAT}' of version {_VERSION}", file=path, remedy=remedy)
     try:
-        weights = tuple(float(weight) for weight in found["weights"])
-        affine = Affine(weights, float(found["offset"]), float(found["prior"]), tuple(map(str, found["names"])))
+        weights = tuple(float(weight) for weight in content["weights"])
+        affine = Affine(weights, float(content["offset"]), float(content["prior"]), tuple(map(str, content["names"])))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"expected weights, offset, prior and names: {error!r}", file=path, remedy=remedy) from error
     if not weights or not np.isfinite([*weights, affine.offset]).all() or not 0 < affine.prior < 1:

@@ -5,13 +5,12 @@ from .draws import BLOCK as BLOCK
 from .draws import Resampling as Resampling
 from .draws import block_generator as block_generator
 from .draws import draw_counts as draw_counts
+from .groups import Grouping as Grouping
 from .groups import Groups as Groups
 from .groups import evaluate_groups as evaluate_groups
 from .intervals import Interval as Interval
-from .intervals import Method as Method
 from .intervals import from_scale as from_scale
 from .intervals import interval as interval
-from .intervals import method_of as method_of
 from .intervals import to_scale as to_scale
 from .resampling import Sample as Sample
 from .resampling import bootstrap as bootstrap

@@ -1,14 +1,14 @@
 """How sure a metric is: intervals of any metric under a joint bootstrap of speakers, and paired differences.
 
 >>> import numpy as np
->>> from evaluation.metrics import pav, runs_of
+>>> from evaluation.uncertainty import sample_of
 >>> from evaluation.trials import TrialSpeakers
 >>> rng = np.random.default_rng(0)
 >>> models, segments = np.divmod(np.arange(400), 20)  # 20 speakers, each against each
 >>> speakers = TrialSpeakers(np.array([f"s{n:02d}" for n in range(20)], object), models, segments)
 >>> scores = rng.standard_normal(400) + 2 * (models == segments)
->>> def mean_target(runs):
-...     return {"mean_target": float(runs.thresholds @ runs.target / runs.n_target)}
+>>> def mean_target(trials):
+...     return {"mean_target": float(trials.thresholds @ trials.target / trials.n_target)}
 >>> found = confidence_intervals(sample_of(scores, models == segments, speakers), mean_target, replicates=200)
 >>> found["mean_target"].low < 2 < found["mean_target"].high
 True
@@ -26,20 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.metrics import Method, is_prior, method_of, metrics_of
 from evaluation.trials import Key, Scores, find_rows, find_speakers, split_scores
-from evaluation.uncertainty.intervals import Interval, Method, interval, is_prior, method_of
+from evaluation.uncertainty.intervals import Interval, interval
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
-
-__all__ = [
-    "Interval",
-    "Method",
-    "Sample",
-    "confidence_intervals",
-    "paired_differences",
-    "sample_from",
-    "sample_of",
-]
 
 _FEW = 10
 
@@ -106,7 +97,8 @@ def confidence_intervals(
     sample : Sample
         Trials; see `sample_of` and `sample_from`.
     statistic : callable
-        Gives metrics by name from `Runs`. For several workers it must be importable.
+        Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
+        intervals are made. For several workers it must be importable.
     replicates : int
         Number of resamples.
     seed : int
@@ -116,7 +108,7 @@ def confidence_intervals(
     jobs : int, optional
         Number of workers; all cores if None.
     methods : mapping of str to Method, optional
-        Other methods than `method_of` names, by metric.
+        Other methods than the statistic's table or `evaluation.metrics.method_of` names, by metric.
 
     Returns
     -------
@@ -130,10 +122,10 @@ def confidence_intervals(
     """
     values = statistic(sample.runs())
     resampled = bootstrap(sample, statistic, replicates=replicates, seed=seed, jobs=jobs)[0]
-    chosen = dict(methods or {})
+    chosen, rows = dict(methods or {}), metrics_of(statistic)
     settings: dict[str, Any] = {"n_units": sample.n_effective, "n_trials": sample.n_least, "level": level}
     found = {
-        name: interval(value, resampled[name], method=chosen.get(name, method_of(name)), **settings)
+        name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
         for name, value in values.items()
     }
     return {name: _with_resolution(name, one, sample) for name, one in found.items()}
@@ -183,7 +175,7 @@ def paired_differences(
             metric: interval(
                 float(_difference(values[place][metric], values[0][metric])),
                 _difference(resampled[place][metric], resampled[0][metric]),
-                method=method_of(metric, difference=True),
+                method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
                 n_units=first.n_effective,
                 level=level,
             )

@@ -19,11 +19,30 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.uncertainty.intervals import Interval, Method, interval, method_of, simultaneous
+from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of, metrics_of
+from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, subsample
 from spkbase.errors import DataError
 
-_LOW_IS_WORSE = ("tpr_at_fpr",)
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Which group each trial belongs to.
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (N,)
+        Group of each trial in the order that the sample was made from; -1 across groups, -2 unknown. See
+        `evaluation.trials.group_trials`.
+    names : list of str
+        Names of the groups.
+    column : str
+        Name for reports.
+    """
+
+    groups: np.ndarray
+    names: list[str]
+    column: str = "group"
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,8 @@ class Groups:
         Trials between two groups, which belong to none.
     n_unknown : int
         Trials of ids whose group is blank.
+    metrics : tuple of Metric
+        The table that says how the metrics are read.
     """
 
     column: str
@@ -95,29 +116,30 @@ class Groups:
     extremes: dict[str, Extremes]
     n_across: int
     n_unknown: int
+    metrics: tuple[Metric, ...] = METRICS
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it for a report, intervals as [low, high]."""
+        """Return all of it for a report, intervals as [low, high]."""
         groups = {
             name: {
                 "n_target": group.n_target,
                 "n_nontarget": group.n_nontarget,
                 "metrics": group.metrics,
-                "intervals": {metric: [one.low, one.high] for metric, one in group.intervals.items()},
+                "intervals": {metric: [ends.low, ends.high] for metric, ends in group.intervals.items()},
             }
             | ({"note": group.note} if group.note else {})
             for name, group in self.groups.items()
         }
         extremes = {
             metric: {
-                "highest": found.highest,
-                "lowest": found.lowest,
-                "worst": found.worst,
-                "highest_value": found.highest_value.to_dict(),
-                "lowest_value": found.lowest_value.to_dict(),
-                "gap": found.gap.to_dict(),
+                "highest": extreme.highest,
+                "lowest": extreme.lowest,
+                "worst": extreme.worst,
+                "highest_value": extreme.highest_value.to_dict(),
+                "lowest_value": extreme.lowest_value.to_dict(),
+                "gap": extreme.gap.to_dict(),
             }
-            for metric, found in self.extremes.items()
+            for metric, extreme in self.extremes.items()
         }
         counts = {"n_across_groups": self.n_across, "n_unknown": self.n_unknown}
         return {"column": self.column, "groups": groups, "extremes": extremes} | counts
@@ -125,11 +147,9 @@ class Groups:
 
 def evaluate_groups(
     sample: Sample,
-    groups: np.ndarray,
-    names: list[str],
+    grouping: Grouping,
     statistic: Statistic,
     *,
-    column: str = "group",
     replicates: int = 0,
     seed: int = 0,
     level: float = 0.95,
@@ -141,30 +161,31 @@ def evaluate_groups(
     ----------
     sample : Sample
         All trials; see `evaluation.uncertainty.sample_from`.
-    groups : np.ndarray of int, shape (N,)
-        Group of each trial in the order that the sample was made from; see
-        `evaluation.trials.group_trials`.
-    names : list of str
-        Names of the groups.
+    grouping : Grouping
+        Group of each trial.
     statistic : callable
-        Gives metrics by name from `Runs`.
-    column : str
-        Name for reports.
+        Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
+        metrics are read.
     replicates : int
         Number of resamples; 0 for values without intervals.
-    seed, level, jobs
-        See `evaluation.uncertainty.confidence_intervals`.
+    seed : int
+        Of the draws.
+    level : float
+        Share of true values that such intervals should cover.
+    jobs : int, optional
+        Number of workers; all cores if None.
 
     Raises
     ------
     DataError
         If shapes disagree, or as `bootstrap`.
     """
+    groups, names, metrics = grouping.groups, grouping.names, metrics_of(statistic)
     if groups.shape != sample.scores.shape:
         raise DataError(f"expected a group for each of {len(sample)} trials, got shape {groups.shape}")
     ordered = groups[sample.order]
-    counts = [_counts(sample, ordered == place) for place in range(len(names))]
-    parts = {name: subsample(sample, ordered == place) for place, name in enumerate(names) if min(counts[place]) > 0}
+    counts = [_counts(sample, ordered == code) for code in range(len(names))]
+    parts = {name: subsample(sample, ordered == code) for code, name in enumerate(names) if min(counts[code]) > 0}
     values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
     resampled: dict[str, dict[str, np.ndarray]] = {}
     if replicates and parts:
@@ -173,11 +194,15 @@ def evaluate_groups(
     result = {}
     for name, count in zip(names, counts, strict=True):
         if name in parts:
-            result[name] = _group(count, parts[name], values[name], resampled.get(name, {}), level)
+            result[name] = _group(count, parts[name], values[name], resampled.get(name, {}), level, metrics)
         else:
             result[name] = Group(*count, note="no trial of one class: metrics are undefined")
-    extremes = _extremes(parts, values, resampled, level)
-    return Groups(column, result, extremes, int((groups == -1).sum()), int((groups == -2).sum()))
+    extremes = {}
+    for metric in next(iter(values.values()), {}):
+        finite = {name: parts[name] for name in values if np.isfinite(values[name][metric])}
+        if len(finite) >= 2:
+            extremes[metric] = _extreme(metric, finite, values, resampled, level, metrics)
+    return Groups(grouping.column, result, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics)
 
 
 def _group(
@@ -186,66 +211,57 @@ def _group(
     values: dict[str, float],
     resampled: Mapping[str, np.ndarray],
     level: float,
+    metrics: tuple[Metric, ...],
 ) -> Group:
     if resampled and part.n_effective < 2:
         return Group(*count, values, note="one speaker alone: no intervals")
     settings: dict[str, Any] = {"n_units": part.n_effective, "n_trials": part.n_least, "level": level}
-    found = {
-        metric: interval(values[metric], column, method=method_of(metric), **settings)
+    intervals = {
+        metric: interval(values[metric], column, method=method_of(metric, metrics=metrics), **settings)
         for metric, column in resampled.items()
     }
-    return Group(*count, values, found)
-
-
-def _extremes(
-    parts: Mapping[str, Sample],
-    values: Mapping[str, Mapping[str, float]],
-    resampled: Mapping[str, Mapping[str, np.ndarray]],
-    level: float,
-) -> dict[str, Extremes]:
-    found = {}
-    for metric in next(iter(values.values()), {}):
-        names = [name for name in values if np.isfinite(values[name][metric])]
-        if len(names) >= 2:
-            found[metric] = _extreme(metric, names, parts, values, resampled, level)
-    return found
+    return Group(*count, values, intervals)
 
 
 def _extreme(
     metric: str,
-    names: list[str],
     parts: Mapping[str, Sample],
     values: Mapping[str, Mapping[str, float]],
     resampled: Mapping[str, Mapping[str, np.ndarray]],
     level: float,
+    metrics: tuple[Metric, ...],
 ) -> Extremes:
+    names = list(parts)
     ours = np.array([values[name][metric] for name in names])
     high, low = int(ours.argmax()), int(ours.argmin())
-    ends_named = (names[high], names[low], names[low if metric.startswith(_LOW_IS_WORSE) else high])
+    extreme_values = (ours[high], ours[low], ours[high] - ours[low])
+    ends_named = (names[high], names[low], names[low if is_worse_low(metric, metrics=metrics) else high])
     n_units, n_trials = (min(getattr(parts[name], count) for name in names) for count in ("n_effective", "n_least"))
-    rows = np.stack([resampled[name][metric] for name in names], axis=1) if resampled else np.zeros((0, len(names)))
-    rows = rows[np.isfinite(rows).all(axis=1)]
-    if len(rows) < 2 or n_units < 2:
+    draws = np.stack([resampled[name][metric] for name in names], axis=1) if resampled else np.zeros((0, len(names)))
+    draws = draws[np.isfinite(draws).all(axis=1)]
+    if len(draws) < 2 or n_units < 2:
         note = "no resamples" if not resampled else "a group of one speaker, or of infinite values: no intervals"
-        blank = [
-            Interval(float(one), np.nan, np.nan, "", note) for one in (ours[high], ours[low], ours[high] - ours[low])
-        ]
+        blank = [Interval(float(value), np.nan, np.nan, "", note) for value in extreme_values]
         return Extremes(*ends_named, *blank)
-    method = method_of(metric)
+    method = method_of(metric, metrics=metrics)
     # groups have other sizes and so other biases: unlike those of systems on the same trials they do not cancel
     of_difference = Method("identity", factor=method.factor)
-    lower, upper = simultaneous(ours, rows, method=method, n_units=n_units, n_trials=n_trials, level=level)
-    first, second = np.array([pair for one in combinations(range(len(names)), 2) for pair in (one, one[::-1])]).T
+    lower, upper = simultaneous(ours, draws, method=method, n_units=n_units, n_trials=n_trials, level=level)
+    first, second = np.array([pair for two in combinations(range(len(names)), 2) for pair in (two, two[::-1])]).T
     gap_lower, gap_upper = simultaneous(
-        ours[first] - ours[second], rows[:, first] - rows[:, second], method=of_difference, n_units=n_units, level=level
+        ours[first] - ours[second],
+        draws[:, first] - draws[:, second],
+        method=of_difference,
+        n_units=n_units,
+        level=level,
     )
     ends = [(lower.max(), upper.max(), method), (lower.min(), upper.min(), method)]
     ends.append((max(0.0, gap_lower.max()), gap_upper.max(), of_difference))
-    found = [
+    intervals = [
         Interval(float(value), float(start), float(stop), f"{how.name}, simultaneous")
-        for value, (start, stop, how) in zip((ours[high], ours[low], ours[high] - ours[low]), ends, strict=True)
+        for value, (start, stop, how) in zip(extreme_values, ends, strict=True)
     ]
-    return Extremes(*ends_named, *found)
+    return Extremes(*ends_named, *intervals)
 
 
 def _counts(sample: Sample, rows: np.ndarray) -> tuple[int, int]:

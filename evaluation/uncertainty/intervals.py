@@ -4,7 +4,7 @@ Conventions
 -----------
 Quantiles of the resampled values (the percentile method) cover too little: speakers are few, error rates are skewed,
 and metrics of the convex hull (ROCCH) are biased, because the best thresholds are chosen on the same trials that are
-counted. So each metric has a method of three parts:
+counted. So each metric has a method, named by its row of `evaluation.metrics.table`, of three parts:
 
 * a *scale* on which its error is near to normal: the metric itself, its log or logit, or the log of its distance from
   the largest value;
@@ -32,54 +32,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metrics import Method
 from spkbase.errors import DataError
-
-HULL_FACTOR = 1 / (2 ** (2 / 3) - 1)
-COST_FACTOR = (1 + HULL_FACTOR) / 2
-
-Scale = Literal["identity", "log", "inverse root", "logit", "complement", "percentile"]
-
-_SCALES = {
-    "identity": "linear",
-    "log": "log",
-    "inverse root": "1 / sqrt(x)",
-    "logit": "logit",
-    "complement": "log(maximum - x)",
-}
-
-
-@dataclass(frozen=True)
-class Method:
-    """How the interval of a metric is made; see the module.
-
-    Parameters
-    ----------
-    scale : {"identity", "log", "inverse root", "logit", "complement", "percentile"}
-        Where the error is near to normal; the last one takes quantiles, without the rest.
-    factor : float
-        How much of what the resamples are off the value is taken off as bias; 0 for metrics without the hull.
-    lower, upper : float
-        Least and largest value of the metric; intervals are cut there.
-    """
-
-    scale: Scale
-    factor: float = 0.0
-    lower: float = -np.inf
-    upper: float = np.inf
-
-    @property
-    def name(self) -> str:
-        """Words for a table or a file."""
-        if self.scale == "percentile":
-            return "percentile"
-        return f"t on the {_SCALES[self.scale]} scale" + (
-            f", {self.factor:.2f} times the bias removed" if self.factor else ""
-        )
 
 
 @dataclass(frozen=True)
@@ -124,61 +83,6 @@ class Interval:
         return named | ({"note": self.note} if self.note else {})
 
 
-# by the name of the metric up to its first dot
-_METHODS = {
-    "eer": Method("logit", lower=0, upper=1),
-    "min_dcf": Method("log", factor=COST_FACTOR, lower=0),
-    "min_dcf_normalised": Method("log", factor=COST_FACTOR, lower=0, upper=1),
-    "act_dcf": Method("log", lower=0),
-    "act_dcf_normalised": Method("log", lower=0),
-    "prbep": Method("log", factor=HULL_FACTOR, lower=0),
-    "cllr": Method("inverse root", lower=0),
-    "min_cllr": Method("log", factor=HULL_FACTOR, lower=0, upper=1),
-    "calibration_loss": Method("identity", factor=HULL_FACTOR, lower=0),
-    "ece": Method("inverse root", lower=0),
-    "min_ece": Method("log", factor=HULL_FACTOR, lower=0, upper=1),
-    "d_sys": Method("complement", lower=0, upper=1),
-    "d_sys_pav": Method("complement", factor=HULL_FACTOR, lower=0, upper=1),
-    "tpr_at_fpr": Method("logit", lower=0, upper=1),
-    "threshold_at_eer": Method("identity"),
-}
-_ZEBRA = {
-    "zebra.population": Method("complement", factor=HULL_FACTOR, lower=0, upper=1 / np.log(4)),
-    # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
-    "zebra.individual": Method("percentile", lower=0),
-    "zebra.individual_ceiling": Method("percentile", lower=0),
-}
-
-
-def method_of(metric: str, *, difference: bool = False) -> Method:
-    """Name the method of a metric.
-
-    Parameters
-    ----------
-    metric : str
-        Such as ``"cllr"``, ``"eer.rocch"`` or ``"min_dcf.0.01"``: keys of a result, with dots between them.
-    difference : bool
-        For the difference of two systems on the same trials: linear, and nothing taken off, because a bias that both
-        have goes out of the difference.
-
-    Examples
-    --------
-    >>> method_of("min_dcf.0.01").name
-    't on the log scale, 1.35 times the bias removed'
-    >>> method_of("eer.interpolated").name
-    't on the logit scale'
-    """
-    head, _, rest = metric.partition(".")
-    method = _ZEBRA.get(metric) or _METHODS.get(head, Method("identity"))
-    if metric == "eer.rocch":
-        method = replace(method, factor=HULL_FACTOR, upper=0.5)
-    if head == "min_dcf" and is_prior(rest):
-        method = replace(method, upper=min(float(rest), 1 - float(rest)))
-    if difference:
-        return method if method.scale == "percentile" else Method("identity")
-    return method
-
-
 def interval(
     value: float, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
 ) -> Interval:
@@ -191,7 +95,7 @@ def interval(
     resampled : np.ndarray of float64, shape (B,)
         Its values on resamples; NaN ones do not count.
     method : Method
-        See `method_of`.
+        See `evaluation.metrics.method_of`.
     n_units : int
         Number of speakers (or trials) that the scarcer class hangs on, at least 2.
     n_trials : int
@@ -342,11 +246,3 @@ def _normal(level: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
-
-
-def is_prior(text: str) -> bool:
-    """Tell whether a part of a metric's name is a prior."""
-    try:
-        return 0 < float(text) < 1
-    except ValueError:
-        return False

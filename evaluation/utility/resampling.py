@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.uncertainty import Interval, Method, Resampling, interval
+from evaluation.metrics import Method
+from evaluation.uncertainty import Interval, Resampling, interval
 
 # the scale on which the error of each measure is near to normal
 METHODS = {

@@ -10,6 +10,7 @@ from .gmm import natural_parameters as natural_parameters
 from .stat_files import StatDraft as StatDraft
 from .stat_files import open_stat_server as open_stat_server
 from .statistics import Statistics as Statistics
+from .statistics import accumulate_statistics as accumulate_statistics
 from .statistics import open_statistics as open_statistics
 from .statistics import segment_statistics as segment_statistics
 from .statistics import stream_statistics as stream_statistics

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.metrics import effective_prior, evaluate_detection, min_dcf
-from evaluation.plots import System, plot_det, plot_likelihood
+from evaluation.plots import DetStyle, System, plot_det, plot_likelihood
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, write_json
@@ -103,7 +103,7 @@ def _plot(run: Run, config: Config, lists: Rsr2015, systems: dict[str, Scores], 
     plot_det(
         [System(name, *split_scores(scores, key)) for name, scores in systems.items()],
         path=paths,
-        window=config.report.window,
+        style=DetStyle(window=config.report.window),
         prior=effective_prior(config.report.p_target, config.report.c_miss, config.report.c_fa),
         title=_title(config, is_synthetic(lists)),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Runs, eer_of
+from evaluation.metrics import SortedScores, eer_of
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError
@@ -310,8 +310,8 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
     return f" (difference {_points(found)})"
 
 
-def _rate(runs: Runs) -> dict[str, float]:
-    return {"eer": eer_of(runs)}
+def _rate(scores: SortedScores) -> dict[str, float]:
+    return {"eer": eer_of(scores)}
 
 
 def _points(found: Interval) -> str:

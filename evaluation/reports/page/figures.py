@@ -14,6 +14,7 @@ from evaluation.linkage import Curve
 from evaluation.plots import (
     Axis,
     Chart,
+    DetStyle,
     Line,
     Look,
     System,
@@ -44,7 +45,9 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
     if systems:
         parts.append(
             _figure(
-                lambda path: plot_det(systems, path=path, window="old", title=f"Errors of the attacker: {where}"),
+                lambda path: plot_det(
+                    systems, path=path, style=DetStyle(window="old"), title=f"Errors of the attacker: {where}"
+                ),
                 f"{name}-det",
                 f"Detection error trade-off of {where}: one curve for each scenario.",
                 "Detection error trade-off. Each point is a setting of the attacker's threshold; the further a curve "

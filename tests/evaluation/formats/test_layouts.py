@@ -173,10 +173,10 @@ LINES_THAT_DO_NOT_FIT = {
 
 @pytest.mark.parametrize(("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT)
 def test_scores_and_key_that_do_not_fit_are_named_with_the_line(tmp_path, scores, key, place, words) -> None:
-    from evaluation.metrics.sorted_scores import runs_of
+    from evaluation.metrics.sorted_scores import sort_scores
 
     with pytest.raises(DataError) as caught:
-        runs_of(*read_split(write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)))
+        sort_scores(*read_split(write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)))
     assert place in str(caught.value)
     assert words in str(caught.value)
 

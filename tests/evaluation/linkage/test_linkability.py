@@ -30,8 +30,9 @@ from evaluation.linkage.curve import (
 from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
 from evaluation.linkage.intervals import linkability_curve, mean_interval
 from evaluation.linkage.table import Ranks
+from evaluation.metrics.interval_methods import Method
 from evaluation.uncertainty.draws import Resampling
-from evaluation.uncertainty.intervals import Method, interval
+from evaluation.uncertainty.intervals import interval
 from spkbase.errors import DataError
 
 

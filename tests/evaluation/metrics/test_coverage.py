@@ -12,11 +12,11 @@ from benchmarks.coverage import MAX_NONTARGET, main, metrics, simulate, study, t
 def test_true_values_are_those_of_a_large_simulation() -> None:
     """The closed forms against 160,000 independent trials, within a tolerance of 4 standard errors or so."""
     from benchmarks.coverage import OFFSET, SCALE
-    from evaluation.metrics.sorted_scores import runs_of
+    from evaluation.metrics.sorted_scores import sort_scores
 
     rng, d, count = np.random.default_rng(0), 2.0, 80_000
     target, nontarget = (SCALE * (sign * d * d / 2 + d * rng.standard_normal(count)) + OFFSET for sign in (1, -1))
-    found, true = metrics(runs_of(target, nontarget)), true_metrics(d)
+    found, true = metrics(sort_scores(target, nontarget)), true_metrics(d)
     assert true["eer.rocch"] == pytest.approx(ndtr(-1), abs=1e-15)
     for name, value in true.items():
         assert found[name] == pytest.approx(value, abs=0.008), name

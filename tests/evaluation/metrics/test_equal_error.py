@@ -13,7 +13,7 @@ from evaluation.metrics.binomial import clopper_pearson
 from evaluation.metrics.detection import act_dcf
 from evaluation.metrics.equal_error import METHODS, eer, equal_error, equal_error_of
 from evaluation.metrics.operating_points import tpr_at_fpr
-from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 
 tied = st.lists(st.sampled_from([-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
@@ -96,7 +96,7 @@ def test_rules_walked_through(method: str, both: tuple[list[float], list[float]]
 @given(both=classes, numbers=st.lists(st.integers(0, 3), min_size=12, max_size=12))
 def test_weights_are_repetition(method: str, both: tuple[list[float], list[float]], numbers: list[int]) -> None:
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
-    runs = runs_of(*both, target_weights=weights[0], nontarget_weights=weights[1])
+    runs = sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1])
     repeated = [np.repeat(side, count) for side, count in zip(both, weights, strict=True)]
     assert equal_error_of(runs, method=method) == equal_error(*repeated, method=method)
 

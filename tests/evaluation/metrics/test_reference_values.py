@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from evaluation.metrics.calibration import ece_of, min_cllr_of, min_ece_of
-from evaluation.metrics.detection import Hull, effective_prior, hull_min_dcf, hull_of, prbep_of
+from evaluation.metrics.detection import effective_prior, hull_min_dcf, prbep_of
 from evaluation.metrics.equal_error import equal_error_of
-from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
+from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
 from evaluation.metrics.summary import Evaluation, evaluate_of
 from evaluation.metrics.system_linkability import d_sys_of, d_sys_pav_of
 from evaluation.metrics.zebra_profile import format_value
@@ -22,29 +22,24 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
 PRIORS: list[float] = GOLDEN["priors"]
 SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]
-RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")  # kept as runs: their order alone
+RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")  # kept as counts: their order alone
 WHOLE = [name for name in SETS if name not in RANKS]
 # where all ties, or both orders of the tied trials, make a tool's number other than the tie-safe one
 TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
 
 
 @cache
-def runs(name: str) -> Runs:
+def sorted_scores(name: str) -> SortedScores:
     with np.load(DATA / "scores.npz") as file:
         if name in RANKS:
             target, nontarget = (file[f"{name}/runs_{side}"].astype(float) for side in ("target", "nontarget"))
-            return Runs(np.arange(len(target), dtype=float), target, nontarget)
-        return runs_of(file[f"{name}/target"], file[f"{name}/nontarget"])
-
-
-@cache
-def blocks(name: str) -> Blocks:
-    return pav(runs(name))
+            return SortedScores(np.arange(len(target), dtype=float), target, nontarget)
+        return sort_scores(file[f"{name}/target"], file[f"{name}/nontarget"])
 
 
 @cache
 def result(name: str, convention: str) -> Evaluation:
-    return evaluate_of(runs(name), convention=convention, priors=PRIORS)
+    return evaluate_of(sorted_scores(name), convention=convention, priors=PRIORS)
 
 
 def known(tool: str, sets: list[str] = SETS) -> list[str]:
@@ -61,16 +56,19 @@ def rounding_of_population(name: str) -> float:
     It has g = exp(a) - 1 and (a - g) / (2 g^2), of slope -1 / (2 a^2) in g for small a: 2^-53 / a^2 a trial. The last
     bit of `exp` is another with AVX-512, with AVX2 and without. LLRs up to 1e-6 are taken for 0.
     """
-    llr = np.abs(blocks(name).per_run())
+    llr = np.abs(sorted_scores(name).blocks.per_score())
     off = np.divide(2.0**-53, llr**2, out=np.zeros(len(llr)), where=llr > 1e-6)
-    sides = (runs(name).target, runs(name).nontarget)
+    sides = (sorted_scores(name).target, sorted_scores(name).nontarget)
     return float(sum(np.sum(weights * off) / weights.sum() for weights in sides) / np.log(2)) + 1e-14
 
 
 def test_all_sets_are_here() -> None:
     assert len(SETS) == 17
     for name in SETS:
-        assert (runs(name).n_target, runs(name).n_nontarget) == (GOLDEN[name]["n_target"], GOLDEN[name]["n_nontarget"])
+        assert (sorted_scores(name).n_target, sorted_scores(name).n_nontarget) == (
+            GOLDEN[name]["n_target"],
+            GOLDEN[name]["n_nontarget"],
+        )
 
 
 # the hull, its costs and rates: SIDEKIT and PyBOSARIS
@@ -78,9 +76,9 @@ def test_all_sets_are_here() -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_hull_costs_and_prbep_of_sidekit(name: str) -> None:
-    expected, vertices = GOLDEN[name]["sidekit"], hull_of(blocks(name))
+    expected, vertices = GOLDEN[name]["sidekit"], sorted_scores(name).hull
     close(result(name, "default").eer["rocch"], expected["rocch_eer"])
-    close(prbep_of(blocks(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
+    close(prbep_of(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
     if expected["pmiss"] is not None:
         _same_hull(vertices, np.array(expected["pmiss"]), np.array(expected["pfa"]))
     for prior, cost, normalised in zip(PRIORS, expected["minDCF"], expected["minDCF_norm"], strict=True):
@@ -103,8 +101,8 @@ def test_costs_of_pybosaris(name: str) -> None:
     close(found.eer["rocch"], expected["eer"])
     close(found.min_cllr, expected["min_cllr"])
     for prior, point in zip(PRIORS, expected["min_dcf_norm"], strict=True):
-        np.testing.assert_allclose(hull_min_dcf(hull_of(blocks(name)), prior), point, rtol=0, atol=1e-9)
-    sre08 = hull_min_dcf(hull_of(blocks(name)), effective_prior(0.01, 10, 1))
+        np.testing.assert_allclose(hull_min_dcf(sorted_scores(name).hull, prior), point, rtol=0, atol=1e-9)
+    sre08 = hull_min_dcf(sorted_scores(name).hull, effective_prior(0.01, 10, 1))
     np.testing.assert_allclose(sre08, expected["min_dcf_sre08_P01_Cm10"], rtol=0, atol=1e-9)
 
 
@@ -142,7 +140,7 @@ def test_interpolated_eer_of_scikit_learn(name: str) -> None:
 @pytest.mark.parametrize("name", known("spkanon_eer"))
 def test_nearest_eer_of_spkanon_eval(name: str) -> None:
     false_alarms, mean = GOLDEN[name]["spkanon_eer"]
-    point = equal_error_of(runs(name), method="nearest")
+    point = equal_error_of(sorted_scores(name), method="nearest")
     close(point.p_fa, false_alarms, 1e-15)
     close(point.rate, mean, 1e-15)
 
@@ -174,12 +172,12 @@ def test_the_default_differs_from_zebra_by_its_rise_alone(name: str) -> None:
     close(found.min_cllr, expected["min_cllr_poolties"], few)
     close(found.zebra.individual, expected["individual"], 1e-6 / np.log(10))
     assert found.zebra.tag == expected["tag"]
-    np.testing.assert_allclose(min_ece_of(blocks(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
+    np.testing.assert_allclose(min_ece_of(sorted_scores(name), prior=np.array(PRIORS)), expected["minECE"], atol=few)
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
 def test_cross_entropy_of_zebra(name: str) -> None:
-    found = ece_of(runs(name), prior=np.array(PRIORS))
+    found = ece_of(sorted_scores(name), prior=np.array(PRIORS))
     np.testing.assert_allclose(found, GOLDEN[name]["zebra"]["actECE"], rtol=1e-12)
 
 
@@ -199,7 +197,7 @@ def test_challenge_values(name: str, convention: str) -> None:
 @pytest.mark.parametrize("name", known("D_sys", WHOLE))
 def test_linkability_to_the_last_bit(name: str) -> None:
     for tool, omega in (("D_sys", 1.0), ("audmetric_D_sys", 1.0), ("D_sys_omega0.5", 0.5)):
-        found, expected = d_sys_of(runs(name), omega=omega), float(GOLDEN[name][tool])
+        found, expected = d_sys_of(sorted_scores(name), omega=omega), float(GOLDEN[name][tool])
         assert found == expected or (np.isnan(found) and np.isnan(expected))
 
 
@@ -229,7 +227,7 @@ def test_the_tie_safe_truth(
 
 def test_three_against_five_by_hand() -> None:
     """In the order of scores n n n t n t n t: blocks of (targets, nontargets) are (0, 3), (2, 2), (1, 0)."""
-    found, pooled = result("tiny_3v5", "default"), blocks("tiny_3v5")
+    found, pooled = result("tiny_3v5", "default"), sorted_scores("tiny_3v5").blocks
     assert (pooled.target.tolist(), pooled.nontarget.tolist()) == ([0, 2, 1], [3, 2, 0])
     middle = np.log(5 / 3)
     misses, false_alarms = 2 / 3 * np.log2(1 + np.exp(-middle)), 2 / 5 * np.log2(1 + np.exp(middle))
@@ -250,8 +248,8 @@ def test_infinite_scores_are_legal() -> None:
     assert found.cllr == np.inf
     assert np.isnan(found.d_sys)
     assert {"cllr", "d_sys"} <= set(found.notes)
-    assert 0 < d_sys_pav_of(blocks("with_inf")) < 1
-    assert min_cllr_of(blocks("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
+    assert 0 < d_sys_pav_of(sorted_scores("with_inf")) < 1
+    assert min_cllr_of(sorted_scores("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
 
 
 # the five sets of which only the order is kept here, whole
@@ -260,7 +258,7 @@ def test_infinite_scores_are_legal() -> None:
 @pytest.mark.parametrize("name", RANKS)
 def test_the_largest_sets_whole(name: str, shared: Path) -> None:
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
-        found = evaluate_of(runs_of(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
+        found = evaluate_of(sort_scores(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
     close(found.cllr, GOLDEN[name]["zebra"]["cllr_act"], 1e-12)
     assert found.d_sys == GOLDEN[name]["D_sys"]
     for prior, point in zip(PRIORS, GOLDEN[name]["pybosaris"]["act_dcf_norm"], strict=True):

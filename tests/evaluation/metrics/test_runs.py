@@ -1,4 +1,4 @@
-"""The core: runs and isotonic blocks against counting, search and sklearn-free pooling by hand."""
+"""The core: sorted scores and isotonic blocks against counting, search and sklearn-free pooling by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from evaluation.metrics.sorted_scores import Runs, pav, runs_of
+from evaluation.metrics.sorted_scores import SortedScores, pav, sort_scores
 from spkbase.errors import DataError
 
 tied = st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
@@ -31,28 +31,28 @@ def pooled_by_hand(sequence: list[tuple[float, float]]) -> list[tuple[float, flo
 
 
 @given(classes)
-def test_runs_by_counting(both: tuple[list[float], list[float]]) -> None:
-    runs = runs_of(*both)
+def test_scores_by_counting(both: tuple[list[float], list[float]]) -> None:
+    scores = sort_scores(*both)
     values = sorted({value + 0.0 for value in (*both[0], *both[1])})
-    assert runs.thresholds.tolist() == values
-    assert runs.target.tolist() == [both[0].count(value) for value in values]
-    assert runs.nontarget.tolist() == [both[1].count(value) for value in values]
-    assert runs.misses.tolist() == [sum(score < value for score in both[0]) for value in values] + [len(both[0])]
-    assert (runs.n_target, runs.n_nontarget, len(runs)) == (len(both[0]), len(both[1]), len(values))
+    assert scores.thresholds.tolist() == values
+    assert scores.target.tolist() == [both[0].count(value) for value in values]
+    assert scores.nontarget.tolist() == [both[1].count(value) for value in values]
+    assert scores.misses.tolist() == [sum(score < value for score in both[0]) for value in values] + [len(both[0])]
+    assert (scores.n_target, scores.n_nontarget, len(scores)) == (len(both[0]), len(both[1]), len(values))
 
 
 @given(classes)
 def test_blocks_by_hand(both: tuple[list[float], list[float]]) -> None:
-    runs = runs_of(*both)
-    blocks = pav(runs)
-    expected = pooled_by_hand(list(zip(runs.target.tolist(), runs.nontarget.tolist(), strict=True)))
+    scores = sort_scores(*both)
+    blocks = pav(scores)
+    expected = pooled_by_hand(list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True)))
     assert list(zip(blocks.target.tolist(), blocks.nontarget.tolist(), strict=True)) == expected
     assert blocks.first[0] == 0
-    assert blocks.last[-1] == len(runs) - 1
+    assert blocks.last[-1] == len(scores) - 1
     assert (blocks.first[1:] == blocks.last[:-1] + 1).all()
     for place in range(len(blocks)):
         within = slice(blocks.first[place], blocks.last[place] + 1)
-        assert runs.target[within].sum() == blocks.target[place]
+        assert scores.target[within].sum() == blocks.target[place]
     assert (np.diff(blocks.llr) > 0).all()
     posterior = expit(blocks.llr + np.log(len(both[0]) / len(both[1])))
     np.testing.assert_allclose(posterior, blocks.target / (blocks.target + blocks.nontarget), rtol=1e-12)
@@ -61,30 +61,30 @@ def test_blocks_by_hand(both: tuple[list[float], list[float]]) -> None:
 @given(classes)
 def test_laplace_adds_a_trial_of_each_class_at_both_ends(both: tuple[list[float], list[float]]) -> None:
     """Its definition: single trials target, nontarget below and above all scores, pooled, then taken out again."""
-    runs = runs_of(*both)
-    pairs = list(zip(runs.target.tolist(), runs.nontarget.tolist(), strict=True))
+    scores = sort_scores(*both)
+    pairs = list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True))
     expected = pooled_by_hand([(1.0, 0.0), (0.0, 1.0), *pairs, (1.0, 0.0), (0.0, 1.0)])
     prior = np.log(len(both[0]) / len(both[1]))
     llr = np.log([tar / non for tar, non in expected]) - prior
     for end in (0, -1):
         expected[end] = (expected[end][0] - 1, expected[end][1] - 1)
     real = [pair != (0, 0) for pair in expected]
-    blocks = pav(runs, laplace=True)
+    blocks = pav(scores, laplace=True)
     assert np.isfinite(blocks.llr).all()
     np.testing.assert_allclose(blocks.llr, llr[real], rtol=1e-12, atol=1e-12)
     kept = [pair for pair, one in zip(expected, real, strict=True) if one]
     assert list(zip(blocks.target.tolist(), blocks.nontarget.tolist(), strict=True)) == kept
-    assert len(blocks.per_run()) == len(runs)
+    assert len(blocks.per_score()) == len(scores)
 
 
 @given(classes, st.lists(st.integers(0, 3), min_size=24, max_size=24))
 def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: list[int]) -> None:
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
-    weighted = runs_of(*both, target_weights=weights[0], nontarget_weights=weights[1])
-    repeated = runs_of(*(np.repeat(side, count) for side, count in zip(both, weights, strict=True)))
+    weighted = sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1])
+    repeated = sort_scores(*(np.repeat(side, count) for side, count in zip(both, weights, strict=True)))
     for name in ("thresholds", "target", "nontarget"):
         np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))
-    base = runs_of(*both)
+    base = sort_scores(*both)
     again = base.reweighted(
         *(np.bincount(base.places(side), count, len(base)) for side, count in zip(both, weights, strict=True))
     )
@@ -92,22 +92,22 @@ def test_weights_are_repetition(both: tuple[list[float], list[float]], numbers: 
         np.testing.assert_array_equal(getattr(again, name), getattr(repeated, name))
 
 
-def test_empty_runs_belong_to_a_block_and_change_nothing() -> None:
+def test_scores_without_weight_belong_to_a_block_and_change_nothing() -> None:
     thresholds = np.arange(6.0)
     target, nontarget = np.array([0.0, 0, 1, 0, 2, 0]), np.array([0.0, 2, 0, 0, 1, 0])
     full, bare = (
-        pav(Runs(thresholds, target, nontarget)),
-        pav(Runs(thresholds, target, nontarget).reweighted(target, nontarget)),
+        pav(SortedScores(thresholds, target, nontarget)),
+        pav(SortedScores(thresholds, target, nontarget).reweighted(target, nontarget)),
     )
     assert full.llr.tolist() == bare.llr.tolist()
-    assert (full.first[0], full.last[-1], len(full.per_run())) == (0, 5, 6)
+    assert (full.first[0], full.last[-1], len(full.per_score())) == (0, 5, 6)
 
 
 def test_a_small_change_of_weights_changes_little() -> None:
     rng = np.random.default_rng(0)
-    runs = runs_of(rng.normal(1, 1, 500), rng.normal(0, 1, 2000))
-    shaken = Runs(runs.thresholds, runs.target * (1 + 1e-13), runs.nontarget)
-    np.testing.assert_allclose(pav(shaken).llr, pav(runs).llr, atol=1e-10)
+    scores = sort_scores(rng.normal(1, 1, 500), rng.normal(0, 1, 2000))
+    shaken = SortedScores(scores.thresholds, scores.target * (1 + 1e-13), scores.nontarget)
+    np.testing.assert_allclose(pav(shaken).llr, pav(scores).llr, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_small_change_of_weights_changes_little() -> None:
 )
 def test_malformed_weights_are_refused(options: dict[str, list[float]], words: str) -> None:
     with pytest.raises(DataError, match=words):
-        runs_of([1.0, 2.0], [0.0], **options)
+        sort_scores([1.0, 2.0], [0.0], **options)
 
 
 def test_one_class_alone_has_no_blocks() -> None:
     with pytest.raises(DataError, match="trials of both classes, got 0 target and 2 nontarget"):
-        pav(Runs(np.zeros(1), np.zeros(1), np.full(1, 2.0)))
+        pav(SortedScores(np.zeros(1), np.zeros(1), np.full(1, 2.0)))

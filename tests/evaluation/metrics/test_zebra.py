@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from scipy.special import ndtri
 
 from evaluation.metrics.calibration import ece, min_ece
-from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.sorted_scores import sort_scores
 from evaluation.metrics.zebra_profile import (
     disclosure,
     expected_disclosure,
@@ -45,7 +45,7 @@ def test_population_is_the_integral_over_priors(seed: int) -> None:
     gained = quad(lambda prior: entropy(prior) - min_ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
     assert population(target, nontarget) == pytest.approx(gained, abs=1e-8)
     # of any LLRs, calibrated or not
-    runs = runs_of(target, nontarget)
+    runs = sort_scores(target, nontarget)
     gained = quad(lambda prior: entropy(prior) - ece(target, nontarget, prior=prior), 0, 1, epsabs=1e-10)[0]
     found = expected_disclosure(runs.thresholds, runs.target, runs.nontarget)
     assert found == pytest.approx(gained, abs=1e-8)

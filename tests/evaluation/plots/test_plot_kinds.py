@@ -43,7 +43,7 @@ def scores(name: str, distance: float, scale: float = 1.0, offset: float = 0.0) 
 
 SYSTEMS = [scores("original", 3.5), scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5), scores("B&B {x} ~^#\\", 0.3)]
 KINDS: dict[str, Callable[..., None]] = {
-    "det": lambda systems, path: plots.plot_det(systems, path=path, window="big", steppy=True),
+    "det": lambda systems, path: plots.plot_det(systems, path=path, style=plots.DetStyle(window="big", steppy=True)),
     "roc": lambda systems, path: plots.plot_roc(systems, path=path),
     "roc_log": lambda systems, path: plots.plot_roc(systems, path=path, lowest_fpr=1e-3),
     "ece": lambda systems, path: plots.plot_ece(systems, path=path),

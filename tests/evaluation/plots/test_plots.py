@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
 from evaluation.plots import draw, training
 from evaluation.plots.chart import System
-from evaluation.plots.det import WINDOWS, plot_det
+from evaluation.plots.det import WINDOWS, DetStyle, plot_det
 from evaluation.plots.training import plot_likelihood
 from spkbase.errors import DataError
 
@@ -43,7 +43,7 @@ def test_every_window_is_drawn_without_a_warning(tmp_path: Path, window: str, co
     systems = [system(f"system {number} $x_", 1.0 + number) for number in range(count)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plot_det(systems, path=tmp_path / "det.png", window=window, steppy=count == 2)
+        plot_det(systems, path=tmp_path / "det.png", style=DetStyle(window=window, steppy=count == 2))
     assert (tmp_path / "det.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -82,7 +82,7 @@ def test_the_min_dcf_point_stands_at_the_prior(figures: list[Any], prior: float 
 
 def test_the_axes_are_those_of_the_window(figures: list[Any]) -> None:
     for name, window in WINDOWS.items():
-        plot_det([system()], path="x.png", window=name)
+        plot_det([system()], path="x.png", style=DetStyle(window=name))
         axes = figures[-1].axes[0]
         assert axes.get_xlim() == pytest.approx(ndtri(window.p_fa))
         assert axes.get_ylim() == pytest.approx(ndtri(window.p_miss))
@@ -116,7 +116,7 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone(figures: list[Any]) -> 
     assert sorted(set(words)) == ["30 false alarms", "30 misses"]
     plot_det([system(n_target=20, n_nontarget=40)], path="x.png")
     assert drawn() == ([], [])
-    plot_det([system()], path="x.png", rule_of_30=False)
+    plot_det([system()], path="x.png", style=DetStyle(rule_of_30=False))
     assert drawn() == ([], [])
 
 
@@ -153,9 +153,9 @@ def test_a_likelihood_plot_is_written(tmp_path: Path) -> None:
     [
         (lambda path: plot_det([], path=path / "x.png"), "expected a system"),
         (lambda path: plot_det([system()], path=path / "x.gif"), "extension '.gif'"),
-        (lambda path: plot_det([system()], path=path / "x.png", window="new york"), "got 'new york'"),
+        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(window="new york")), "got 'new york'"),
         (lambda path: plot_det([system()], path=path / "x.png", prior=-2.29), "prior"),
-        (lambda path: plot_det([system()], path=path / "x.png", rocch=False), "curve"),
+        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(rocch=False)), "curve"),
         (lambda path: plot_det([("a", [], [1.0])], path=path / "x.png"), "target scores, got none"),
         (lambda path: plot_likelihood({}, path / "x.png"), "got none"),
         (lambda path: plot_likelihood({"a": []}, path / "x.png"), "got none"),

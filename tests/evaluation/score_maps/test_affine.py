@@ -20,6 +20,7 @@ from evaluation.score_maps.affine import (
     save_affine,
     train_affine,
 )
+from evaluation.trials.speakers import TrialSpeakers
 from spkbase.errors import DataError
 
 
@@ -160,23 +161,25 @@ def test_foreign_files_are_refused(tmp_path: Path, content: str) -> None:
 # cross-validation
 
 
-def trials_of_speakers(seed: int = 0, speakers: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def trials_of_speakers(seed: int = 0, n_speakers: int = 12) -> tuple[np.ndarray, np.ndarray, TrialSpeakers]:
     rng = np.random.default_rng(seed)
-    models, segments = (one.ravel() for one in np.meshgrid(np.arange(speakers), np.repeat(np.arange(speakers), 3)))
+    numbers = np.arange(n_speakers)
+    models, segments = (side.ravel() for side in np.meshgrid(numbers, np.repeat(numbers, 3)))
     is_target = models == segments
     scores = rng.normal(size=len(models)) + 2.0 * is_target
-    names = np.array([f"speaker{number}" for number in range(speakers)])
-    return scores, is_target, names[models], names[segments]
+    names = np.array([f"speaker{number}" for number in numbers], object)
+    return scores, is_target, TrialSpeakers(names, models, segments)
 
 
 def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
     """Changing all trials of one speaker must leave alone the calibration of every trial that he is in."""
-    scores, is_target, models, segments = trials_of_speakers()
-    before = cross_validate_affine(scores, is_target, models, segments, folds=4)
-    mine = (models == "speaker3") | (segments == "speaker3")
+    scores, is_target, speakers = trials_of_speakers()
+    before = cross_validate_affine(scores, is_target, speakers, folds=4)
+    models, segments = speakers.models, speakers.segments
+    mine = (models == 3) | (segments == 3)
     changed = scores.copy()
     changed[mine] = 3 * changed[mine] + np.where(is_target[mine], -4.0, 4.0)
-    after = cross_validate_affine(changed, is_target, models, segments, folds=4)
+    after = cross_validate_affine(changed, is_target, speakers, folds=4)
     # what each trial went through is affine in its own score: take scale and offset from the two ends of a fold pair
     slope = np.polyfit(scores[mine], before[mine], 1)
     assert slope[0] > 0
@@ -190,13 +193,13 @@ def test_no_trial_is_calibrated_by_its_own_speakers() -> None:
 
 
 def test_cross_validation_is_nearly_the_whole(caplog: pytest.LogCaptureFixture) -> None:
-    scores, is_target, models, segments = trials_of_speakers(1, 40)
-    found = cross_validate_affine(scores, is_target, models, segments, prior=0.5, folds=5, seed=3)
+    scores, is_target, speakers = trials_of_speakers(1, 40)
+    found = cross_validate_affine(scores, is_target, speakers, prior=0.5, folds=5, seed=3)
     whole = train_affine(scores[is_target], scores[~is_target])(scores)
     assert np.isfinite(found).all()
     assert cllr(found[is_target], found[~is_target]) >= cllr(whole[is_target], whole[~is_target])
     assert cllr(found[is_target], found[~is_target]) < cllr(whole[is_target], whole[~is_target]) + 0.05
-    again = cross_validate_affine(scores, is_target, models, segments, folds=5, seed=3)
+    again = cross_validate_affine(scores, is_target, speakers, folds=5, seed=3)
     np.testing.assert_array_equal(found, again)
 
 
@@ -211,9 +214,9 @@ def test_cross_validation_is_nearly_the_whole(caplog: pytest.LogCaptureFixture) 
 def test_malformed_cross_validation_is_refused(options, words: str) -> None:
     with pytest.raises(DataError, match=words):
         cross_validate_affine(*trials_of_speakers(), **options)
-    scores, is_target, models, segments = trials_of_speakers()
+    scores, is_target, speakers = trials_of_speakers()
     with pytest.raises(DataError, match="two speakers for each"):
-        cross_validate_affine(scores, is_target[:-1], models, segments)
+        cross_validate_affine(scores, is_target[:-1], speakers)
 
 
 def test_a_file_is_plain_json(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from evaluation.metrics.equal_error import eer, eer_of
-from evaluation.metrics.sorted_scores import Runs
+from evaluation.metrics.sorted_scores import SortedScores
 from evaluation.trials.lists import Key
 from evaluation.trials.metadata import group_trials, read_metadata
 from evaluation.trials.speakers import TrialSpeakers, find_speakers
-from evaluation.uncertainty.groups import Groups, evaluate_groups
+from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
 from evaluation.uncertainty.resampling import sample_of
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
@@ -21,9 +21,9 @@ from spkbase.files.json_and_tables import to_json
 KEY = Key.from_ids(["a", "a", "b", "b", "c"], ["a1", "b1", "b1", "c1", "c1"], [True, False, True, False, True])
 
 
-def metrics(runs: Runs) -> dict[str, float]:
-    spread = float((runs.thresholds * runs.target).sum() / runs.n_target)
-    return {"eer.interpolated": eer_of(runs, method="interpolated"), "mean": spread}
+def metrics(scores: SortedScores) -> dict[str, float]:
+    spread = float((scores.thresholds * scores.target).sum() / scores.n_target)
+    return {"eer.interpolated": eer_of(scores, method="interpolated"), "mean": spread}
 
 
 def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0, replicates: int = 0) -> Groups:
@@ -37,7 +37,8 @@ def evaluated(shifts: tuple[float, ...], *, n_speakers: int = 60, seed: int = 0,
     )
     names = np.array([f"s{n}" for n in range(n_speakers)], object)
     sample = sample_of(scores, is_target, TrialSpeakers(names, models, segments))
-    found = evaluate_groups(sample, groups, [f"g{n}" for n in range(len(shifts))], metrics, replicates=replicates)
+    grouping = Grouping(groups, [f"g{n}" for n in range(len(shifts))])
+    found = evaluate_groups(sample, grouping, metrics, replicates=replicates)
     for place, (name, group) in enumerate(found.groups.items()):
         inside = groups == place
         expected = eer(scores[inside & is_target], scores[inside & ~is_target], method="interpolated")
@@ -159,7 +160,7 @@ def test_groups_without_a_class_or_with_one_speaker() -> None:
     names = np.array(list("abcde"), object)
     sample = sample_of(rng.standard_normal(25) + is_target, is_target, TrialSpeakers(names, models, segments))
     groups = np.where(models == 0, 0, np.where(is_target, 1, 2))
-    found = evaluate_groups(sample, groups, ["alone", "targets", "none"], metrics, replicates=20)
+    found = evaluate_groups(sample, Grouping(groups, ["alone", "targets", "none"]), metrics, replicates=20)
     assert "one speaker" in found.groups["alone"].note
     assert "no trial of one class" in found.groups["targets"].note
     assert (found.groups["none"].n_target, found.groups["none"].n_nontarget) == (0, 16)
@@ -177,4 +178,4 @@ def test_report() -> None:
 def test_shape_is_checked() -> None:
     sample = sample_of([1.0, 0.0], [True, False])
     with pytest.raises(DataError, match="a group for each of 2 trials"):
-        evaluate_groups(sample, np.zeros(3, int), ["a"], metrics)
+        evaluate_groups(sample, Grouping(np.zeros(3, int), ["a"]), metrics)

@@ -13,22 +13,24 @@ from scipy.special import expit, logit
 
 from evaluation.metrics.detection import min_dcf
 from evaluation.metrics.equal_error import eer, eer_of
-from evaluation.metrics.sorted_scores import Runs, runs_of
+from evaluation.metrics.interval_methods import HULL_FACTOR, Method
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.table import method_of
 from evaluation.trials.lists import Key, Scores
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from
-from evaluation.uncertainty.intervals import HULL_FACTOR, Interval, Method, interval, method_of, simultaneous
+from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, bootstrap, draw, sample_of, subsample
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 
 
-def means(runs: Runs) -> dict[str, float]:
+def means(scores: SortedScores) -> dict[str, float]:
     """Linear metrics, of which everything is known."""
     return {
-        "target": float(runs.thresholds @ runs.target / runs.n_target),
-        "nontarget": float(runs.thresholds @ runs.nontarget / runs.n_nontarget),
-        "eer.interpolated": eer_of(runs, method="interpolated"),
+        "target": float(scores.thresholds @ scores.target / scores.n_target),
+        "nontarget": float(scores.thresholds @ scores.nontarget / scores.n_nontarget),
+        "eer.interpolated": eer_of(scores, method="interpolated"),
     }
 
 
@@ -58,7 +60,7 @@ def test_weights_are_repetitions_of_trials() -> None:
     sample = sample_of(scores, is_target, table(12, models, speakers))
     for weights in draw(sample, seed=3, block=0, size=5):
         copies = np.where(models == speakers, weights[models], weights[models] * weights[speakers]).astype(int)
-        expected = runs_of(np.repeat(scores, copies * is_target), np.repeat(scores, copies * ~is_target))
+        expected = sort_scores(np.repeat(scores, copies * is_target), np.repeat(scores, copies * ~is_target))
         found = sample.runs(weights)
         for name in ("thresholds", "target", "nontarget"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
@@ -141,7 +143,7 @@ def test_strictly_increasing_map_changes_no_interval() -> None:
     found = [
         confidence_intervals(
             sample_of(values, is_target, table(12, models, speakers)),
-            lambda runs: {"eer.rocch": eer_of(runs)},
+            lambda scores: {"eer.rocch": eer_of(scores)},
             replicates=40,
         )
         for values in (scores, np.exp(scores) - 5)
@@ -154,7 +156,7 @@ def test_infinite_scores() -> None:
     scores[:5], scores[5:10] = np.inf, -np.inf
     found = confidence_intervals(
         sample_of(scores, is_target, table(12, models, speakers)),
-        lambda runs: {"eer.rocch": eer_of(runs)},
+        lambda scores: {"eer.rocch": eer_of(scores)},
         replicates=40,
     )
     assert 0 < found["eer.rocch"].low < found["eer.rocch"].value < found["eer.rocch"].high < 0.5
@@ -274,14 +276,16 @@ def test_infinite_undefined_and_constant_draws() -> None:
 def test_unresolved_costs_are_said() -> None:
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
-        sample, lambda runs: {f"min_dcf.{p}": min_dcf(*_arrays(runs), p_target=p) for p in (0.02, 0.1)}, replicates=20
+        sample,
+        lambda scores: {f"min_dcf.{p}": min_dcf(*_arrays(scores), p_target=p) for p in (0.02, 0.1)},
+        replicates=20,
     )
     assert "fewer than 10 / P" in found["min_dcf.0.02"].note
     assert not found["min_dcf.0.1"].note
 
 
-def _arrays(runs: Runs) -> list[np.ndarray]:
-    return [np.repeat(runs.thresholds, counts.astype(int)) for counts in (runs.target, runs.nontarget)]
+def _arrays(scores: SortedScores) -> list[np.ndarray]:
+    return [np.repeat(scores.thresholds, counts.astype(int)) for counts in (scores.target, scores.nontarget)]
 
 
 def test_report_of_an_interval() -> None:

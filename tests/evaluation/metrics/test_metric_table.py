@@ -1,0 +1,235 @@
+"""The table of metrics, and a metric of one's own: in values, tables, intervals, groups and JSON without our files."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.commands.tables import format_evaluation, format_groups
+from evaluation.metrics.interval_methods import Method
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.summary import Metrics, evaluate
+from evaluation.metrics.table import METRICS, RESERVED, Metric, Unit, is_worse_low, method_of, metrics_with
+from evaluation.trials.speakers import TrialSpeakers
+from evaluation.uncertainty.confidence import confidence_intervals, paired_differences
+from evaluation.uncertainty.groups import Grouping, evaluate_groups
+from evaluation.uncertainty.resampling import Sample, sample_of
+from spkbase.errors import DataError
+from spkbase.files.json_and_tables import to_json
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+HERTZ = Unit("hertz", ".2f")
+
+
+def accepted(scores: SortedScores) -> float:
+    """Return the share of target trials at 0 and above."""
+    return 1 - float(scores.misses[np.searchsorted(scores.thresholds, 0.0)]) / scores.n_target
+
+
+def quantile(scores: SortedScores, share: str) -> float:
+    """Return the score above which a share of the target trials lies."""
+    return float(np.repeat(scores.thresholds, scores.target.astype(int))[int(float(share) * scores.n_target)])
+
+
+def warning(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return f"below a half under {convention}" if value < 0.5 else None
+
+
+MINE = Metric(
+    "accepted",
+    accepted,
+    "accepted at 0",
+    HERTZ,
+    worse="low",
+    method=Method("logit", lower=0, upper=1),
+    short="acc",
+    caveat=warning,
+)
+
+
+def table_of(*rows: Metric) -> tuple[Metric, ...]:
+    return (*METRICS, *rows)
+
+
+@pytest.fixture
+def sample() -> Sample:
+    """Trials of 12 speakers, 3 segments each."""
+    rng = np.random.default_rng(5)
+    models, segments = (side.ravel() for side in np.meshgrid(np.arange(12), np.repeat(np.arange(12), 3)))
+    names = np.array([f"s{number:02d}" for number in range(12)], object)
+    is_target = models == segments
+    scores = rng.normal(size=len(models)) + np.where(is_target, 1.0, -1.0) + 0.3 * models
+    return sample_of(scores, is_target, TrialSpeakers(names, models, segments))
+
+
+# a metric of one's own
+
+
+def test_a_metric_of_ones_own_is_in_values_json_and_tables() -> None:
+    plain = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0])
+    found = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0], metrics=table_of(MINE))
+    assert found.accepted == 0.75
+    assert found.values() == plain.values() | {"accepted": 0.75}
+    report = json.loads(to_json(found.to_dict()))
+    assert report.pop("accepted") == 0.75
+    assert report == json.loads(to_json(plain.to_dict()))
+    assert "accepted at 0                         0.75" in format_evaluation(found).splitlines()
+    assert "accepted" not in found.notes
+    low = evaluate([-1.0, 1.0, -2.0], [0.0], metrics=table_of(MINE), convention="zebra-2020")
+    assert low.notes["accepted"] == "below a half under zebra-2020"
+
+
+def test_a_metric_with_points_and_one_made_of_others() -> None:
+    shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
+    ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
+    priors = Metric("odds", lambda scores, prior: float(prior) / (1 - float(prior)), points=(), over_priors=True)
+    found = evaluate([1.0, 2.0, 3.0, 4.0], [0.0, 2.5], metrics=table_of(shares, ratio, priors), priors=("0.5", 0.8))
+    values = found.values()
+    assert found.quantile == {"0.25": 2.0, "0.5": 3.0}
+    assert values["quantile.0.5"] == 3.0
+    assert values["ratio"] == values["eer.rocch"] / values["min_dcf.0.5"]
+    assert found.odds == {"0.5": 1.0, "0.8": pytest.approx(4.0)}
+    lines = format_evaluation(found).splitlines()
+    assert any(line.split() == ["score", "at", "0.25", "2"] for line in lines)
+    assert any(line.split()[0] == "ratio" for line in lines)  # without a title its name stands there
+
+
+def test_a_metric_may_give_a_record() -> None:
+    @dataclass(frozen=True)
+    class Highest:
+        value: float
+        kind: str
+
+    metric = Metric("highest", lambda scores: Highest(float(scores.thresholds[-1]), "score"))
+    found = evaluate([1.0], [0.0], metrics=table_of(metric))
+    assert found.values()["highest"] == 1.0
+    assert found.to_dict()["highest"] == {"value": 1.0, "kind": "score"}
+
+
+def test_a_metric_of_ones_own_has_the_interval_that_it_names(sample: Sample) -> None:
+    statistic = Metrics(metrics=table_of(MINE))
+    settings = {"replicates": 60, "seed": 1}
+    found = confidence_intervals(sample, statistic, **settings)
+    assert found["accepted"].method == "t on the logit scale"
+    assert 0 < found["accepted"].low < found["accepted"].value < found["accepted"].high < 1
+    before = confidence_intervals(sample, Metrics(), **settings)
+    assert {name: found[name] for name in before} == pytest.approx(before)
+    bare = confidence_intervals(sample, lambda scores: {"accepted": accepted(scores)}, **settings)
+    assert bare["accepted"].method == "t on the linear scale"
+    spread = Metric("spread", accepted, method=Method("percentile"))
+    pair = paired_differences({"a": sample, "b": sample}, Metrics(metrics=(MINE, spread)), **settings)["b"]
+    assert (pair["accepted"].value, pair["accepted"].method) == (0.0, "t on the linear scale")
+    assert pair["spread"].method == "percentile"
+
+
+def test_a_metric_of_ones_own_is_in_groups(sample: Sample) -> None:
+    halves = (np.arange(len(sample)) % 12 >= 6).astype(int)  # by model, whose scores rise with its number
+    found = evaluate_groups(sample, Grouping(halves, ["low", "high"]), Metrics(metrics=table_of(MINE)), replicates=30)
+    worst = found.extremes["accepted"]
+    values = {name: group.metrics["accepted"] for name, group in found.groups.items()}
+    assert values["low"] < values["high"]
+    assert (worst.worst, worst.highest, worst.lowest) == ("low", "high", "low")  # low values are the bad ones
+    assert worst.gap.value == pytest.approx(values["high"] - values["low"])
+    assert found.groups["low"].intervals["accepted"].method == "t on the logit scale"
+    header, *lines = format_groups(found).splitlines()
+    assert header.split()[3:] == ["EER", "minCllr", "Cllr", "population", "D_sys", "(PAV)", "acc"]
+    assert any(line.split()[:2] == ["acc", "low"] for line in lines)
+
+
+def test_the_table_can_be_part_of_ours() -> None:
+    part = tuple(metric for metric in METRICS if metric.name in ("eer", "d_sys", "zebra.population"))
+    found = evaluate([1.0, 2.0], [0.0, 1.5], metrics=part)
+    assert list(found.values()) == [*(f"eer.{name}" for name in found.eer), "zebra.population", "d_sys"]
+    assert "EER (ROCCH)" in format_evaluation(found)
+    assert found.zebra == {"population": found.values()["zebra.population"]}
+    with pytest.raises(AttributeError, match="expected a metric among eer, zebra, d_sys, got 'cllr'"):
+        found.cllr  # noqa: B018
+
+
+def test_another_omega_and_other_tags() -> None:
+    scores = [0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]
+    other = evaluate(*scores, metrics=metrics_with(omega=10.0, scale=(("mild", 3.0), ("grave", math.inf))))
+    assert other.zebra.tag == "mild"
+    # of the four targets three are told for certain, one shares a block of likelihood ratio 1 with a nontarget
+    assert evaluate(*scores).d_sys_pav == 0.75
+    assert other.d_sys_pav == pytest.approx((3 + 9 / 11) / 4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (table_of(Metric("cllr", accepted)), "got 'cllr' twice"),
+        (table_of(MINE, MINE), "got 'accepted' twice"),
+        (table_of(Metric("", accepted)), "expected a name"),
+        *((table_of(Metric(name, accepted)), f"no key of the report, got '{name}'") for name in RESERVED),
+        (table_of(Metric("notes.mine", accepted)), "got 'notes.mine'"),
+        (table_of(Metric("zebra", accepted)), "'zebra' to be a number or a group of numbers, got both"),
+        (table_of(Metric("cllr.mine", accepted)), "'cllr' to be a number or a group"),
+        ((Metric("twice", lambda value: 2 * value, of=("cllr",)), *METRICS), "expected cllr above 'twice'"),
+        (
+            table_of(Metric("nothing", lambda scores: None)),
+            "a metric to give a number, or a record with a value, got None",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(rows: tuple[Metric, ...], words: str) -> None:
+    with pytest.raises(DataError, match=re.escape(words)):
+        evaluate([1.0, 2.0], [0.0], metrics=rows).values()
+
+
+def test_a_result_can_be_copied_and_stored() -> None:
+    found = evaluate([1.0, 2.0], [0.0, 1.5])
+    for twin in (deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert twin.values() == found.values()
+        assert twin.eer == found.eer
+    assert {"eer", "cllr", "zebra", "values", "notes"} <= set(dir(found))
+    scores = sort_scores([1.0, 2.0], [0.0, 1.5])
+    assert pickle.loads(pickle.dumps(Metrics()))(scores) == Metrics()(scores) == found.values()
+
+
+# what the rows say
+
+
+def test_methods_and_direction_by_name() -> None:
+    assert method_of("accepted") == Method("identity")
+    assert method_of("accepted", metrics=table_of(MINE)) == MINE.method
+    assert method_of("tpr_at_fpr.0.3") == method_of("tpr_at_fpr.0.01") == Method("logit", lower=0, upper=1)
+    assert method_of("zebra.individual").scale == method_of("zebra.individual_ceiling").scale == "percentile"
+    assert method_of("min_ece").upper == 1
+    assert method_of("ece.0.5").scale == "inverse root"
+    low = {metric.name for metric in METRICS if metric.worse == "low"}
+    assert low == {"tpr_at_fpr"}
+    assert is_worse_low("tpr_at_fpr.0.01")
+    assert not is_worse_low("eer.rocch")
+    assert not is_worse_low("unheard of")
+
+
+# the page
+
+
+def line_of(metric: Metric) -> str:
+    """Return the line of the page's table that a row makes."""
+    points = ".PRIOR" if metric.over_priors else f".{{{', '.join(metric.points)}}}" if metric.points else ""
+    method = metric.method_at(metric.points[0] if metric.points else "")
+    return f"| `{metric.name}{points}` | {metric.about} | {metric.unit.name} | {metric.worse} | {method.name} |"
+
+
+def test_the_page_has_the_table() -> None:
+    _, table = PAGE.read_text().split("| name | what it is | unit | worse | interval |\n|---|---|---|---|---|\n")
+    assert table.partition("\n\n")[0].splitlines() == [line_of(metric) for metric in METRICS]
+
+
+def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    example = re.search(r"```python\n(.*?)```\n\nprints\n\n```\n(.*?)```", PAGE.read_text(), re.S)
+    assert example is not None
+    assert len([line for line in example[1].splitlines() if line]) <= 10
+    exec(compile(example[1], str(PAGE), "exec"), {})
+    assert capsys.readouterr().out == example[2]
