@@ -44,8 +44,8 @@ from .system_linkability import d_sys_of as d_sys_of
 from .system_linkability import d_sys_pav_of as d_sys_pav_of
 from .table import FRACTION as FRACTION
 from .table import METRICS as METRICS
-from .table import Metric as Metric
 from .table import PRIORS as PRIORS
+from .table import Metric as Metric
 from .table import compute_all as compute_all
 from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low

@@ -8,8 +8,8 @@ from .chart import System as System
 from .chart import look_of as look_of
 from .densities import plot_histogram as plot_histogram
 from .densities import plot_reliability as plot_reliability
-from .det import DetStyle as DetStyle
 from .det import WINDOWS as WINDOWS
+from .det import DetStyle as DetStyle
 from .det import Window as Window
 from .det import plot_det as plot_det
 from .det import plot_roc as plot_roc

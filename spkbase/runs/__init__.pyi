@@ -1,7 +1,7 @@
 from .drafts import ArrayDraft as ArrayDraft
 from .drafts import working_folder as working_folder
-from .journal import Journal as Journal
 from .journal import SUFFIX as SUFFIX
+from .journal import Journal as Journal
 from .journal import bytes_of as bytes_of
 from .journal import resumed_map as resumed_map
 from .journal import write_at as write_at

@@ -6,8 +6,8 @@ from .devices import on_device as on_device
 from .executors import one_blas_thread as one_blas_thread
 from .executors import stop_workers as stop_workers
 from .maps import ENGINES as ENGINES
-from .maps import EngineKind as EngineKind
 from .maps import WAIT as WAIT
+from .maps import EngineKind as EngineKind
 from .maps import at_once as at_once
 from .maps import chunk_bounds as chunk_bounds
 from .maps import chunks as chunks

@@ -1,6 +1,6 @@
-from .config import AnonymizerConfig as AnonymizerConfig
 from .config import BUILT_IN as BUILT_IN
 from .config import LEVELS as LEVELS
+from .config import AnonymizerConfig as AnonymizerConfig
 from .directories import anonymize_datadir as anonymize_datadir
 from .directories import finished_twin as finished_twin
 from .mcadams_coefficient import turn_poles as turn_poles

@@ -4,10 +4,10 @@ from .attack import score_checked as score_checked
 from .attacker import Attacker as Attacker
 from .attacker import load_attacker as load_attacker
 from .attacker import save_attacker as save_attacker
-from .config import AttackerConfig as AttackerConfig
 from .config import KINDS as KINDS
-from .config import NormConfig as NormConfig
 from .config import PRESETS as PRESETS
+from .config import AttackerConfig as AttackerConfig
+from .config import NormConfig as NormConfig
 from .config import ProjectionConfig as ProjectionConfig
 from .config import TrainingConfig as TrainingConfig
 from .config import attacker_config as attacker_config

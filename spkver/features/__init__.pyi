@@ -2,8 +2,8 @@ from .cepstra import MfccSettings as MfccSettings
 from .cepstra import mfcc as mfcc
 from .compute import label_file as label_file
 from .compute import recording_generator as recording_generator
-from .config import FeatureConfig as FeatureConfig
 from .config import PRESETS as PRESETS
+from .config import FeatureConfig as FeatureConfig
 from .exchange import export_sidekit as export_sidekit
 from .exchange import import_sidekit as import_sidekit
 from .exchange import sidekit_files as sidekit_files
