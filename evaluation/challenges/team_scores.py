@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from evaluation.challenges.results_2022 import WEIGHTS
 from evaluation.formats import join, read_scores_and_key
 from evaluation.metrics import Runs, cllr_of, eer_of, individual_of, min_cllr_of, pav, population_of, runs_of, tag
 from spkbase.errors import ConfigError, DataError, Problems
@@ -56,7 +57,7 @@ VOICEPRIVACY = Rule(
         "{trial}/trials",
         "{trial}",
     ),
-    weights={"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05},
+    weights=WEIGHTS,
 )
 
 
