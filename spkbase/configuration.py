@@ -20,7 +20,6 @@ import yaml
 
 from spkbase.errors import ConfigError, Problems
 from spkbase.files import load_yaml, read_yaml_text
-from spkver.features import PRESETS, FeatureConfig
 
 Config = TypeVar("Config")
 
@@ -38,7 +37,8 @@ def load_config(
     Parameters
     ----------
     kind : dataclass
-        Its fields are the keys; fields that are dataclasses are sections.
+        Its fields are the keys; fields that are dataclasses are sections. A class method ``implied(values)`` of one may
+        give values that its keys have because of others, such as those of a preset; what is set wins over them.
     file : path, optional
         YAML mapping.
     settings : iterable of str
@@ -51,12 +51,11 @@ def load_config(
     ConfigError
         With all problems at once.
     """
-    values: dict[str, Any] = {}
+    values = merged(defaults or {})
     places: Places = {}
-    _merge(values, defaults or {})
     if file is not None:
         from_file, lines = _read(file)
-        _merge(values, from_file)
+        values = merged(values, from_file)
         places.update({name: (file, line) for name, line in lines.items()})
     problems = Problems()
     for setting in settings:
@@ -65,12 +64,29 @@ def load_config(
         except ConfigError as error:
             problems.note(error)
             continue
-        _merge(values, from_setting)
+        values = merged(values, from_setting)
         places.update(dict.fromkeys(_names(from_setting), (None, None)))
     config = _build(kind, values, "", problems, places)
     if problems.errors:
         raise ConfigError("\n".join(map(str, problems.errors)))
     return typing.cast(Config, config)
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested mappings, the later winning; they are not changed.
+
+    Examples
+    --------
+    >>> merged({"svm": {"C": 1}, "seed": 0}, {"svm": {"kernel": "linear"}})
+    {'svm': {'C': 1, 'kernel': 'linear'}, 'seed': 0}
+    """
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            before = result.get(key)
+            nested = isinstance(value, Mapping)
+            result[key] = merged(before if isinstance(before, Mapping) else {}, value) if nested else value
+    return result
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -160,17 +176,6 @@ def _parse_setting(setting: str) -> dict[str, Any]:
     return value
 
 
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = dict(value) if isinstance(value, Mapping) else value
-            if isinstance(value, Mapping):
-                into[key] = {}
-                _merge(into[key], value)
-
-
 def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Places) -> Any:
     """Build a dataclass from a mapping; problems are collected, and None comes back where there are any."""
     if not isinstance(values, Mapping):
@@ -181,8 +186,11 @@ def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Plac
     hints = typing.get_type_hints(kind)
     before = len(problems.errors)
     arguments = {}
-    if kind is FeatureConfig:
-        values = {**_preset(values, problems, places), **values}
+    if hasattr(kind, "implied"):
+        try:
+            values = {**kind.implied(values), **values}
+        except ConfigError as error:
+            problems.note(_placed(error, error.text.split()[0], places))
     for key, value in values.items():
         name = prefix + key
         if key not in fields:
@@ -206,17 +214,6 @@ def _build(kind: Any, values: Any, prefix: str, problems: Problems, places: Plac
         # a dataclass names the key that it refuses first
         problems.note(_placed(error, error.text.split()[0], places))
         return None
-
-
-def _preset(values: Mapping[str, Any], problems: Problems, places: Places) -> dict[str, Any]:
-    name = values.get("preset", "sidekit")
-    if not isinstance(name, str):
-        return {}  # told as a value of the wrong kind
-    if name not in PRESETS:
-        error = ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
-        problems.note(_placed(error, "features.preset", places))
-        return {}
-    return dict(PRESETS[name])
 
 
 def _placed(error: ConfigError, name: str, places: Places) -> ConfigError:

@@ -5,9 +5,22 @@ They stand on this side because `evaluation` is usable alone; `spkbase.errors` h
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 _MAX_SHOWN = 20
+
+
+def few(names: Sequence[Any], show: Callable[[Any], str] = str, most: int = 3) -> str:
+    """Name the first few of some names, for an error.
+
+    Examples
+    --------
+    >>> few(["anna", "bert"]), few(["a", "b", "c", "d"], repr)
+    ('anna, bert', "'a', 'b', 'c', ...")
+    """
+    return ", ".join(map(show, names[:most])) + (", ..." if len(names) > most else "")
 
 
 class SpkverError(Exception):

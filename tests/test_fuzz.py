@@ -17,7 +17,7 @@ from tests.fuzz.campaign import Tally
 from tests.fuzz.parsers import all_parsers
 
 PARSERS = all_parsers()
-NEEDED = {"shorten": "av", "kaldi-ark": "kaldiio", "kaldi-scp": "kaldiio"}
+NEEDED = {"shorten": "av"}
 
 
 def told(tallies: list[Tally]) -> str:

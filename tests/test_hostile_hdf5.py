@@ -22,7 +22,7 @@ from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, stored_array, stored_dataset, write_arrays
 from spkbase.files.hdf5_guard import check_hdf5
 from spkbase.files.hdf5_strings import read_text
-from spkver.sidekit.stat_server import read_stat_server, write_stat_server
+from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 
 Trick = Callable[[h5py.File], object]
 
@@ -77,7 +77,7 @@ def sound_files(folder: Path) -> dict[str, tuple[Path, Callable[[Path], object]]
     """A file of each kind that is read from elsewhere, and its reader."""
     write_scores(folder / "scores.h5", Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 2.0]))
     parts = {"models": ["a"], "segments": ["s"], "stat0": np.ones((1, 2)), "stat1": np.ones((1, 4))}
-    write_stat_server(folder / "stat.h5", **parts)
+    write_stat_server(folder / "stat.h5", StatServer(**parts))
     write_arrays(folder / "store.h5", {"ids": np.array(["a"], object), "values": np.ones((1, 2))})
     with h5py.File(folder / "vectors.h5", "w") as file:
         file["ids"], file["vectors"] = [b"a", b"b"], np.ones((2, 3))

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from evaluation.challenges.results_2022 import WEIGHTS
 from evaluation.formats import join, read_scores_and_key
 from evaluation.metrics import (
     SortedScores,
@@ -66,7 +67,7 @@ VOICEPRIVACY = NamingRule(
         "{trial}/trials",
         "{trial}",
     ),
-    weights={"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05},
+    weights=WEIGHTS,
 )
 
 

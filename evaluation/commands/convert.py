@@ -10,17 +10,29 @@ from typing import Any
 import click
 import numpy as np
 
-from evaluation import formats
 from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option
-from evaluation.formats import Choice, write_hdf5_scores, write_in_order
+from evaluation.formats import (
+    FORMATS,
+    KEYS,
+    KINDS,
+    MATLAB,
+    SCORES,
+    Kind,
+    format_named,
+    read_key,
+    read_scores,
+    read_trials,
+    write_as,
+    write_in_order,
+    write_key,
+    write_scores,
+    write_trials,
+)
 from evaluation.trials import Key, Scores, align, read_speakers
 from spkbase.errors import DataError
 
-_CONVERTERS: dict[str, tuple[Callable[[Path, Choice], Any], Callable[[Path, Any], None]]] = {
-    "scores": (formats.read_scores, formats.write_scores),
-    "key": (formats.read_key, formats.write_key),
-    "trials": (formats.read_trials, formats.write_trials),
-}
+_READERS: dict[Kind, Callable[..., Any]] = {"scores": read_scores, "key": read_key, "trials": read_trials}
+_WRITERS: dict[Kind, Callable[..., None]] = {"scores": write_scores, "key": write_key, "trials": write_trials}
 _out_option = click.option("-o", "--output", required=True, type=FILE, help="Scores to write; the extension says how.")
 _prior_option = click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior to train for.")
 _ridge_option = click.option(
@@ -33,21 +45,35 @@ _ridge_option = click.option(
 _save_option = click.option("--save", type=FILE, help="Write the calibration to this JSON file.")
 
 
-@click.command(short_help="Convert scores, a key or trials between formats.")
-@click.argument("kind", type=click.Choice(list(_CONVERTERS)))
+def _extensions() -> str:
+    """Say which extension is for which format, the two most usual ones of each."""
+    return "; ".join(
+        f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
+        for row in reversed(FORMATS)
+        if row.suffixes
+    )
+
+
+@click.command(
+    short_help="Convert scores, a key or trials between formats.",
+    help="Convert a file of scores, a key or a list of trials.\n\n"
+    f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_extensions()}; each with "
+    ".gz behind it too. --to writes the text of another tool.",
+)
+@click.argument("kind", type=click.Choice(KINDS))
 @click.argument("source", type=FILE)
 @click.argument("destination", type=FILE)
 @click.option(
     "--to",
     "order",
-    help="Order of the columns of a text: kaldi, voxsrc, wespeaker, speechbrain, bob, bob5 (a key: voxceleb too), or "
-    "roles such as score,model,segment; or matlab, SIDEKIT's other HDF5 form of scores.",
+    help=f"Order of the columns of a text: {', '.join(SCORES)} (a key: {', '.join(KEYS.keys() - SCORES)} too), or "
+    f"roles such as {','.join(SCORES['voxsrc'])}; or {MATLAB.name}, {MATLAB.title}, or another format by its name.",
 )
 @click.option("-k", "--key", "key_path", type=FILE, help="The truth of scores, for orders that hold it.")
 @click.option("--segment-speakers", type=FILE, help="Who speaks in each segment, as in utt2spk, for bob's orders.")
 @column_options
 def convert(
-    kind: str,
+    kind: Kind,
     source: Path,
     destination: Path,
     order: str | None,
@@ -55,23 +81,19 @@ def convert(
     segment_speakers: Path | None,
     reader: Reader,
 ) -> None:
-    """Convert a file of scores, a key or a list of trials.
-
-    The content of SOURCE says what it is, the extension of DESTINATION what to write: .txt (or none), .csv, .tsv, .npz
-    or .h5 (SIDEKIT and BOSARIS), each with .gz behind it too. --to writes the text of another tool.
-    """
-    read, write = _CONVERTERS[kind]
-    found = read(source, reader.scores if kind == "scores" else reader.key)
+    formats = reader.scores.formats
+    found = _READERS[kind](source, reader.scores if kind == "scores" else reader.key)
+    form = None if order is None else format_named(order, formats)
     if order is None:
-        write(destination, found)
-    elif order == "matlab":
-        if kind != "scores":
-            raise click.UsageError("the matlab form holds scores only")
-        write_hdf5_scores(destination, found, matlab=True)
+        _WRITERS[kind](destination, found, formats=formats)
+    elif form is not None:
+        if kind not in form.writes():
+            raise click.UsageError(f"the {form.name} form holds {' and '.join(form.writes())} only")
+        write_as(destination, kind, found, form)
     elif kind == "trials":
         raise click.UsageError("a list of trials has one order: --to is for scores and keys")
     else:
-        key = None if key_path is None else formats.read_key(key_path, reader.key)
+        key = None if key_path is None else read_key(key_path, reader.key)
         speakers = None if segment_speakers is None else read_speakers(segment_speakers)
         write_in_order(destination, found, order, key=key, speakers=speakers)
 
@@ -108,8 +130,8 @@ def normalise(
     for name, (path, methods) in needed.items():
         if path is None and method in methods:
             raise click.UsageError(f"method {method} needs {name}")
-    given = formats.read_scores(scores, reader.scores)
-    cohorts = {path: formats.read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
+    given = read_scores(scores, reader.scores)
+    cohorts = {path: read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
     most = top if method == "as" else None
     if method == "z" and model_cohort:
         result = z_norm(given, cohorts[model_cohort])
@@ -117,7 +139,7 @@ def normalise(
         result = t_norm(given, cohorts[segment_cohort])
     elif model_cohort and segment_cohort:
         result = s_norm(given, cohorts[model_cohort], cohorts[segment_cohort], top=most)
-    formats.write_scores(output, result)
+    write_scores(output, result, formats=reader.scores.formats)
 
 
 @click.command()
@@ -161,15 +183,13 @@ def calibrate(
     ways = [train_scores is not None and train_key is not None, calibration is not None, key is not None]
     if sum(ways) != 1 or (train_scores is None) != (train_key is None):
         raise click.UsageError("give --train-scores and --train-key, or --calibration, or -k for cross-validation")
-    given = formats.read_scores(scores, reader.scores)
+    given = read_scores(scores, reader.scores)
     if key is not None:
         if save is not None:
             raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
         people = (model_speakers, segment_speakers)
-        result = _cross_validated(
-            given, formats.read_key(key, reader.key), people, parse_prior(prior), folds, seed, ridge
-        )
-        formats.write_scores(output, result)
+        result = _cross_validated(given, read_key(key, reader.key), people, parse_prior(prior), folds, seed, ridge)
+        write_scores(output, result, formats=reader.scores.formats)
         return
     if train_scores is not None and train_key is not None:
         target, nontarget = reader.split(train_scores, train_key)
@@ -178,7 +198,7 @@ def calibrate(
         affine = load_affine(calibration)
     if save is not None:
         save_affine(save, affine)
-    formats.write_scores(output, replace(given, values=apply_affine(affine, given.values)))
+    write_scores(output, replace(given, values=apply_affine(affine, given.values)), formats=reader.scores.formats)
 
 
 def _cross_validated(
@@ -245,10 +265,10 @@ def fuse(
         raise click.UsageError(
             f"expected --train-scores for each of {len(scores_paths)} systems, got {len(train_paths)}"
         )
-    systems = [formats.read_scores(path, reader.scores) for path in scores_paths]
+    systems = [read_scores(path, reader.scores) for path in scores_paths]
     if train_key is not None:
-        key = formats.read_key(train_key, reader.key)
-        training = [formats.read_scores(path, reader.scores) for path in train_paths] or systems
+        key = read_key(train_key, reader.key)
+        training = [read_scores(path, reader.scores) for path in train_paths] or systems
         rows = _stacked(training, key, train_paths or scores_paths)
         names = tuple(map(str, scores_paths))
         target, nontarget = rows[key.is_target], rows[~key.is_target]
@@ -258,7 +278,7 @@ def fuse(
     if save is not None:
         save_affine(save, affine)
     fused = apply_affine(affine, _stacked(systems, systems[0], scores_paths))
-    formats.write_scores(output, replace(systems[0], values=fused))
+    write_scores(output, replace(systems[0], values=fused), formats=reader.scores.formats)
 
 
 def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
@@ -11,16 +11,24 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from evaluation.formats import Choice, read_split
+from evaluation.formats import Choice, Format, read_split, titles_besides_text
+from spkbase.errors import ConfigError
+from spkbase.outside import load_named
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 scores_option = click.option(
-    "-s", "--scores", required=True, type=FILE, help="Scores: lines 'model segment score', a table, npz or HDF5."
+    *("-s", "--scores"),
+    required=True,
+    type=FILE,
+    help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}.",
 )
 key_option = click.option(
-    "-k", "--key", required=True, type=FILE, help="Key: lines 'model segment target|nontarget', a table, npz or HDF5."
+    *("-k", "--key"),
+    required=True,
+    type=FILE,
+    help=f"Key: lines 'model segment target|nontarget', {titles_besides_text('key')}.",
 )
 scores_options = click.option(
     "-s", "--scores", "scores_paths", required=True, multiple=True, type=FILE, help="Scores; repeatable."
@@ -56,7 +64,7 @@ class Reader:
     missing: Literal["error", "drop"] = "error"
 
     def split(self, scores: Path, key: Path) -> tuple[np.ndarray, np.ndarray]:
-        """Give the scores of target and of nontarget trials."""
+        """Return the scores of target and of nontarget trials."""
         return read_split(scores, key, missing=self.missing, scores_columns=self.scores, key_columns=self.key)
 
 
@@ -75,12 +83,13 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
         segment: str | None,
         score_column: str | None,
         target_column: str | None,
+        format_names: tuple[str, ...],
         **kwargs: Any,
     ) -> Any:
-        models, segments = _names(model), _names(segment)
+        both = Choice(model=_names(model), segment=_names(segment), formats=tuple(map(_format, format_names)))
         reader = Reader(
-            Choice(scores_columns, model=models, segment=segments, score=score_column),
-            Choice(key_columns, model=models, segment=segments, label=target_column),
+            replace(both, layout=scores_columns, score=score_column),
+            replace(both, layout=key_columns, label=target_column),
             kwargs.get("missing", "error"),
         )
         return command(*args, reader=reader, **kwargs)
@@ -92,6 +101,12 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--segment", help="Columns of a table that make up the id of the segment, such as test,chan."),
         click.option("--score-column", help="Column of a table that holds the score."),
         click.option("--target-column", help="Column of a table that tells target from nontarget trials."),
+        click.option(
+            *("--format", "format_names"),
+            multiple=True,
+            metavar="MODULE:NAME|FILE.py:NAME",
+            help="A format of your own for scores and keys (docs/formats.md); repeatable.",
+        ),
     ]
     for option in reversed(options):
         wrapped = option(wrapped)  # type: ignore[assignment]
@@ -128,3 +143,11 @@ def parse_prior(text: str, option: str = "--prior") -> float:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(one.strip() for one in text.split(",") if one.strip()) if text else ()
+
+
+def _format(name: str) -> Format:
+    found = load_named(name, "format")
+    if not isinstance(found, Format):
+        text = f"the format {name!r} is a {type(found).__name__}, expected an evaluation.formats.Format"
+        raise ConfigError(text, remedy="docs/formats.md has an example")
+    return found

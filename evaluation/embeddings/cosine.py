@@ -13,9 +13,7 @@ from evaluation.embeddings.sets import Embeddings
 from evaluation.embeddings.similarity import cosines, to_unit
 from evaluation.embeddings.speaker_means import Averaging, speaker_vectors
 from evaluation.trials import Scores, Trials
-from spkbase.errors import DataError, Problems
-
-_MAX_NAMED = 3
+from spkbase.errors import DataError, Problems, few
 
 
 def cosine_scores(
@@ -78,6 +76,5 @@ def cosine_scores(
 def _check(what: str, wanted: list[str], known: object, problems: Problems) -> None:
     absent = [name for name in wanted if name not in known]  # type: ignore[operator]
     if absent:
-        named = ", ".join(absent[:_MAX_NAMED]) + (", ..." if len(absent) > _MAX_NAMED else "")
         remedy = "extract them, or leave their trials out"
-        problems.add(f"{len(absent)} of {len(wanted)} {what} without an embedding: {named}", remedy=remedy)
+        problems.add(f"{len(absent)} of {len(wanted)} {what} without an embedding: {few(absent)}", remedy=remedy)

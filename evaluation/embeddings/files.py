@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import read_speakers
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.files import (
     BROKEN_HDF5,
     BROKEN_NPZ,
@@ -49,7 +49,6 @@ MAP_ABOVE = 1 << 26
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PICKLE_SUFFIXES = (".pkl", ".pickle", ".pk")
-_MAX_NAMED = 3
 
 Columns = tuple[Sequence[str], Sequence[str] | None, Any]
 """Ids, speakers where the file has them, and vectors."""
@@ -301,8 +300,7 @@ def _mapped(ids: Sequence[str], speakers: Path, path: Path) -> list[str]:
     table = read_speakers(speakers)
     absent = [one for one in ids if one not in table]
     if absent:
-        named = ", ".join(absent[:_MAX_NAMED]) + (", ..." if len(absent) > _MAX_NAMED else "")
-        text = f"{len(absent)} of {len(ids)} utterances of {path} without a speaker: {named}"
+        text = f"{len(absent)} of {len(ids)} utterances of {path} without a speaker: {few(absent)}"
         raise DataError(text, file=speakers, remedy="the map must name the speaker of each")
     return [table[one] for one in ids]
 

@@ -1,8 +1,19 @@
-"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which says where in an archive each one stands.
+r"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which says where in an archive each one stands.
 
-The decoding is that of `kaldiio`, an extra. Where things are is found here, because kaldiio runs what an entry of an
-scp says when it ends or begins with ``|``, and unpickles what an archive says is a pickle. Here no entry is ever run:
-a pipe, standard input or a range is an error, files are opened here, and what is decoded must begin as a vector does.
+No entry of an scp is ever run: a pipe, standard input or a range is an error; what is decoded must begin as an array
+does. After the id and one blank an archive holds, in little endian,
+
+    text       [ 0.5 -1 2 ]                          a vector; where lines end inside, the rows of a matrix
+    FV, DV     \0B FV _ 4 n values                   float32 or float64; _ is a blank, 4 the bytes of the size n
+    FM, DM     \0B FM _ 4 rows 4 columns values      row by row
+    CM2, CM3   \0B CM2 _ least range rows columns codes
+                                                     uint16 or uint8: least + range code / 65535, or / 255
+    CM         \0B CM _ least range rows columns quantiles codes
+                                                     uint8, column by column; 0 to 64, 64 to 192 and 192 to 255 go
+                                                     linearly from each of the column's quantiles 0, 1/4, 3/4 and 1,
+                                                     four uint16 as in CM2, to the next
+
+A matrix of one row counts as a vector.
 
 An archive of an scp is looked for as it is named (absolute, or from the current folder), then from the folder of the
 scp, then by its name alone beside the scp.
@@ -10,8 +21,10 @@ scp, then by its name alone beside the scp.
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import struct
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,15 +32,18 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import DataError, Problems
 from spkbase.files import is_file
 
 _ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
 _WHITE = b" \t\r\n"
 _BINARY = b"\0B"
-_MATRIX_KINDS = (b"F", b"D", b"C")  # float, double, compressed
-_BYTES_PER_VALUE = {b"FV": 4, b"FM": 4, b"DV": 8, b"DM": 8, b"CM": 1, b"CM2": 2, b"CM3": 1}
+_FIRST_LETTERS = (b"F", b"D", b"C")  # float, double, compressed
+_TYPES = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b"CM2": "<u2", b"CM3": "u1"}
+_COMPRESSED = struct.Struct("<ffII")  # least value, range, rows, columns
+_SIZE = struct.Struct("<BI")  # the number of bytes of a size, and the size
+_TEXT_BYTES = 1 << 16
 
 
 def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
@@ -37,8 +53,6 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     ------
     DataError
         With file and line, all at once: a malformed line, a pipe, a missing archive; or what stands there is no vector.
-    ConfigError
-        If kaldiio is not installed.
     """
     path = Path(path)
     problems = Problems(path)
@@ -81,13 +95,12 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
 def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     """Read all vectors of an archive, in its order; errors as for `read_scp`."""
     path = Path(path)
-    decode = _decoder()
     ids, vectors = [], []
     try:
         with path.open("rb") as handle:
             while one := _next_id(handle, path):
                 ids.append(one)
-                vectors.append(_decode(handle, decode, path, None, one))
+                vectors.append(_decode(handle, path, None, one))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     return ids, vectors
@@ -95,14 +108,13 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
 
 def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int) -> list[NDArray[np.floating]]:
     """Read vectors at (offset, row, line of the scp) of each archive, one archive open at a time."""
-    decode = _decoder()
     vectors: list[Any] = [None] * count
     for archive, entries in places.items():
         try:
             with archive.open("rb") as handle:
                 for offset, row, line in sorted(entries):
                     handle.seek(offset)
-                    vectors[row] = _decode(handle, decode, path, line, f"{archive}:{offset}")
+                    vectors[row] = _decode(handle, path, line, f"{archive}:{offset}")
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", file=archive, remedy="check it") from error
     return vectors
@@ -124,59 +136,129 @@ def _find(scp: Path, name: str) -> Path | None:
     return next((one for one in candidates if is_file(one)), None)
 
 
-def _decode(handle: BinaryIO, decode: Any, path: Path, line: int | None, what: str) -> NDArray[np.floating]:
+def _decode(handle: BinaryIO, path: Path, line: int | None, what: str) -> NDArray[np.floating]:
     """Decode the vector at the place of the handle, if one begins there."""
     start = handle.tell()
     head = handle.read(3)
-    text = head.lstrip(_WHITE)[:1] in (b"[", b"")  # what kaldiio takes for a pickle, NumPy or audio begins otherwise
-    if not (text and head) and not (head.startswith(_BINARY) and head[2:] in _MATRIX_KINDS):
+    handle.seek(start)
+    binary = head.startswith(_BINARY)
+    if not (binary and head[2:] in _FIRST_LETTERS) and not (head and head.lstrip(_WHITE)[:1] in (b"[", b"")):
         got = "the end of the file" if not head else f"{head!r}"
         raise DataError(
             f"expected a vector of Kaldi for {what}, got {got}", file=path, line=line, remedy="write it again"
         )
-    binary = head.startswith(_BINARY)
-    handle.seek(start)
     try:
-        claimed = _claimed(handle, start) if binary else 0
-        vector = np.asarray(decode(handle))
-    except Exception as error:  # a broken archive can raise anything there
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"broken vector for {what}: {reason}", file=path, line=line, remedy="write it again") from None
-    if binary and vector.size != claimed:
-        raise DataError(f"broken vector for {what}: it is cut short", file=path, line=line, remedy="write it again")
+        vector = read_binary(handle) if binary else read_text_matrix(handle)
+    except (ValueError, struct.error) as error:
+        raise DataError(f"broken vector for {what}: {error}", file=path, line=line, remedy="write it again") from None
     if vector.ndim == 2 and len(vector) == 1:
         vector = vector[0]
-    if vector.dtype.kind == "i" and not binary:  # floats as text lose their point where they are whole
-        vector = vector.astype(np.float32)
-    if vector.ndim != 1 or vector.dtype.kind != "f" or not vector.size:
+    if vector.ndim != 1 or not vector.size:
         got = f"{vector.dtype} of shape {vector.shape}"
         raise DataError(f"expected a vector of floats for {what}, got {got}", file=path, line=line)
     return vector
 
 
-def _claimed(handle: BinaryIO, start: int) -> int:
-    """Number of values that a binary vector or matrix says it has, which the file can hold; leaves the handle there.
+def read_binary(handle: BinaryIO) -> NDArray[np.floating]:
+    """Read the binary vector or matrix at the place of a handle.
 
-    kaldiio would take memory for any size, and give what there is where the file ends before.
+    Returns
+    -------
+    ndarray of shape (n,) or (rows, columns)
+        float64 of the kinds DV and DM, else float32.
+
+    Raises
+    ------
+    ValueError
+        If it is of another kind or longer than what is left of the file; no memory was taken for it.
+
+    References
+    ----------
+    D. Povey et al., "The Kaldi speech recognition toolkit", ASRU 2011; its ``compressed-matrix.h`` says how values are
+    packed.
     """
-    handle.seek(start + len(_BINARY))
-    raw = handle.read(32)
-    handle.seek(start)
-    kind, _, rest = raw.partition(b" ")
-    if kind not in _BYTES_PER_VALUE:
+    start = handle.tell()
+    kind, blank, _ = handle.read(32).removeprefix(_BINARY).partition(b" ")
+    if kind not in _TYPES or not blank:
         raise ValueError(f"it is of the kind {kind[:8]!r}")
-    if kind.startswith(b"C"):  # compressed: least value and range, rows and columns
-        sizes = rest[8:12], rest[12:16]
-    elif kind.endswith(b"V"):  # each number after a byte with its length
-        sizes = rest[1:5], b"\1"
-    else:
-        sizes = rest[1:5], rest[6:10]
-    columns = int.from_bytes(sizes[1], "little")
-    values = int.from_bytes(sizes[0], "little") * columns
-    heads = 8 * columns if kind == b"CM" else 0
-    if heads + values * _BYTES_PER_VALUE[kind] > os.fstat(handle.fileno()).st_size - start:
-        raise ValueError("it is cut short")
+    handle.seek(start + len(_BINARY) + len(kind) + 1)
+    if kind.startswith(b"C"):
+        least, width, rows, columns = _COMPRESSED.unpack(_take(handle, _COMPRESSED.size))
+        quantiles = _values(handle, "<u2", 4 * columns) if kind == b"CM" else None
+        codes = _values(handle, _TYPES[kind], rows * columns)
+        if quantiles is not None:
+            corners = _unpacked(quantiles, least, width, 65535.0).reshape(columns, 4)
+            return _between(codes.reshape(columns, rows), corners).T
+        return _unpacked(codes, least, width, 65535.0 if kind == b"CM2" else 255.0).reshape(rows, columns)
+    shape = tuple(_read_size(handle) for _ in range(1 if kind.endswith(b"V") else 2))
+    return _values(handle, _TYPES[kind], math.prod(shape)).reshape(shape)
+
+
+def _unpacked(codes: NDArray[Any], least: float, width: float, levels: float) -> NDArray[np.float32]:
+    """Turn codes of 0 to `levels` into values from `least` to `least` + `width`."""
+    values: NDArray[np.float32] = least + codes.astype(np.float32) * width / levels
     return values
+
+
+def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Turn codes (columns, rows) into values between the quantiles (columns, 4) of their column."""
+    first, low, high, last = (corners[:, [place]] for place in range(4))
+    steps = codes.astype(np.float32)
+    outer = np.where(
+        codes <= 64, first + (low - first) * steps * (1 / 64), high + (last - high) * (steps - 192) * (1 / 63)
+    )
+    return np.where((codes > 64) & (codes <= 192), low + (high - low) * (steps - 64) * (1 / 128), outer)
+
+
+def _read_size(handle: BinaryIO) -> int:
+    n_bytes, size = _SIZE.unpack(_take(handle, _SIZE.size))
+    if n_bytes != 4:
+        raise ValueError(f"a size of {n_bytes} bytes, expected 4")
+    return int(size)
+
+
+def _values(handle: BinaryIO, dtype: str, count: int) -> NDArray[Any]:
+    return np.frombuffer(_take(handle, count * np.dtype(dtype).itemsize), dtype)
+
+
+def _take(handle: BinaryIO, size: int) -> bytes:
+    """Read so many bytes, which must be there."""
+    if size > os.fstat(handle.fileno()).st_size - handle.tell():
+        raise ValueError("it is cut short")
+    return handle.read(size)
+
+
+def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
+    """Read the vector or matrix between brackets at the place of a handle, which stays behind it.
+
+    Returns
+    -------
+    ndarray of float32, of shape (n,), or (rows, columns) where a line ends between the brackets
+
+    Raises
+    ------
+    ValueError
+        If a bracket is missing, rows differ in length, or something is no number.
+    """
+    start = handle.tell()
+    blocks = [handle.read(_TEXT_BYTES)]
+    while blocks[-1] and b"]" not in blocks[-1]:
+        blocks.append(handle.read(_TEXT_BYTES))
+    inside, bracket, after = b"".join([*blocks, handle.read(1)]).partition(b"]")
+    if not bracket or not inside.lstrip(_WHITE).startswith(b"["):
+        raise ValueError("expected numbers between brackets")
+    if after[:1] not in (b"", b"\n", b"\r"):
+        raise ValueError("expected the end of the line after ']'")
+    handle.seek(start + len(inside) + 1)
+    lines = inside.lstrip(_WHITE)[1:].split(b"\n")
+    rows = [line.split() for line in lines if line.strip()]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("its rows differ in length")
+    torn = next((number for row in rows for number in row if b"_" in number), None)  # float() takes 1_000
+    if torn is not None:
+        raise ValueError(f"{torn!r:.60} is no number")
+    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(np.float32)
+    return values if len(lines) > 1 else values.reshape(-1)
 
 
 def _next_id(handle: BinaryIO, path: Path) -> str:
@@ -197,16 +279,6 @@ def _next_id(handle: BinaryIO, path: Path) -> str:
     if found and (not one or len(found) > _LONGEST_ID or "\0" in one):
         raise DataError("expected an id before each vector", file=path, remedy="this is no archive of vectors")
     return one
-
-
-def _decoder() -> Any:
-    try:
-        from kaldiio.matio import read_kaldi
-    except ImportError as error:
-        raise ConfigError(
-            "Kaldi's archives need the package kaldiio", remedy="pip install 'spkver[kaldi]', or write npz"
-        ) from error
-    return read_kaldi
 
 
 def _lines(path: Path) -> list[str]:

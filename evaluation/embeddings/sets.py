@@ -9,18 +9,16 @@ speaker" means it. `evaluation.embeddings.files` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import checked_ids
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.work import chunk_bounds
 
 _ROWS = 1 << 13
-_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,12 +109,7 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
         (norms == 0, "zero (or far too small): no direction"),
     ):
         if bad.any():
-            named = _named(names[bad].tolist())
             count = int(bad.sum())
             verb = "are" if count > 1 else "is"
-            message = f"{count} {what}{'s' * (count > 1)} {verb} {text}: {named}"
+            message = f"{count} {what}{'s' * (count > 1)} {verb} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings anew, or leave them out")
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(map(str, names[:_MAX_NAMED])) + (", ..." if len(names) > _MAX_NAMED else "")

@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings.sets import Embeddings, check_norms, row_norms
 from evaluation.trials import factorise
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.seeding import stream
 
 logger = logging.getLogger(__name__)
 
 _ROWS = 1 << 14
-_MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,7 @@ def speaker_vectors(
     notes = embeddings.notes
     if utterances is not None and (counts < utterances).any():
         short = names[counts < utterances].tolist()
-        named = ", ".join(short[:_MAX_NAMED]) + (", ..." if len(short) > _MAX_NAMED else "")
-        text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {named}"
+        text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
         if strict:
             raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
         logger.warning("%s; all of theirs are used", text)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from evaluation.formats import reading as formats
-from evaluation.formats.layouts import DETECT, Choice
+from evaluation.formats.format import DETECT, Choice
+from evaluation.formats.reading import find_line, read_key, read_scores
 from evaluation.trials import JoinError, Key, Scores, split_scores
 from spkbase.errors import DataError
 
@@ -53,7 +53,7 @@ def read_scores_and_key(
     scores: str | Path, key: str | Path, *, scores_columns: Choice = DETECT, key_columns: Choice = DETECT
 ) -> tuple[Scores, Key]:
     """Read both files; parameters and errors as for `read_split`."""
-    return formats.read_scores(scores, scores_columns), formats.read_key(key, key_columns)
+    return read_scores(scores, scores_columns), read_key(key, key_columns)
 
 
 def join(
@@ -72,7 +72,7 @@ def join(
         line = None
         if isinstance(error, JoinError) and error.row is not None and error.side is not None:
             place = 0 if error.side == "scores" else 1
-            line = formats.find_line(files[place], error.row, columns[place])
+            line = find_line(files[place], error.row, columns[place])
             if error.side == "key":
                 text = f"with the scores {files[0]}: {error.text}"
                 raise DataError(text, file=files[1], line=line, remedy=remedy) from error

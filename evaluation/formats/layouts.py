@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -50,35 +49,6 @@ KEYS: dict[str, Layout] = {
     "bob5": SCORES["bob5"],
 }
 _DOTTED = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a user says about the columns of a file; what is not said is detected.
-
-    Parameters
-    ----------
-    layout : str or sequence of str, optional
-        Order of the columns of a text without header: a name of this module, or roles.
-    model, segment : sequence of str
-        Columns of a table with header that form the id together, joined by ``:``.
-    score, label : str, optional
-        Columns of a table with header.
-    """
-
-    layout: str | Sequence[str] | None = None
-    model: Sequence[str] = ()
-    segment: Sequence[str] = ()
-    score: str | None = None
-    label: str | None = None
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether columns of a header are named."""
-        return bool(self.model or self.segment or self.score or self.label)
-
-
-DETECT = Choice()
 
 
 def is_number(token: bytes) -> bool:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.formats.layouts import DETECT, LABELS, Choice, Content, is_number
+from evaluation.formats.format import DETECT, Choice
+from evaluation.formats.layouts import LABELS, Content, is_number
 from evaluation.formats.tokens import first_line
 from evaluation.trials import Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluation.formats.format import DETECT, Choice
 from evaluation.formats.layouts import (
-    DETECT,
     LABELS,
-    Choice,
     Content,
     Layout,
     detect_layout,

@@ -1,7 +1,19 @@
-"""Columns of text cut by white space, as arrays: a million lines take half a second.
+r"""Columns of text cut by white space, as arrays: a million lines take half a second.
 
-A token is a place and a length in the bytes of the file. Ids become codes by a 64-bit hash of their bytes, and then
-each token is compared with the one that stands for its code, so that a collision cannot merge two ids.
+A token is a place and a length in the bytes of the file; no token becomes a Python object before it must:
+
+    raw      s p k 1 \x20 u t t 7 \x20 0 . 5 \n  s p k 1 \x20 u t t 8 \x20 1 . 5 \n  then 8 line ends as padding
+    place    0 1 2 3  4  5 6 7 8  9 ...  13 14
+    starts   [[0, 5, 10], [14, 19, 24]]     row by row, a column for each token of a line
+    lengths  [[4, 4,  3], [ 4,  4,  3]]
+
+Tokens are compared as words of 8 bytes, which are read at any place through a view of stride 1; bytes beyond the end of
+a token are masked to zero, so that a word of it is one uint64 (and the padding lets the last token be read so):
+
+    utt7     u t t 7 \x20 0 . 5  &  FF FF FF FF 00 00 00 00  =  the word of 'utt7'
+
+Ids become codes by a 64-bit hash of these words, and then each token is compared with the one that stands for its code,
+so that a collision cannot merge two ids.
 """
 
 from __future__ import annotations
@@ -242,30 +254,20 @@ def _cut(path: Path, raw: bytes, begin: int, end: int, n_columns: int, expected:
         before = stops.reshape(rows, n_columns)[:, -1]
         regular = bool((before <= line_ends).all() and (after[1:] > line_ends[:-1]).all())
     if not regular:
-        _check_counts(path, raw, begin, codes, np.searchsorted(starts, line_ends), line_ends, n_columns, expected)
+        counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
+        wrong = np.flatnonzero((counts != n_columns) & (counts != 0))
+        if len(wrong):
+            line_start = begin + (int(line_ends[wrong[0] - 1]) + 1 if wrong[0] else 0)
+            raise _wrong_count(path, raw, line_start, int(counts[wrong[0]]), expected)
     shape = (rows, n_columns)
     return starts.reshape(shape) + begin, (stops - starts).astype(np.int32).reshape(shape)
 
 
-def _check_counts(
-    path: Path,
-    raw: bytes,
-    begin: int,
-    codes: np.ndarray,
-    tokens_before: np.ndarray,
-    line_ends: np.ndarray,
-    n_columns: int,
-    expected: str,
-) -> None:
-    """Find the first line that has neither no column nor the right number."""
-    counts = np.diff(tokens_before, prepend=0)
-    wrong = np.flatnonzero((counts != n_columns) & (counts != 0))
-    if not len(wrong):
-        return
-    stop = begin + int(line_ends[wrong[0]])
-    start = begin + (int(line_ends[wrong[0] - 1]) + 1 if wrong[0] else 0)
-    raise DataError(
-        f"expected {expected}, got {counts[wrong[0]]}: {shown(raw[start:stop].strip())}",
+def _wrong_count(path: Path, raw: bytes, start: int, count: int, expected: str) -> DataError:
+    """Say of the line that starts at a place that it has so many columns."""
+    line = raw[start : raw.index(b"\n", start)].strip()
+    return DataError(
+        f"expected {expected}, got {count}: {shown(line)}",
         file=path,
         line=line_at(raw, start),
         remedy="columns are separated by white space; an id must not hold any",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.linkage.table import TIE_RULES, Ranks, TieRule, read_ranks, write_ranks
 from evaluation.trials import Key, Scores, find_rows, split_scores
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
@@ -35,8 +35,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-_MAX_NAMED = 3
 
 
 def ranks_from_embeddings(
@@ -104,7 +102,7 @@ def rank_speakers(
     notes = (*gallery.notes, *trials.notes)
     absent = trials.names[owners < 0].tolist()
     if absent:
-        text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {_some(absent)}"
+        text = f"{len(absent)} of {len(owners)} trial speakers are not enrolled: {few(absent)}"
         if not_enrolled == "error" or len(absent) == len(owners):
             raise DataError(text, remedy="enrol them, check the ids, or ask to drop them: --not-enrolled drop")
         logger.warning("dropped: %s", text)
@@ -227,7 +225,7 @@ def _count(trials: _Joined, key: Key, notes: tuple[str, ...]) -> Ranks:
     beaters, ties, impostors = (np.bincount(others[some], minlength=n_rows) for some in (higher, same, slice(None)))
     if not impostors.all():
         alone = trials.names[impostors == 0].tolist()
-        raise DataError(f"{len(alone)} with a target trial alone: {_some(alone)}", remedy="a rank needs impostors")
+        raise DataError(f"{len(alone)} with a target trial alone: {few(alone)}", remedy="a rank needs impostors")
     return Ranks(key.model_ids[trials.owners].astype(np.str_), beaters, ties, impostors, mated, notes)
 
 
@@ -251,7 +249,7 @@ def _by_segment(key: Key, values: NDArray[np.float64]) -> tuple[_Joined, int]:
     found, first, counts = np.unique(segments, return_index=True, return_counts=True)
     if (counts > 1).any():
         several = key.segment_ids[found[counts > 1]].tolist()
-        text = f"{len(several)} segments have several target trials: {_some(several)}"
+        text = f"{len(several)} segments have several target trials: {few(several)}"
         raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
     owners = key.models[targets[first]].astype(np.int64)
     # sorted by the ids, which the tables need not be
@@ -290,7 +288,7 @@ def _by_speaker(trials: _Joined, utterances: int, key: Key) -> tuple[_Joined, li
     names = key.model_ids[owners]
     if (counts != n_used[speakers]).any():
         uneven = names[np.unique(speakers[counts != n_used[speakers]])].tolist()
-        text = f"{len(uneven)} speakers whose segments were scored against different models: {_some(uneven)}"
+        text = f"{len(uneven)} speakers whose segments were scored against different models: {few(uneven)}"
         raise DataError(text, remedy="means over segments need the same models for all of them")
     values = np.bincount(inverse, trials.values[kept]) / counts
     if np.isnan(values).any():
@@ -303,13 +301,8 @@ def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) 
     """Tell of speakers with fewer utterances than asked for, as a note or as an error."""
     if not short:
         return []
-    text = f"{len(short)} speakers have fewer than {utterances} {what}: {_some(short)}"
+    text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"
     if strict:
         raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
     logger.warning("%s; all of theirs are used", text)
     return [f"{text}; all of theirs are used"]
-
-
-def _some(names: Sequence[str]) -> str:
-    """Name a few."""
-    return ", ".join(map(str, names[:_MAX_NAMED])) + (", ..." if len(names) > _MAX_NAMED else "")

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from evaluation.trials import Scores, recode
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 
 Side = Literal["model", "segment"]
 
@@ -134,7 +134,7 @@ def _highest(owners: np.ndarray, values: np.ndarray, top: int) -> tuple[np.ndarr
 def _check(ids: np.ndarray, wrong: np.ndarray, what: str, side: Side) -> None:
     if not len(wrong):
         return
-    named = ", ".join(repr(ids[code]) for code in wrong[:3]) + (", ..." if len(wrong) > 3 else "")
+    named = few(ids[wrong].tolist(), repr)
     order = "model cohort score" if side == "model" else "cohort segment score"
     remedy = f"the cohort's file should hold lines '{order}' for each {side}"
     raise DataError(f"{len(wrong)} {side}{'s' * (len(wrong) > 1)} with {what}: {named}", remedy=remedy)

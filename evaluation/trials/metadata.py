@@ -18,9 +18,7 @@ import numpy as np
 
 from evaluation.trials.lists import Key
 from evaluation.trials.speakers import TrialSpeakers
-from spkbase.errors import DataError, Problems
-
-_MAX_NAMED = 3
+from spkbase.errors import DataError, Problems, few
 
 Side = Literal["both", "model", "segment"]
 
@@ -142,9 +140,10 @@ def _look_up(
     if len(absent) == len(used):
         return None
     if absent:
-        named = ", ".join(map(repr, absent[:_MAX_NAMED])) + (", ..." if len(absent) > _MAX_NAMED else "")
         remedy = "add them, with a blank value where it is not known"
-        raise DataError(f"{len(absent)} of {len(used)} {what}s are not in the table: {named}", remedy=remedy)
+        raise DataError(
+            f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}", remedy=remedy
+        )
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     return table[codes]

@@ -22,11 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.trials.lists import Key
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 
 logger = logging.getLogger(__name__)
-
-_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,9 +149,8 @@ def _named(ids: np.ndarray, column: np.ndarray, speakers: Mapping[str, str] | No
         return {code: ids[code] for code in used}
     absent = [ids[code] for code in used if ids[code] not in speakers]
     if absent:
-        named = ", ".join(map(repr, absent[:_MAX_NAMED])) + (", ..." if len(absent) > _MAX_NAMED else "")
         raise DataError(
-            f"{len(absent)} of {len(used)} {what}s without a speaker: {named}",
+            f"{len(absent)} of {len(used)} {what}s without a speaker: {few(absent, repr)}",
             remedy=f"the map of speakers must name the speaker of every {what} of the key",
         )
     return {code: speakers[ids[code]] for code in used}

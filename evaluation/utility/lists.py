@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import is_file, line_at, not_text, read_text_bytes
-
-_MAX_NAMED = 3
 
 
 def read_transcripts(path: str | Path) -> dict[str, str]:
@@ -108,8 +106,7 @@ def check_same(
 
 def named(ids: Collection[str]) -> str:
     """Quote the first few ids."""
-    shown = sorted(ids)[:_MAX_NAMED]
-    return ", ".join(map(repr, shown)) + (", ..." if len(ids) > _MAX_NAMED else "")
+    return few(sorted(ids), repr)
 
 
 def speakers_of(utterances: Collection[str], speakers: Mapping[str, str], file: str | Path | None = None) -> list[str]:

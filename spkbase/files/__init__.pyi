@@ -6,9 +6,11 @@ from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
 from .atomic import atomic_file as atomic_file
 from .atomic import atomic_path as atomic_path
+from .atomic import bytes_of as bytes_of
 from .atomic import disk_errors as disk_errors
 from .atomic import is_file as is_file
 from .atomic import make_folder as make_folder
+from .atomic import write_at as write_at
 from .atomic import write_text as write_text
 from .broken import BROKEN_HDF5 as BROKEN_HDF5
 from .broken import BROKEN_NPZ as BROKEN_NPZ

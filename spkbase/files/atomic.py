@@ -12,6 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spkbase.errors import DataError
 
 
@@ -151,6 +154,19 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """Return the bytes of a contiguous array; no copy."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def write_at(file: int, data: bytes | memoryview, place: int) -> int:
+    """Write all of a buffer at a place of an open file; return the number of its bytes."""
+    view, done = memoryview(data), 0
+    while done < len(view):
+        done += os.pwrite(file, view[done:], place + done)
+    return done
 
 
 def _is_special(path: Path) -> bool:

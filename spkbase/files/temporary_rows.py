@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.files.atomic import make_folder
-from spkbase.runs import bytes_of, write_at
+from spkbase.files.atomic import bytes_of, make_folder, write_at
 
 
 class TemporaryRows:

@@ -2,9 +2,7 @@ from .drafts import ArrayDraft as ArrayDraft
 from .drafts import working_folder as working_folder
 from .journal import SUFFIX as SUFFIX
 from .journal import Journal as Journal
-from .journal import bytes_of as bytes_of
 from .journal import resumed_map as resumed_map
-from .journal import write_at as write_at
 from .ledger import versions as versions
 from .locks import is_temporary as is_temporary
 from .locks import remove_temporaries as remove_temporaries
@@ -15,6 +13,7 @@ from .stages import Draft as Draft
 from .stages import Given as Given
 from .stages import Handle as Handle
 from .stages import Stage as Stage
+from .status import StageStatus as StageStatus
 from .status import format_status as format_status
 from .status import read_status as read_status
 from .status import status_record as status_record

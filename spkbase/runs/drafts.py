@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
-from spkbase.files import atomic_file, atomic_path, disk_errors, make_folder, write_strings
+from spkbase.files import atomic_file, atomic_path, bytes_of, disk_errors, make_folder, write_at, write_strings
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs.journal import SUFFIX, Journal, bytes_of, progress_of, resumed_map, write_at
+from spkbase.runs.journal import SUFFIX, Journal, progress_of, resumed_map
 
 if TYPE_CHECKING:
     import h5py

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import disk_errors, make_folder
+from spkbase.files import bytes_of, disk_errors, make_folder, write_at
 from spkbase.work import ordered_map
 
 logger = logging.getLogger(__name__)
@@ -264,19 +264,6 @@ def _bytes(name: str, dtype: str, shape: list[int]) -> int:
     if len(shape) > _MOST_AXES or math.prod(max(n, 1) for n in shape) > _MOST_VALUES:
         raise ValueError("no array that there can be")  # (0, 2**62), say
     return math.prod(shape) * np.dtype(dtype).itemsize
-
-
-def bytes_of(array: NDArray) -> memoryview:
-    """The bytes of a contiguous array; no copy."""
-    return array.reshape(-1).view(np.uint8).data
-
-
-def write_at(file: int, data: bytes | memoryview, place: int) -> int:
-    """Write all of a buffer at a place of an open file; returns its bytes."""
-    view, done = memoryview(data), 0
-    while done < len(view):
-        done += os.pwrite(file, view[done:], place + done)
-    return done
 
 
 def _as_note(result: Json) -> tuple[dict[str, NDArray], Json]:

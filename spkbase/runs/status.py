@@ -6,7 +6,7 @@ Everything is read from the records of the folder; nothing is changed, also whil
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,8 +27,6 @@ from spkbase.runs.ledger import (
 from spkbase.runs.locks import is_in_use
 from spkbase.runs.stages import partial_folder, read_fingerprint
 from spkbase.version import __version__
-
-TWIN = "anonymization.json"
 
 State = Literal["done", "stale", "missing", "damaged", "in progress"]
 
@@ -80,8 +78,20 @@ class FolderStatus:
     others: list[str]
 
 
-def read_status(output: str | Path) -> list[FolderStatus]:
+# What the owner of another record than a ledger says of a folder that holds one; None where it is no such record.
+Reader = Callable[[Path], StageStatus | None]
+
+
+def read_status(output: str | Path, readers: Mapping[str, Reader] | None = None) -> list[FolderStatus]:
     """Look into an output folder and the folders below it that have stages.
+
+    Parameters
+    ----------
+    output : path
+        Of a recipe.
+    readers : mapping of str to function, optional
+        For folders that keep other records than a ledger: the name of such a record, and its owner's function that
+        gives the `StageStatus` of a folder that holds one, or None.
 
     Raises
     ------
@@ -91,7 +101,12 @@ def read_status(output: str | Path) -> list[FolderStatus]:
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the --output of a recipe")
-    found = [*map(_folder_status, _folders(output, LEDGER)), *filter(None, map(_twin_status, _folders(output, TWIN)))]
+    found = [_folder_status(folder) for folder in _folders(output, LEDGER)]
+    for record, read in (readers or {}).items():
+        for folder in _folders(output, record):
+            stage = read(folder)
+            if stage is not None:
+                found.append(FolderStatus(folder, is_in_use(folder), [stage], []))
     if not found and not (output / "run.log").is_file():
         raise DataError("no run has been here: there is no stages.json", file=output)
     return found or [FolderStatus(output, is_in_use(output), [], [])]
@@ -103,19 +118,6 @@ def _folders(output: Path, record: str) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if record in files:
             yield Path(place)
-
-
-def _twin_status(folder: Path) -> FolderStatus | None:
-    """An anonymised data directory; its recordings are counted, not read."""
-    from spkver.anonymization import progress
-
-    found = progress(folder)
-    if found is None:
-        return None
-    is_whole = found[0] == found[1] and (folder / "wav.scp").is_file()
-    state: State = "done" if is_whole else "in progress"
-    why = f"{found[0]} of {found[1]} utterances"
-    return FolderStatus(folder, is_in_use(folder), [StageStatus("anonymisation", TWIN, state, why, chunks=found)], [])
 
 
 def _folder_status(folder: Path) -> FolderStatus:

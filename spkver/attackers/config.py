@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spkbase.configuration import load_config
+from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkver.backend import SvmConfig
 from spkver.features import FeatureConfig
@@ -245,15 +245,5 @@ def attacker_config(
     """
     if preset not in PRESETS:
         raise ConfigError(f"unknown attacker {preset!r}: expected one of {', '.join(PRESETS)}")
-    defaults = _merged({"name": preset}, PRESETS[preset], values or {})
+    defaults = merged({"name": preset}, PRESETS[preset], values or {})
     return load_config(AttackerConfig, file=file, settings=settings, defaults=defaults)
-
-
-def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings, the later winning."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-            merged[key] = _merged(merged[key], value) if both else value
-    return merged

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import Command
+
+if TYPE_CHECKING:
+    from spkbase.runs import StageStatus
 
 
 @click.command(cls=Command)
@@ -20,6 +24,21 @@ def status(output: Path, as_json: bool) -> None:
     now. Nothing is changed, so it can be called while a run is at work.
     """
     from spkbase.runs import format_status, read_status, status_record
+    from spkver.anonymization import RECORD
 
-    found = read_status(output)
+    found = read_status(output, {RECORD: twin_status})
     click.echo(json.dumps(status_record(found), indent=1) if as_json else format_status(found))
+
+
+def twin_status(folder: Path) -> StageStatus | None:
+    """Return how far an anonymised data directory is; its recordings are counted, not read."""
+    from spkbase.runs import StageStatus
+    from spkver.anonymization import RECORD, progress
+
+    counted = progress(folder)
+    if counted is None:
+        return None
+    done, total = counted
+    is_whole = done == total and (folder / "wav.scp").is_file()
+    why = f"{done} of {total} utterances"
+    return StageStatus("anonymisation", RECORD, "done" if is_whole else "in progress", why, chunks=counted)

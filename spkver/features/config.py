@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from spkbase.errors import ConfigError
@@ -131,6 +132,16 @@ class FeatureConfig:
                 raise ConfigError(f"features.{name} is {getattr(self, name)}: expected 0 to {high}")
         if self.vad == "labels" and self.labels_dir is None:
             raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
+
+    @classmethod
+    def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
+        """Return what the preset of some values changes; a ConfigError if there is no such preset."""
+        name = values.get("preset", cls.preset)
+        if not isinstance(name, str):
+            return {}  # told as a value of the wrong kind
+        if name not in PRESETS:
+            raise ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
+        return dict(PRESETS[name])
 
     @property
     def window_samples(self) -> int:

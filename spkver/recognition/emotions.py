@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import line_at, not_text, read_text_bytes, write_text
 from spkbase.runs import Draft, Run, resumed_map
 from spkver.audio import read_audio
@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 _FEW = 4
 _LIBRARIES = ("numpy", "scipy", "librosa", "soundfile", "soxr")  # that functionals depend on
-_MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     for one, other, what in ((datadir.speakers, emotions, "without emotion"), (emotions, datadir.speakers, "unknown")):
         ids = sorted(set(one) - set(other))
         if ids:
-            shown = ", ".join(map(repr, ids[:_MAX_NAMED])) + (", ..." if len(ids) > _MAX_NAMED else "")
+            shown = few(ids, repr)
             problems.add(f"{len(ids)} utterances {what}: {shown}")
     problems.raise_if_any()
     if len(set(emotions.values())) < 2:
@@ -259,10 +258,10 @@ def _fold_jobs(
 def _warn_of_few(test: DataDir, train: DataDir, config: EmotionConfig) -> None:
     if config.speaker_normalisation:
         for datadir in {train.path: train, test.path: test}.values():
-            few = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
-            if few:
+            short = [speaker for speaker, utterances in datadir.by_speaker().items() if len(utterances) < _FEW]
+            if short:
                 text = "%s: %d speakers have fewer than %d utterances: their normalisation is rough"
-                logger.warning(text, datadir.path, len(few), _FEW)
+                logger.warning(text, datadir.path, len(short), _FEW)
 
 
 def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:

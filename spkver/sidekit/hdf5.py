@@ -1,7 +1,7 @@
 """What all of SIDEKIT's HDF5 files have in common: strings, columns and the ways in which they can be broken.
 
-SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings, which h5py and SIDEKIT's readers
-take as they are.
+SIDEKIT keeps ids as ASCII byte strings. Other ids are written here as UTF-8 strings and marked as such: SIDEKIT, which
+reads ASCII alone, then stops with an error rather than take a wrong id. Here both are read, marked or not.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,29 @@ class StatServer:
     Attributes
     ----------
     models, segments : array (S,) of str
-        Model and segment of each row.
+        Model and segment of each row; lists become arrays.
     stat0 : array (S, C) of float32
         Occupation counts of each component; ones of shape (S, 1) beside supervectors.
     stat1 : array (S, C * D) of float32
         First-order statistics, component after component, not centred; or supervectors.
-    start, stop : array (S,) of int64
-        Frames [start, stop) of the segment, -1 for none. SIDEKIT 1.3 kept them in 8 bits, where larger ones are lost.
+    start, stop : array (S,) of int64, optional
+        Frames [start, stop) of the segment, -1 for none, as by default. SIDEKIT 1.3 kept them in 8 bits, where larger
+        ones are lost.
     """
 
     models: NDArray[np.object_]
     segments: NDArray[np.object_]
-    stat0: NDArray[np.float32]
-    stat1: NDArray[np.float32]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
+    stat0: NDArray[Any]
+    stat1: NDArray[Any]
+    start: NDArray[np.int64] = None  # type: ignore[assignment]  # an array after __post_init__
+    stop: NDArray[np.int64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("models", "segments"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), object))
+        for name in ("start", "stop"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(len(self.models), -1, np.int64))
 
 
 def read_stat_server(path: str | Path, prefix: str = "") -> StatServer:
@@ -78,16 +86,7 @@ def read_stat_server(path: str | Path, prefix: str = "") -> StatServer:
 
 
 def write_stat_server(
-    path: str | Path,
-    *,
-    models: Sequence[str] | NDArray[np.object_],
-    segments: Sequence[str] | NDArray[np.object_],
-    stat0: NDArray[Any],
-    stat1: NDArray[Any],
-    start: NDArray[np.int64] | None = None,
-    stop: NDArray[np.int64] | None = None,
-    prefix: str = "",
-    attributes: Mapping[str, Any] | None = None,
+    path: str | Path, server: StatServer, *, prefix: str = "", attributes: Mapping[str, Any] | None = None
 ) -> None:
     """Write a StatServer in float32, whole or not at all.
 
@@ -95,14 +94,8 @@ def write_stat_server(
     ----------
     path : path
         The file.
-    models, segments : sequence of str, (S,)
-        Ids of the rows.
-    stat0 : array (S, C)
-        Counts; ones of shape (S, 1) beside supervectors.
-    stat1 : array (S, C * D)
-        Statistics or supervectors. A memory map is read some rows at a time.
-    start, stop : array (S,) of int, optional
-        Frames; -1, none, by default.
+    server : StatServer
+        Statistics or supervectors; a memory map of them is read some rows at a time.
     prefix : str
         What to put before the names of the datasets.
     attributes : dict, optional
@@ -113,19 +106,18 @@ def write_stat_server(
     DataError
         If shapes do not agree, a value is not finite in float32, or the file cannot be written.
     """
-    n_rows = len(models)
+    segments, n_rows = server.segments, len(server.models)
     if len(segments) != n_rows:
         raise DataError(f"{n_rows} models, but {len(segments)} segments", file=path)
     try:
-        _check_shapes(n_rows, stat0, stat1)
+        _check_shapes(n_rows, server.stat0, server.stat1)
         with create_hdf5(path, attributes) as file:
-            write_strings(file, f"{prefix}modelset", models)
+            write_strings(file, f"{prefix}modelset", server.models)
             write_strings(file, f"{prefix}segset", segments)
-            _write_rows(file, f"{prefix}stat0", stat0, segments)
-            _write_rows(file, f"{prefix}stat1", stat1, segments)
-            for name, frames in (("start", start), ("stop", stop)):
-                values = np.full(n_rows, -1, dtype=np.int64) if frames is None else np.asarray(frames, dtype=np.int64)
-                write_column(file, f"{prefix}{name}", as_int32(values))
+            _write_rows(file, f"{prefix}stat0", server.stat0, segments)
+            _write_rows(file, f"{prefix}stat1", server.stat1, segments)
+            for name, frames in (("start", server.start), ("stop", server.stop)):
+                write_column(file, f"{prefix}{name}", as_int32(np.asarray(frames, dtype=np.int64)))
     except DataError as error:
         raise error if error.file is not None else DataError(error.text, file=path, remedy=error.remedy) from error
 

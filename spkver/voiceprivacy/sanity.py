@@ -12,7 +12,7 @@ from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer_of
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkver.datadir import DataDir, enrolment
 from spkver.voiceprivacy.conditions import SCENARIOS
 from spkver.voiceprivacy.sets import Sets
@@ -148,14 +148,14 @@ def shared_speakers(sets: Sets) -> Iterator[Found]:
         shared = sorted(training & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
-            yield Found("warning", "speaker overlap", f"{text} {_some(shared)}.")
+            yield Found("warning", "speaker overlap", f"{text} {few(shared)}.")
         else:
             text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of {dataset.training}."
             yield Found("ok", "speaker overlap", text)
         enrolled = set(enrolment(sets.original[dataset.enrolls]).segments)
         twice = sorted(enrolled & {one for name in dataset.trials.values() for one in sets.original[name].recordings})
         if twice:
-            text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {_some(twice)}."
+            text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {few(twice)}."
             yield Found("warning", "utterance overlap", text)
 
 
@@ -324,10 +324,6 @@ def _pooled(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, li
     for (dataset, gender, name), part in places(conditions):
         if name == scenario and (gender == "all" or dataset not in pooled):
             yield dataset if gender == "all" else f"{dataset} {gender}", part
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def _percent(share: float) -> str:

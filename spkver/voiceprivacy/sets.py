@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.trials import Key
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkbase.files import fingerprint
 from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
 from spkver.features import FeatureConfig, check_recordings
@@ -295,8 +295,7 @@ def _check_sexes(key: Key, trials: DataDir, enrolls: DataDir, gender: str) -> It
 
 
 def _count(speakers: list[str]) -> str:
-    named = ", ".join(map(repr, speakers[:3])) + (", ..." if len(speakers) > 3 else "")
-    return f"{len(speakers)} speaker{'s' if len(speakers) > 1 else ''} ({named})"
+    return f"{len(speakers)} speaker{'s' if len(speakers) > 1 else ''} ({few(speakers, repr)})"
 
 
 def check_recordings_of(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from evaluation.metrics import METHODS
 from evaluation.utility import CONVENTIONS
+from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import PRESETS, AttackerConfig, attacker_config
@@ -244,20 +244,10 @@ def attacker_configs(config: Config) -> list[AttackerConfig]:
                 remedy=f"give attacker_settings.{name}.preset, or correct it",
             )
         try:
-            found.append(attacker_config(preset, values=nested(shared, own, {"name": name})))
+            found.append(attacker_config(preset, values=merged(shared, own, {"name": name})))
         except ConfigError as error:
             raise ConfigError(f"attacker_settings of {name}: {error}") from error
     return found
-
-
-def nested(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings merged, the later winning."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-            merged[key] = nested(merged[key], value) if both else value
-    return merged
 
 
 def check_suffix(suffix: str) -> None:

@@ -27,6 +27,7 @@ from spkver.anonymization import record
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend, Transform
 from spkver.attackers.config import AttackerConfig
+from spkver.commands.status import twin_status
 from spkver.corpora.trees import is_finished
 from spkver.datadir import pipes
 from spkver.mixture.gmm import GaussianMixture
@@ -157,7 +158,7 @@ def _ledgers(folder: Path) -> list[bytes]:
 
 
 def _read_ledgers(path: Path) -> object:
-    found = read_status(path)
+    found = read_status(path, {record.RECORD: twin_status})
     return format_status(found), json.dumps(status_record(found))
 
 

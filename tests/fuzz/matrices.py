@@ -30,7 +30,7 @@ from spkver.mixture.statistics import open_statistics
 from spkver.pipeline import read_ubm
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
 from spkver.sidekit.mixture import read_mixture, write_mixture
-from spkver.sidekit.stat_server import read_stat_server, write_stat_server
+from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 from spkver.sidekit.svms import read_svm
 from tests.fuzz.containers import inside_gzip, inside_hdf5, inside_npz, values
 from tests.fuzz.mutation import damage
@@ -48,7 +48,7 @@ def _sidekit(*names: str) -> list[bytes]:
 
 def _stat_servers(folder: Path) -> list[bytes]:
     parts = {"models": ["a", "b"], "segments": ["s", "é"], "stat0": np.ones((2, 2)), "stat1": np.ones((2, 4))}
-    return [written(write_stat_server, folder / "seed.h5", **parts), *_sidekit("stat_test.h5")]
+    return [written(write_stat_server, folder / "seed.h5", StatServer(**parts)), *_sidekit("stat_test.h5")]
 
 
 def _mixtures(folder: Path) -> list[bytes]:

@@ -24,6 +24,8 @@ from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, write, write_layout
 
 from spkbase.runs.status import read_status
+from spkver.anonymization.record import RECORD
+from spkver.commands.status import twin_status
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 BRIEF = {
@@ -135,7 +137,7 @@ def kill_often(like: Undisturbed, folder: Path, times: int, *arguments: str) -> 
             kills += 1
             met |= set(re.findall(r"spkver\.\S+: ([^\n:]+): [^\n]+\n$", (output / "run.log").read_text()))
             if (output / "stages.json").exists():
-                read_status(output)
+                read_status(output, {RECORD: twin_status})
         assert attempt(like, output, 300, *arguments) is None
         killed += kills
         check_same(output, like.outputs)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from evaluation.challenges.results_2022 import read_results, recompute_averages, weighted_average
+from evaluation.challenges.results_2022 import WEIGHTS, read_results, recompute_averages, weighted_average
 from evaluation.metrics.zebra_profile import tag
 from spkbase.errors import DataError
+
+
+def test_the_recipe_has_the_weights_of_the_challenge() -> None:
+    config = Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config" / "vpc2022.yaml"
+    assert yaml.safe_load(config.read_text(encoding="utf-8"))["challenge"]["weights"] == WEIGHTS
+    assert 2 * sum(WEIGHTS.values()) == pytest.approx(1)  # of both sexes
 
 
 @pytest.mark.golden

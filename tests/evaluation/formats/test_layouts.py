@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from evaluation import formats
 from evaluation.formats import tokens
+from evaluation.formats.format import Choice
 from evaluation.formats.joining import read_split
-from evaluation.formats.layouts import Choice, forced_layout
+from evaluation.formats.layouts import forced_layout
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 

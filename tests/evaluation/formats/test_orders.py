@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation.cli import main
-from evaluation.formats.layouts import Choice
+from evaluation.formats.format import Choice
 from evaluation.formats.reading import read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores, align
 

@@ -18,7 +18,7 @@ from spkbase.errors import DataError
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics, stream_statistics
-from spkver.sidekit.stat_server import write_stat_server
+from spkver.sidekit.stat_server import StatServer, write_stat_server
 
 
 def random_mixture(rng: np.random.Generator, n_components: int = 4, dimension: int = 3) -> GaussianMixture:
@@ -176,9 +176,7 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
 def test_the_file_is_sidekits(tmp_path):
     mixture, frames, models, segments = case()
     expected = accumulate_statistics(mixture, frames, models, segments)
-    write_stat_server(
-        tmp_path / "old.h5", models=models, segments=segments, stat0=expected.zeroth, stat1=expected.first
-    )
+    write_stat_server(tmp_path / "old.h5", StatServer(models, segments, expected.zeroth, expected.first))
     stream_statistics(tmp_path / "new.h5", mixture, frames, models, segments)
     with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
         assert set(old) == set(new)

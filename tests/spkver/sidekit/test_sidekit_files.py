@@ -24,7 +24,7 @@ from spkbase.errors import DataError
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
 from spkver.sidekit.idmaps import read_idmap
 from spkver.sidekit.mixture import read_mixture, write_mixture
-from spkver.sidekit.stat_server import read_stat_server, write_stat_server
+from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 from spkver.sidekit.svms import read_svm
 
 SHOWS = ("libri", "syn_a", "syn_b")
@@ -117,7 +117,9 @@ def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
     values = stat_server()
     start, stop = np.array([-1, 0, 5, 127, 128]), np.array([-1, 300, 6, 70000, (1 << 31) - 1])
     path = tmp_path / "stat.h5"
-    write_stat_server(path, **values, start=start, stop=stop, prefix=prefix, attributes={"fingerprint": "abc"})
+    write_stat_server(
+        path, StatServer(**values, start=start, stop=stop), prefix=prefix, attributes={"fingerprint": "abc"}
+    )
     server = read_stat_server(path, prefix)
     assert server.models.tolist() == values["models"]
     assert server.segments.tolist() == values["segments"]
@@ -135,10 +137,28 @@ def test_stat_server_round_trip_and_layout(tmp_path: Path, prefix: str) -> None:
 def test_stat_server_keeps_long_and_foreign_ids(tmp_path: Path) -> None:
     values = stat_server(2)
     values["models"], values["segments"] = ["Ōta/1", LONG], [LONG, "é"]
-    write_stat_server(tmp_path / "stat.h5", **values)
+    write_stat_server(tmp_path / "stat.h5", StatServer(**values))
     server = read_stat_server(tmp_path / "stat.h5")
     assert server.models.tolist() == ["Ōta/1", LONG]
     assert server.segments.tolist() == [LONG, "é"]
+
+
+@pytest.mark.parametrize("charset", ["ascii", "utf-8", "variable"])
+def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path: Path, charset: str) -> None:
+    """SIDEKIT's own layout, made by h5py alone: bytes without a mark, marked as UTF-8, and of variable length."""
+    names = ["José/1", "漢字", "m3"]
+    raw = np.array([name.encode("utf-8") for name in names])
+    kinds = {"ascii": raw.dtype, "utf-8": h5py.string_dtype("utf-8", raw.itemsize), "variable": h5py.string_dtype()}
+    ids = names if charset == "variable" else raw
+    with h5py.File(tmp_path / "stat.h5", "w") as stat, h5py.File(tmp_path / "idmap.h5", "w") as idmap:
+        for file, name in ((stat, "modelset"), (stat, "segset"), (idmap, "leftids"), (idmap, "rightids")):
+            file.create_dataset(name, data=np.array(ids, kinds[charset]))
+        stat["stat0"], stat["stat1"] = np.ones((3, 1), "f4"), np.ones((3, 2), "f4")
+        for file in (stat, idmap):
+            file["start"] = file["stop"] = np.full(3, -1, np.int32)
+    server, pairs = read_stat_server(tmp_path / "stat.h5"), read_idmap(tmp_path / "idmap.h5")
+    for column in (server.models, server.segments, pairs.models, pairs.segments):
+        assert list(column) == names
 
 
 def test_supervectors_in_a_memory_map_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,13 +166,13 @@ def test_supervectors_in_a_memory_map_are_streamed(tmp_path: Path, monkeypatch: 
     mapped = np.memmap(tmp_path / "sv.bin", dtype=np.float64, mode="w+", shape=(7, 33))
     mapped[:] = np.random.default_rng(0).normal(size=(7, 33))
     ids = [str(row) for row in range(7)]
-    write_stat_server(tmp_path / "sv.h5", models=ids, segments=ids, stat0=np.ones((7, 1)), stat1=mapped)
+    write_stat_server(tmp_path / "sv.h5", StatServer(ids, ids, np.ones((7, 1)), mapped))
     assert np.array_equal(read_stat_server(tmp_path / "sv.h5").stat1, mapped.astype(np.float32))
 
 
 def test_eight_bit_frames_of_old_files_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "stat.h5"
-    write_stat_server(path, **stat_server())
+    write_stat_server(path, StatServer(**stat_server()))
     with h5py.File(path, "a") as file:
         replace(file, "stop", np.array([-1, -1, -1, -1, 44], dtype=np.int8))
     with caplog.at_level(logging.WARNING):
@@ -176,7 +196,7 @@ def test_eight_bit_frames_of_old_files_are_warned_of(tmp_path: Path, caplog: pyt
 def test_stat_server_that_cannot_be_written(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = tmp_path / "stat.h5"
     with pytest.raises(DataError, match=message) as caught:
-        write_stat_server(path, **{**stat_server(), **change})
+        write_stat_server(path, StatServer(**{**stat_server(), **change}))
     assert caught.value.file == path
     assert not list(tmp_path.iterdir())
 
@@ -496,7 +516,7 @@ def test_files_of_another_kind(tmp_path: Path, read: Callable[[Path], object]) -
 
 def test_a_shape_that_was_never_filled_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "stat.h5"
-    write_stat_server(path, **stat_server())
+    write_stat_server(path, StatServer(**stat_server()))
     with h5py.File(path, "a") as file:
         del file["stat1"]
         file.create_dataset("stat1", shape=(5, 3 << 40), dtype="f4", chunks=(1, 1 << 20))
@@ -505,7 +525,7 @@ def test_a_shape_that_was_never_filled_is_not_read(tmp_path: Path) -> None:
 
 
 def small_files(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], object]]]:
-    write_stat_server(folder / "stat.h5", **stat_server())
+    write_stat_server(folder / "stat.h5", StatServer(**stat_server()))
     write_mixture(folder / "ubm.h5", **mixture())
     write_feature_file(folder / "f.h5", {"a/s": features()})
     return {
@@ -657,11 +677,11 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
 import resource, sys
 import numpy as np
 from spkbase.errors import DataError
-from spkver.sidekit import write_stat_server
+from spkver.sidekit import StatServer, write_stat_server
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 names = [f"m{row}" for row in range(50)]
 try:
-    write_stat_server(sys.argv[1], models=names, segments=names, stat0=np.ones((50, 4)), stat1=np.ones((50, 4000)))
+    write_stat_server(sys.argv[1], StatServer(names, names, np.ones((50, 4)), np.ones((50, 4000))))
 except DataError as error:
     print(error)
 """

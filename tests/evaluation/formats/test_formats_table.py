@@ -1,0 +1,137 @@
+"""The table of formats: what is made from it, and the example of docs/formats.md as a user would take it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from evaluation.cli import main
+from evaluation.formats.format import KINDS, Choice, Format
+from evaluation.formats.known import FORMATS
+from evaluation.formats.reading import check_extension, read_key, read_scores, write_key, write_scores
+from evaluation.trials.lists import Key, Scores
+from spkbase.errors import ConfigError, DataError
+from spkbase.outside import load_named
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
+SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])
+KEY = Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [True, False, False, True])
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> str:
+    """The example of the page, as a file of the user's."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+    (tmp_path / "nested.py").write_text(code, encoding="utf-8")
+    return f"{tmp_path / 'nested.py'}:NESTED"
+
+
+def same(scores: Scores) -> bool:
+    return dict(zip(scores.pairs(), scores.values.tolist(), strict=True)) == dict(
+        zip(SCORES.pairs(), SCORES.values.tolist(), strict=True)
+    )
+
+
+def test_the_page_lists_the_formats_that_there_are() -> None:
+    rows = re.findall(r"^\| ([a-z0-9]+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
+    rows = [row for row in rows if row[0] != "name"]
+    expected = [
+        (
+            row.name,
+            " ".join(suffix or "(none)" for suffix in row.suffixes) or "by name",
+            ", ".join(row.reads()) or "nothing",
+            ", ".join(row.writes()) or "nothing",
+            row.title or row.name,
+        )
+        for row in FORMATS
+    ]
+    assert rows == expected
+
+
+@pytest.mark.parametrize("row", [row for row in FORMATS if row.suffixes], ids=lambda row: row.name)
+def test_a_row_reads_what_it_writes(tmp_path: Path, row: Format) -> None:
+    for suffix in row.suffixes:
+        path = tmp_path / f"scores{suffix}"
+        write_scores(path, SCORES)
+        assert same(read_scores(path))
+        assert check_extension(path) == suffix
+    assert row.reads() == row.writes() == list(KINDS)
+
+
+def test_every_format_is_told_in_the_help() -> None:
+    text = " ".join(CliRunner().invoke(main, ["convert", "--help"]).output.split())
+    assert ".txt or none for text; .csv or .tsv for a table; .npz for npz; .h5 or .hdf5 for HDF5" in text
+    assert "kaldi, voxsrc, wespeaker, speechbrain, bob, bob5 (a key: voxceleb too)" in text
+    assert "matlab" in text
+    text = " ".join(CliRunner().invoke(main, ["metrics", "--help"]).output.split())
+    assert "lines 'model segment score', a table, npz or HDF5." in text
+
+
+def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
+    mine = load_named(nested, "format")
+    path = tmp_path / "scores.json"
+    write_scores(path, SCORES, formats=(mine,))
+    assert path.read_text() == '{"a": {"s": 1.5, "t": -0.25}, "b": {"s": 0.125, "t": 3.0}}'
+    assert same(read_scores(path, formats=(mine,)))
+    assert same(read_scores(path, Choice(formats=(mine,))))
+    write_scores(tmp_path / "scores.txt", SCORES, formats=(mine,))
+    assert same(read_scores(tmp_path / "scores.txt", formats=(mine,)))
+
+
+def test_a_format_of_ones_own_holds_what_it_holds(tmp_path: Path, nested: str) -> None:
+    mine = load_named(nested, "format")
+    path = tmp_path / "scores.json"
+    write_scores(path, SCORES, formats=(mine,))
+    with pytest.raises(DataError, match="expected key, but a file of the format nested holds scores"):
+        read_key(path, formats=(mine,))
+    with pytest.raises(DataError, match=r"no key can be written as nested .write it as one of hdf5, npz, table, text"):
+        write_key(path, KEY, formats=(mine,))
+    path.write_text("a s 1\n")
+    with pytest.raises(DataError, match="expected a nested file by its name, got something else"):
+        read_scores(path, formats=(mine,))
+    with pytest.raises(DataError, match=r"no format of lists is known for the extension '.json'"):
+        check_extension(path)
+
+
+def test_commands_take_a_format_of_ones_own(tmp_path: Path, nested: str) -> None:
+    write_scores(tmp_path / "scores.txt", SCORES)
+    write_key(tmp_path / "key.txt", KEY)
+
+    def run(*arguments: str | Path) -> str:
+        done = CliRunner().invoke(main, list(map(str, arguments)))
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "scores.json", "--format", nested)
+    run("convert", "scores", tmp_path / "scores.txt", tmp_path / "named.out.json", "--format", nested, "--to", "nested")
+    assert (tmp_path / "scores.json").read_bytes() == (tmp_path / "named.out.json").read_bytes()
+    mine = ("-s", tmp_path / "scores.json", "-k", tmp_path / "key.txt", "--format", nested, "--json", "-")
+    text = ("-s", tmp_path / "scores.txt", "-k", tmp_path / "key.txt", "--json", "-")
+    assert run("metrics", *mine) == run("metrics", *text)
+    run("convert", "scores", tmp_path / "scores.json", tmp_path / "back.h5", "--format", nested)
+    assert same(read_scores(tmp_path / "back.h5"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere.py:X", r"the format 'nowhere.py:X' cannot be imported: FileNotFoundError.*give MODULE:NAME"),
+        ("no_such_module:X", r"the format 'no_such_module:X' cannot be imported: ModuleNotFoundError"),
+        ("math:no_such_name", r"the format 'math:no_such_name': math has no 'no_such_name'"),
+    ],
+)
+def test_what_cannot_be_brought_along(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_named(name, "format")
+
+
+def test_what_is_brought_along_must_be_a_format(tmp_path: Path) -> None:
+    write_scores(tmp_path / "scores.txt", SCORES)
+    arguments = ["convert", "scores", str(tmp_path / "scores.txt"), str(tmp_path / "a.npz"), "--format", "math:pi"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "the format 'math:pi' is a float, expected an evaluation.formats.Format" in done.output
