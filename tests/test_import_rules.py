@@ -21,12 +21,13 @@ BOUNDARY = {
     "parallel",
     "stored",
     "trials",
+    "work",
     "worker_options",
 }
 
 # The arrows of the design: a module imports from its own layer and from those before it.
 LAYERS = [
-    ["version", "errors"],
+    ["version", "errors", "destination"],
     ["idmap", "store", "shorten_process", "shorten", "sphere", "audio", "locks", "rows"],
     ["journal", "partial", "row_files"],
     ["datadir"],
@@ -39,10 +40,10 @@ LAYERS = [
     ["recordings"],
     ["transcription", "emotion"],
     ["device"],
-    ["gmm", "ubm"],
+    ["gmm", "ubm", "likelihood_ratio"],
     ["statistics"],
     ["supervectors"],
-    ["nap"],
+    ["linear", "nap"],
     ["svm"],
     ["trial_pieces", "scoring"],
     ["pipeline"],
