@@ -52,7 +52,10 @@ def e_steps(device: Device, small: bool) -> None:
         title,
         operations,
         lambda: e_step(frames, mixture),
-        {"sent each time": lambda: e_step(frames, mixture, device=device), "kept": lambda: e_step(table, mixture)},
+        {
+            "sent each time": lambda: e_step(frames, mixture, work=Work(device=device)),
+            "kept": lambda: e_step(table, mixture),
+        },
     )
 
 
@@ -81,7 +84,7 @@ def kernels(device: Device, small: bool) -> None:
         f"kernel of {shape[0]} supervectors of {shape[1]} dimensions",
         2 * shape[0] ** 2 * shape[1],
         lambda: gram_matrix(vectors),
-        {"device": lambda: gram_matrix(vectors, device=device)},
+        {"device": lambda: gram_matrix(vectors, work=Work(device=device))},
     )
 
 

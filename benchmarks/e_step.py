@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import describe_machine, matmul_rate, median_seconds
-from spkbase.work import default_jobs
+from spkbase.work import Work, default_jobs
 from spkver.mixture import GaussianMixture, e_step
 
 
@@ -23,7 +23,7 @@ def main(n_frames: int = 400_000, n_components: int = 512, dimension: int = 60) 
     print(f"E-step: {n_frames} frames, {n_components} Gaussians, {dimension} dimensions, float32, median of 5")
     for threads in sorted({1, default_jobs()}):
         reference = matmul_rate(threads)
-        rate = operations / median_seconds(lambda threads=threads: e_step(frames, mixture, jobs=threads))  # type: ignore[misc]
+        rate = operations / median_seconds(lambda threads=threads: e_step(frames, mixture, work=Work(jobs=threads)))  # type: ignore[misc]
         print(
             f"  {threads} thread(s): {rate / 1e9:6.1f} GFLOP/s, matrix product {reference / 1e9:6.1f} GFLOP/s, "
             f"ratio {rate / reference:.2f}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.measure import describe_machine, median_seconds
 from spkbase.work import default_jobs
 from spkver.audio import read_audio
-from spkver.corpora import simulate_rsr2015
+from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.features import FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
 
 
@@ -21,7 +21,7 @@ def main(corpus: str | None = None) -> None:
         folder = Path(name)
         if corpus is None:
             corpus = str(folder / "corpus")
-            simulate_rsr2015(corpus, n_speakers=36, n_sentences=5, n_sessions=7)
+            simulate_rsr2015(corpus, CorpusSize(n_speakers=36, n_sentences=5, n_sessions=7))
         recordings = {str(path.with_suffix("")): path for path in sorted(Path(corpus).rglob("*.*")) if _is_audio(path)}
         print(describe_machine())
         for preset in (FeatureConfig(), FeatureConfig(preset="sidekit", vad="energy")):

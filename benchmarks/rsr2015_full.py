@@ -39,7 +39,7 @@ from benchmarks.rsr2015_work import (
 from benchmarks.sampling import Usage, folder_bytes, run_sampled
 from benchmarks.stage_times import stage_spans
 from spkbase.files import format_table
-from spkver.corpora import enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
+from spkver.corpora import CorpusSize, enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET_SECONDS, TARGET_BYTES, MOST_SLOPE = 480, 4e9, 1.15
@@ -56,10 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         started = time.perf_counter()
         made = simulate_rsr2015(
             corpus,
-            n_speakers=N_BACKGROUND + N_EVALUATION,
-            n_background=N_BACKGROUND,
-            n_sentences=N_SENTENCES,
-            n_sessions=N_SESSIONS,
+            CorpusSize(
+                n_speakers=N_BACKGROUND + N_EVALUATION,
+                n_background=N_BACKGROUND,
+                n_sentences=N_SENTENCES,
+                n_sessions=N_SESSIONS,
+            ),
             jobs=options.jobs,
         )
         print(made, f"({time.perf_counter() - started:.0f} s)" if made.created else "", flush=True)

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
-from spkbase.errors import ConfigError
-from spkbase.files import open_file, read_arrays, write_arrays
+from spkbase.files import read_arrays, write_arrays
 from spkbase.runs import Draft, Handle, Run, Stage
 from spkver.backend import (
     NapConfig,
@@ -29,7 +26,7 @@ from spkver.backend import (
     open_svms,
     score_gmm_ubm,
     score_trials,
-    stream_svms,
+    train_svms,
 )
 from spkver.features import (
     FeatureConfig,
@@ -44,16 +41,16 @@ from spkver.features import (
 )
 from spkver.idmap import IdMap
 from spkver.mixture import (
-    GaussianMixture,
     Statistics,
     TrainedUbm,
     UbmConfig,
+    accumulate_statistics,
     open_statistics,
-    stream_statistics,
+    read_ubm,
     train_ubm,
+    write_ubm,
 )
-from spkver.sidekit import read_mixture, write_mixture
-from spkver.vectors import MapConfig, Supervectors, open_supervectors, stream_supervectors
+from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors, open_supervectors
 
 
 @dataclass(frozen=True)
@@ -91,10 +88,7 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
 
     def make(draft: Draft) -> None:
         if config.files is None:
-            extract_features(
-                recordings, config, draft.path, seed=seed, jobs=run.jobs, attributes=draft.attributes,
-                folder=draft.folder, fingerprint=draft.fingerprint,
-            )  # fmt: skip
+            extract_features(recordings, config, draft.destination, seed=seed, jobs=run.jobs)
         else:
             import_sidekit(config.files, recordings, config, draft.path, attributes=draft.attributes)
 
@@ -102,9 +96,14 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
     if config.vad == "labels":
         sources |= {f"labels of {name}": label_file(config, name) for name in recordings}
     table = run.stage(
-        "features", "features.h5", make=make, read=read_feature_table, inputs=[config.extraction(), seed],
-        sources=sources, libraries=_feature_libraries(recordings, config),
-    )  # fmt: skip
+        "features",
+        "features.h5",
+        make=make,
+        read=read_feature_table,
+        inputs=[config.extraction(), seed],
+        sources=sources,
+        libraries=_feature_libraries(recordings, config),
+    )
     stamp = run.stamp("frames", config.post_processing(), after=[table], libraries=("numpy", "scipy"))
     frames = LazyFrames(run, table, config, stamp)
     run.hold(frames.name, frames.release)
@@ -126,149 +125,94 @@ def universal_model(
     """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`."""
 
     def make(draft: Draft) -> None:
-        stacked = frames.value.stack(recordings)
-        trained = train_ubm(
-            stacked, config, jobs=run.jobs, folder=draft.folder, fingerprint=draft.fingerprint, device=run.device
-        )
-        _write_ubm(draft, trained)
+        trained = train_ubm(frames.value.stack(recordings), config, work=run.work, destination=draft.destination)
+        write_ubm(draft.path, trained, attributes=draft.attributes)
 
     if config.file is not None:
         file = Path(config.file)
-        return run.stage(
-            "ubm", "gmm/ubm.h5", make=lambda draft: _write_ubm(draft, read_ubm(file)), read=read_ubm,
-            sources={"ubm.file": file},
-        )  # fmt: skip
+
+        def copy(draft: Draft) -> None:
+            write_ubm(draft.path, read_ubm(file), attributes=draft.attributes)
+
+        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, sources={"ubm.file": file})
     return run.stage(
         "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=[frames], on_device=True
     )
 
 
-def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
-    """Check the options of the universal background model against the features, before there are any.
-
-    Parameters
-    ----------
-    config : UbmConfig
-    dimension : int
-        Length of a frame.
-    most_frames : float
-        Frames that there are at most, when all is speech.
-
-    Raises
-    ------
-    DataError
-        If `ubm.file` cannot be read or has another dimension, the first split dimension does not exist, or there
-        cannot be as many frames as Gaussians.
-    """
-    if config.file is not None:
-        found = read_ubm(config.file).mixture.dimension
-        if found != dimension:
-            raise ConfigError(
-                f"ubm.file holds a mixture of {found} dimensions, the features have {dimension}",
-                file=config.file,
-                remedy="choose the features that it was trained on",
-            )
-        return
-    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
-        raise ConfigError(f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}")
-    if config.components > most_frames:
-        raise ConfigError(
-            f"ubm.components is {config.components}, but the background speech has at most {most_frames:.0f} frames",
-            remedy="lower it or give more background speech",
-        )
-
-
-def read_ubm(path: str | Path) -> TrainedUbm:
-    """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
-    mixture = read_mixture(path)
-    with open_file(path) as file:
-        history = {name: np.asarray(file.attrs.get(name, [])) for name in ("log_likelihoods", "n_components")}
-    return TrainedUbm(
-        GaussianMixture(mixture.weights, mixture.means, 1.0 / mixture.precisions),
-        mixture.variance_control[0],
-        **history,
-    )
-
-
-def _write_ubm(draft: Draft, trained: TrainedUbm) -> None:
-    mixture = trained.mixture
-    history = {"log_likelihoods": trained.log_likelihoods, "n_components": trained.n_components}
-    write_mixture(
-        draft.path,
-        weights=mixture.weights,
-        means=mixture.means,
-        variances=mixture.variances,
-        variance_control=np.tile(trained.variance_control, (mixture.n_components, 1)),
-        attributes={**draft.attributes, **({} if not len(trained.log_likelihoods) else history)},
-    )
-
-
 def statistics(run: Run, name: str, ubm: Handle[TrainedUbm], frames: Handle[Frames], idmap: IdMap) -> Stage[Statistics]:
-    """Statistics of the segments of a list (`data/stat_<name>.h5`)."""
+    """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`)."""
 
     def make(draft: Draft) -> None:
-        stream_statistics(
-            draft.path, ubm.value.mixture, frames.value, idmap.models, idmap.segments, jobs=run.jobs, device=run.device,
-            attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
-        )  # fmt: skip
+        mixture = ubm.value.mixture
+        accumulate_statistics(
+            mixture, frames.value, idmap.models, idmap.segments, work=run.work, destination=draft.destination
+        )
 
     return run.stage(
-        f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=open_statistics, inputs=idmap,
+        f"statistics of {name}",
+        f"data/stat_{name}.h5",
+        make=make,
+        read=open_statistics,
+        inputs=idmap,
         after=[frames, ubm],
         on_device=True,
-    )  # fmt: skip
+    )
 
 
 def supervectors(
     run: Run,
     name: str,
     ubm: Handle[TrainedUbm],
-    found: Handle[Statistics],
+    accumulated: Handle[Statistics],
     config: MapConfig,
     *,
     multisession: bool = False,
 ) -> Stage[Supervectors]:
-    """MAP-adapted supervectors (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
+    """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
+
+    adapt = adapt_multisession if multisession else adapt_supervectors
 
     def make(draft: Draft) -> None:
-        stream_supervectors(
-            draft.path, ubm.value.mixture, found.value, config, multisession=multisession, jobs=run.jobs,
-            device=run.device, attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
-        )  # fmt: skip
+        adapt(ubm.value.mixture, accumulated.value, config, work=run.work, destination=draft.destination)
 
     return run.stage(
-        f"supervectors of {name}", f"data/sv_{name}.h5", make=make, read=open_supervectors,
-        inputs=[config, multisession], after=[found], on_device=True,
-    )  # fmt: skip
+        f"supervectors of {name}",
+        f"data/sv_{name}.h5",
+        make=make,
+        read=open_supervectors,
+        inputs=[config, multisession],
+        after=[accumulated],
+        on_device=True,
+    )
 
 
-def nuisance_projection(run: Run, found: Handle[Supervectors], config: NapConfig) -> Stage[Projection]:
-    """Directions of nuisance, estimated on the supervectors of a list (`data/nap.h5`)."""
+def nuisance_projection(run: Run, of_list: Handle[Supervectors], config: NapConfig) -> Stage[Projection]:
+    """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
     def make(draft: Draft) -> None:
-        given = found.value
-        projection = fit_nap(
-            given.vectors,
-            rank=config.rank,
-            scatter=config.scatter,
-            speakers=given.models,
-            jobs=run.jobs,
-            device=run.device,
-        )
+        vectors, speakers = of_list.value.vectors, of_list.value.models
+        projection = fit_nap(vectors, rank=config.rank, scatter=config.scatter, speakers=speakers, work=run.work)
         write_arrays(draft.path, {"directions": projection.directions}, attributes=draft.attributes)
 
     def read(path: Path) -> Projection:
         return Projection(read_arrays(path, "directions")["directions"])
 
     return run.stage(
-        "nap", "data/nap.h5", make=make, read=read, inputs=[config.rank, config.scatter], after=[found], on_device=True
+        "nap",
+        "data/nap.h5",
+        make=make,
+        read=read,
+        inputs=[config.rank, config.scatter],
+        after=[of_list],
+        on_device=True,
     )
 
 
 def svm_system(
     run: Run,
     system: str,
-    found: Mapping[str, Handle[Supervectors]],
+    of_lists: Mapping[str, Handle[Supervectors]],
     trials: Trials,
     config: SvmConfig,
     *,
@@ -278,35 +222,57 @@ def svm_system(
 
     Parameters
     ----------
-    found : mapping
+    run : Run
+    system : str
+    of_lists : mapping
         Supervectors of the lists enroll, back and test.
+    trials : Trials
+    config : SvmConfig
     projection : Handle of Projection, optional
         Applied to all of them first.
+
+    Returns
+    -------
+    Stage of Scores
     """
-    enroll, back, test = (found[name] for name in ("enroll", "back", "test"))
+    enroll, back, test = (of_lists[name] for name in ("enroll", "back", "test"))
     after = [] if projection is None else [projection]
 
     def removed() -> Projection | None:
         return None if projection is None else projection.value
 
     def make(draft: Draft) -> None:
-        given = enroll.value
-        stream_svms(
-            draft.path, given.models, given.vectors, back.value.vectors, config, projection=removed(), jobs=run.jobs,
-            device=run.device, attributes=draft.attributes, folder=draft.folder, fingerprint=draft.fingerprint,
-        )  # fmt: skip
+        train_svms(
+            enroll.value.models,
+            enroll.value.vectors,
+            back.value.vectors,
+            config,
+            projection=removed(),
+            work=run.work,
+            destination=draft.destination,
+        )
 
     machines: Stage[SvmModels] = run.stage(
-        f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, inputs=config,
-        after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True,
-    )  # fmt: skip
+        f"models of {system}",
+        f"svm/{system}.h5",
+        make=make,
+        read=open_svms,
+        inputs=config,
+        after=[enroll, back, *after],
+        libraries=("numpy", "scikit-learn"),
+        on_device=True,
+    )
 
     def compute(draft: Draft) -> Scores:
-        tested = test.value
         return score_trials(
-            machines.value, tested.segments, tested.vectors, trials, projection=removed(), jobs=run.jobs,
-            device=run.device, folder=draft.folder, fingerprint=draft.fingerprint,
-        )  # fmt: skip
+            machines.value,
+            test.value.segments,
+            test.value.vectors,
+            trials,
+            projection=removed(),
+            work=run.work,
+            destination=draft.destination,
+        )
 
     return _scores(run, system, trials, compute, after=[machines, test, *after])
 
@@ -319,14 +285,19 @@ def gmm_scores(
     frames: Handle[Frames],
     trials: Trials,
 ) -> Stage[Scores]:
-    """Log-likelihood ratios of the trials (`scores/<system>.h5` and `.txt`)."""
+    """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
     def compute(draft: Draft) -> Scores:
         adapted = models.value
         return score_gmm_ubm(
-            ubm.value.mixture, adapted.models, adapted.vectors, frames.value, trials, jobs=run.jobs,
-            device=run.device, folder=draft.folder, fingerprint=draft.fingerprint,
-        )  # fmt: skip
+            ubm.value.mixture,
+            adapted.models,
+            adapted.vectors,
+            frames.value,
+            trials,
+            work=run.work,
+            destination=draft.destination,
+        )
 
     return _scores(run, system, trials, compute, after=[ubm, models, frames])
 
@@ -346,6 +317,12 @@ def _scores(
         return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, align(scores, trials))
 
     return run.stage(
-        f"scores of {system}", f"scores/{system}.h5", also=(f"scores/{system}.txt",), make=make, read=read,
-        inputs=trials, after=after, on_device=True,
-    )  # fmt: skip
+        f"scores of {system}",
+        f"scores/{system}.h5",
+        also=(f"scores/{system}.txt",),
+        make=make,
+        read=read,
+        inputs=trials,
+        after=after,
+        on_device=True,
+    )

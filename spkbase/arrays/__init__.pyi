@@ -1,4 +1,5 @@
 from .selected import SelectedRows as SelectedRows
+from .selected import fill_rows as fill_rows
 from .stored import Rows as Rows
 from .stored import StoredArray as StoredArray
 from .stored import part as part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,8 @@ class SelectedRows:
 
     Attributes
     ----------
-    array : ndarray or StoredArray [shape=(N, ...)]
-    rows : ndarray of int [shape=(n,)]
+    array : ndarray or StoredArray of shape (N, ...)
+    rows : ndarray of int of shape (n,)
 
     Examples
     --------
@@ -39,10 +40,28 @@ class SelectedRows:
         return SelectedRows(self.array, self.rows[start:stop])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        found = self.array[self.rows]
-        return found if dtype is None else found.astype(dtype, copy=False)
+        rows = self.array[self.rows]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self.array, StoredArray):
             return SelectedRows, (self.array, self.rows)
         return SelectedRows, (self.array[self.rows], np.arange(len(self.rows)))
+
+
+def fill_rows(arrays: Sequence[NDArray], blocks: Iterable[Sequence[NDArray]]) -> None:
+    """Fill arrays of one length by blocks of rows, which come in order and hold rows of each array.
+
+    Examples
+    --------
+    >>> both = np.empty(3), np.empty((3, 1))
+    >>> fill_rows(both, [(np.ones(2), np.zeros((2, 1))), (np.full(1, 7.0), np.ones((1, 1)))])
+    >>> both[0].tolist(), both[1].tolist()
+    ([1.0, 1.0, 7.0], [[0.0], [0.0], [1.0]])
+    """
+    start = 0
+    for block in blocks:
+        stop = start + len(block[0])
+        for array, rows in zip(arrays, block, strict=True):
+            array[start:stop] = rows
+        start = stop

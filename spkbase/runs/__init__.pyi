@@ -1,3 +1,5 @@
+from .destination import Destination as Destination
+from .destination import file_destination as file_destination
 from .drafts import ArrayDraft as ArrayDraft
 from .drafts import working_folder as working_folder
 from .journal import SUFFIX as SUFFIX

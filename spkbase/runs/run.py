@@ -39,7 +39,7 @@ from spkbase.runs.locks import remove_temporaries, sole_use
 from spkbase.runs.log_file import logging_to
 from spkbase.runs.stages import PARTIAL, Draft, Handle, Stage, partial_folder, read_fingerprint
 from spkbase.version import __version__
-from spkbase.work import Device
+from spkbase.work import Device, Work
 
 __all__ = ["REPORT", "Draft", "Run", "Stage", "start_run", "versions"]
 
@@ -105,6 +105,11 @@ class Run:
         return Run(
             make_folder(self.path(name)), self.jobs, self.force, self.quiet, frozen=self.frozen, device=self.device
         )
+
+    @property
+    def work(self) -> Work:
+        """What stages compute with."""
+        return Work(self.jobs, self.device)
 
     @property
     def ledger(self) -> Ledger:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from spkbase.errors import DataError
 from spkbase.files import file_digest, write_text
+from spkbase.runs.destination import Destination
 from spkbase.runs.journal import progress_of
 from spkbase.runs.ledger import Origin, origin_record
 from spkbase.runs.locks import sole_use
@@ -93,6 +94,11 @@ class Draft:
                 write_text(self._folder / _FINGERPRINT, self.fingerprint + "\n")
             self._is_open = True
         return self._folder
+
+    @property
+    def destination(self) -> Destination:
+        """The same as a value, for functions that write files or keep finished chunks."""
+        return Destination(self.path, self.folder, self.fingerprint, self.attributes)
 
     def is_kept(self) -> bool:
         """Whether there are chunks of an earlier run that this stage may take up."""

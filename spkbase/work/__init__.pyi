@@ -1,5 +1,6 @@
 from .devices import Array as Array
 from .devices import Device as Device
+from .devices import Namespace as Namespace
 from .devices import device_option as device_option
 from .devices import find_device as find_device
 from .devices import on_device as on_device
@@ -17,4 +18,5 @@ from .maps import ordered_map as ordered_map
 from .maps import progress as progress
 from .maps import ships_items as ships_items
 from .maps import use_engine as use_engine
+from .settings import ALL_CORES as ALL_CORES
 from .settings import Work as Work

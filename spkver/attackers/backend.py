@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.work import chunk_bounds
+from spkbase.work import Work, chunk_bounds
 from spkver.attackers.config import AttackerConfig
-from spkver.backend import Projection, SvmModels, gram_matrix, train_svms
+from spkver.backend import Background, Projection, SvmModels, gram_matrix, train_svms
 from spkver.features import Frames
 from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors import adapt_multisession, adapt_supervectors
@@ -48,7 +48,7 @@ class Transform:
         if self.mapping is not None:
             vectors = self.mapping(vectors, jobs=jobs)
         elif len(self.directions):
-            vectors = Projection(self.directions)(vectors, jobs=jobs)
+            vectors = Projection(self.directions)(vectors, work=Work(jobs))
         return unit_length(vectors) if self.unit_length else vectors
 
 
@@ -68,7 +68,7 @@ class LdaMapping:
 
     def __call__(self, vectors: NDArray, *, jobs: int | None = None) -> NDArray:
         """Map vectors (N, D) to (N, k), in their dtype."""
-        return gram_matrix(unit_length(vectors) - self.centre, self.matrix, jobs=jobs).astype(vectors.dtype)
+        return gram_matrix(unit_length(vectors) - self.centre, self.matrix, work=Work(jobs)).astype(vectors.dtype)
 
 
 def unit_length(vectors: NDArray) -> NDArray:
@@ -146,7 +146,9 @@ def vectors_of(
        recognition with joint factor analysis", ICASSP 2009.
     """
     if transform is not None:
-        return transform(np.asarray(adapt_supervectors(ubm, statistics, config.map, jobs=jobs).vectors), jobs=jobs)
+        return transform(
+            np.asarray(adapt_supervectors(ubm, statistics, config.map, work=Work(jobs)).vectors), jobs=jobs
+        )
     width = statistics.first.shape[1]
     bound = config.scoring == "bound"
     vectors = np.empty((len(statistics), width + bound * ubm.n_components), statistics.first.dtype)
@@ -171,14 +173,15 @@ def enrol(
         Sorted by id. For the exact log-likelihood ratio the weights are the adapted means.
     """
     if config.kind == "gmm-ubm":
-        adapted = adapt_multisession(ubm, statistics, replace(config.map, normalise=False), jobs=jobs)
+        adapted = adapt_multisession(ubm, statistics, replace(config.map, normalise=False), work=Work(jobs))
         means = np.asarray(adapted.vectors)
         weights = means if config.exact else _ratio_weights(config, ubm, means)
         return SvmModels(adapted.models, weights, np.zeros(len(adapted)))
     names, vectors = enrolment_vectors(config, ubm, backend.transform, statistics, jobs=jobs)
     if config.kind == "gmm-svm":
         assert backend.background is not None
-        return train_svms(names, vectors, backend.background, config.svm, gram=backend.gram, jobs=jobs)
+        background = Background(backend.background, backend.gram)
+        return train_svms(names, vectors, background, config.svm, work=Work(jobs))
     models, weights = mean_vectors(names, vectors, scale=True)
     return SvmModels(models, weights, np.zeros(len(models)))
 
@@ -194,7 +197,7 @@ def enrolment_vectors(
     """Model ids and vectors (n, D) that models are made of: one for each model, or one for each session."""
     assert transform is not None
     adapt = adapt_multisession if config.enrolment == "pooled" else adapt_supervectors
-    adapted = adapt(ubm, statistics, config.map, jobs=jobs)
+    adapted = adapt(ubm, statistics, config.map, work=Work(jobs))
     return adapted.models, transform(np.asarray(adapted.vectors), jobs=jobs)
 
 

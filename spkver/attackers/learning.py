@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.runs import Handle
-from spkbase.work import Device, chunks
+from spkbase.work import Device, Work, chunks
 from spkver.attackers.backend import (
     Backend,
     Cohort,
@@ -82,7 +82,7 @@ def train_backend(
     learning = _select(statistics, theirs)
     transform = background = gram = None
     if config.kind != "gmm-ubm":
-        vectors = np.asarray(adapt_supervectors(ubm, learning, config.map, jobs=jobs, device=device).vectors)
+        vectors = np.asarray(adapt_supervectors(ubm, learning, config.map, work=Work(jobs, device)).vectors)
         per_speaker = n_utterances / n_speakers
         fit = partial(
             fit_transform, config, vectors, learning.models, per_speaker=per_speaker, jobs=jobs, device=device
@@ -92,7 +92,7 @@ def train_backend(
             negatives = background_rows(config, learning, seed=seed)
             learning = _select(learning, negatives)
             background = transform(vectors[negatives], jobs=jobs)
-            gram = kept.arrays("gram", lambda: {"gram": gram_matrix(background, jobs=jobs, device=device)})["gram"]
+            gram = kept.arrays("gram", lambda: {"gram": gram_matrix(background, work=Work(jobs, device))})["gram"]
     backend = Backend(transform, background, gram)
     if not normed:
         return backend
@@ -168,7 +168,7 @@ def fit_transform(
             config.name, len(vectors), limit, rank, wanted.rank,
         )  # fmt: skip
     if rank:
-        none = fit_nap(centred, rank=rank, scatter="within", speakers=speakers, jobs=jobs, device=device).directions
+        none = fit_nap(centred, rank=rank, scatter="within", speakers=speakers, work=Work(jobs, device)).directions
     return Transform(centre, none, None, unit)
 
 
@@ -256,7 +256,7 @@ def _train_apart(
     coefficients, own_part, biases = (
         np.concatenate([part[name] for part in parts]) for name in ("coefficients", "own", "biases")
     )
-    weights = own_part + gram_matrix(coefficients, backend.background.T, jobs=jobs)
+    weights = own_part + gram_matrix(coefficients, backend.background.T, work=Work(jobs))
     return SvmModels(models, weights.astype(vectors.dtype), biases)
 
 

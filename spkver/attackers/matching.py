@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
-from spkbase.work import Device
+from spkbase.runs import Destination
+from spkbase.work import Device, Work
 from spkver.attackers.backend import Cohort, Segments
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kept import Kept
@@ -30,7 +31,8 @@ def raw_scores(
 ) -> Scores:
     """Scores of trials before normalisation; those that are done outlive a crash where they are kept."""
     kept = kept or Kept()
-    options: dict[str, Any] = {"folder": kept.folder, "fingerprint": kept.fingerprint, "jobs": jobs, "device": device}
+    destination = Destination(folder=kept.folder, fingerprint=kept.fingerprint)
+    options: dict[str, Any] = {"work": Work(jobs, device), "destination": destination}
     if tested.frames is not None:
         return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, **options)
     assert tested.vectors is not None
@@ -48,7 +50,7 @@ def score_matrix(
 ) -> NDArray[np.float64]:
     """Scores (M, S) of all models against all segments before normalisation."""
     if tested.vectors is not None:
-        return gram_matrix(machines.weights, tested.vectors, jobs=jobs, device=device) + machines.biases[:, None]
+        return gram_matrix(machines.weights, tested.vectors, work=Work(jobs, device)) + machines.biases[:, None]
     n_models, n_segments = len(machines), len(tested.ids)
     rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
     trials = Trials(machines.models, tested.ids, rows, columns)

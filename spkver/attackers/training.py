@@ -10,7 +10,6 @@ from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Draft, Run
 from spkbase.work import Device
-from spkver import pipeline
 from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
 from spkver.attackers.config import AttackerConfig
@@ -20,6 +19,7 @@ from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
 from spkver.features import check_recordings
+from spkver.mixture import check_ubm
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
             continue
         try:
             most = seconds[key] / config.features.shift
-            pipeline.check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most)
+            check_ubm(config.ubm, dimension=config.features.dimension, most_frames=most)
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from spkbase.arrays import Rows, SelectedRows, part
+from spkbase.arrays import Rows, SelectedRows, fill_rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.work import Device, chunk_bounds, ordered_map
-from spkver.vectors import products_device as there
+from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, one_blas_thread
+from spkver.backend.linear import GroupMeans, combine_rows, gram_matrix
 
-_COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
-_TILE = 256  # vectors of either side of a task of the Gram matrix
 _ROWS = 64  # vectors that are projected together
 
 
@@ -60,47 +56,26 @@ class NapConfig:
             raise ConfigError(f"nap.list is {self.list!r}: expected one of background, nap")
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Removes a subspace: x - N N^T x.
+def remove_directions(vectors: Array, directions: Array) -> Array:
+    """Return vectors without their part in the span of orthonormal directions: x - N^T N x.
 
-    Attributes
+    Parameters
     ----------
-    directions : ndarray [shape=(k, D)]
-        Orthonormal rows, the largest scatter first.
+    vectors : array of shape (n, D)
+        Of NumPy or of a device's library; float64, since what remains is small beside what is removed: in float32 the
+        rounding of the large part would be felt in the small one.
+    directions : array of shape (k, D)
+        Orthonormal rows N.
+
+    Returns
+    -------
+    array of shape (n, D)
+
+    References
+    ----------
+    Campbell, Sturim, Reynolds and Solomonoff, see the module.
     """
-
-    directions: NDArray
-
-    def __call__(self, vectors: Rows, *, jobs: int | None = None, device: Device | None = None) -> NDArray:
-        """Project vectors (N, D), read by blocks if they are in a file; they keep their dtype."""
-        if device is not None:
-            return there.Projector(self.directions, device)(vectors)
-        projected = np.empty(vectors.shape, vectors.dtype)
-        bounds = chunk_bounds(len(vectors), _ROWS)
-        items = (part(vectors, *block) for block in bounds)
-        work = partial(_project, directions=self.directions)
-        blocks = ordered_map(work, items, jobs=jobs, threads=True, total=len(bounds))
-        for (start, stop), block in zip(bounds, blocks, strict=True):
-            projected[start:stop] = block
-        return projected
-
-    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
-        """Project the few vectors (n, D) that were asked for, in this thread.
-
-        The product runs in float64: what remains is small beside what is removed, and in float32 the rounding of the
-        large part would be felt in the small one.
-        """
-        return _project(vectors, self.directions)
-
-
-def _project(vectors: Rows | SelectedRows, directions: NDArray) -> NDArray:
-    vectors = np.asarray(vectors)
-    projected = np.empty_like(vectors)
-    for start, stop in chunk_bounds(len(vectors), _ROWS):
-        block = vectors[start:stop].astype(np.float64)
-        projected[start:stop] = block - (block @ directions.T) @ directions
-    return projected
+    return vectors - (vectors @ directions.T) @ directions
 
 
 def fit_nap(
@@ -109,25 +84,26 @@ def fit_nap(
     rank: int,
     scatter: str = "total",
     speakers: Sequence[str] | NDArray | None = None,
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
 ) -> Projection:
     """Find the directions of largest scatter.
 
+    They are the first eigenvectors of X^T X for the (S, D) matrix X of all vectors. D is much larger than S, so they
+    come from the Gram matrix G = X X^T: where G u = l u, X^T u / sqrt(l) is one of them, of length 1. X is neither
+    centred nor sorted by speaker ("total"), or less the mean of each speaker ("within").
+
     Parameters
     ----------
-    vectors : ndarray or StoredArray [shape=(S, D)]
+    vectors : ndarray or StoredArray of shape (S, D)
         Supervectors of S sessions; those in a file are read by blocks.
     rank : int
         Number of directions.
     scatter : str
         "total" or "within", see `NapConfig`.
-    speakers : sequence of str, length S
+    speakers : sequence of str, of length S
         For the scatter within speakers.
-    jobs : int, optional
-        Worker threads; the result does not depend on it.
-    device : spkbase.work.Device, optional
-        Computes the products there instead, in float64 too.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; a device computes in float64 too.
 
     Returns
     -------
@@ -135,31 +111,81 @@ def fit_nap(
 
     Raises
     ------
+    DataError
+        If the scatter within speakers is asked for, and there is not one speaker for each session.
     ConfigError
         If the sessions do not span that many directions.
     """
-    n_sessions = len(vectors)
+    n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
-    centre = _centre(vectors, np.asarray(speakers, object)) if scatter == "within" else None
-    gram = _gram(vectors, None, centre, jobs, device) / vectors.shape[1]
-    with threadpool_limits(1):  # one BLAS thread everywhere: results must not depend on the machine's cores
+    centre = _speaker_means(vectors, np.asarray(speakers, object)) if scatter == "within" else None
+    gram = gram_matrix(vectors, centre=centre, work=work) / dimension
+    with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
     values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
-    if rank and not values[-1] > values[0] * n_sessions * np.finfo(vectors.dtype).eps:
-        spanned = int((values > values[0] * n_sessions * np.finfo(vectors.dtype).eps).sum())
+    smallest = n_sessions * np.finfo(vectors.dtype).eps
+    if rank and not values[-1] > values[0] * smallest:
+        n_spanned = int((values > values[0] * smallest).sum())
         raise ConfigError(
-            f"nap.rank is {rank}, but the {n_sessions} sessions span only {spanned} directions", remedy="lower it"
+            f"nap.rank is {rank}, but the {n_sessions} sessions span only {n_spanned} directions", remedy="lower it"
         )
-    weights = (coordinates / np.sqrt(vectors.shape[1] * values)).T
-    if device is not None:
-        return Projection(there.combinations(weights, _Centred(vectors, centre), device))
-    directions = np.zeros((rank, vectors.shape[1]))
-    with threadpool_limits(1):
-        for start, stop in chunk_bounds(n_sessions, _TILE):
-            tile = np.asarray(part(vectors, start, stop))
-            for columns in _column_blocks(vectors):
-                directions[:, columns] += weights[:, start:stop] @ _wide(tile, start, columns, centre)
-    return Projection(directions)
+    weights = (coordinates / np.sqrt(dimension * values)).T
+    return Projection(combine_rows(weights, vectors, centre=centre, work=work))
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Removes a subspace, see `remove_directions`; vectors keep their dtype.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (k, D)
+        Orthonormal rows, the largest scatter first.
+    """
+
+    directions: NDArray
+
+    def __call__(self, vectors: Rows, *, work: Work = ALL_CORES) -> NDArray:
+        """Project vectors (N, D), read by blocks if they are in a file, by workers or on a device."""
+        size, project = _ROWS, self.of_rows
+        if work.device is not None:
+            size, project = work.device.rows_of(4 * 8 * vectors.shape[1]), DeviceProjection(self, work.device).of_rows
+        projected = np.empty(vectors.shape, vectors.dtype)
+        bounds = chunk_bounds(len(vectors), size)
+        blocks = work.map(project, (part(vectors, *block) for block in bounds), total=len(bounds))
+        fill_rows([projected], ((block,) for block in blocks))
+        return projected
+
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+        """Project the few vectors (n, D) that were asked for, in this thread."""
+        vectors = np.asarray(vectors)
+        projected = np.empty_like(vectors)
+        for start, stop in chunk_bounds(len(vectors), _ROWS):
+            projected[start:stop] = remove_directions(vectors[start:stop].astype(np.float64), self.directions)
+        return projected
+
+
+class DeviceProjection:
+    """A projection whose directions are on a device, for block after block.
+
+    Parameters
+    ----------
+    projection : Projection
+    device : spkbase.work.Device
+    """
+
+    def __init__(self, projection: Projection, device: Device) -> None:
+        self.device = device
+        self._directions = device.asarray(projection.directions, np.float64)
+
+    def __call__(self, vectors: Array) -> Array:
+        """Project vectors (n, D) that are on the device."""
+        xp = self.device.xp
+        return xp.astype(remove_directions(xp.astype(vectors, xp.float64), self._directions), vectors.dtype)
+
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+        """Project vectors (n, D) that are not on the device, and fetch them."""
+        return self.device.to_numpy(self(self.device.asarray(np.asarray(vectors))))
 
 
 def check_rank(
@@ -178,121 +204,9 @@ def check_rank(
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
 
 
-def gram_matrix(
-    vectors: Rows, others: Rows | None = None, *, jobs: int | None = None, device: Device | None = None
-) -> NDArray[np.float64]:
-    """Inner products (N, M) of two sets of vectors, in float64 and without a float64 copy of them.
-
-    Parameters
-    ----------
-    vectors : ndarray or StoredArray [shape=(N, D)]
-        Those in a file are read by blocks.
-    others : ndarray or StoredArray [shape=(M, D)], optional
-        The same vectors by default.
-    jobs : int, optional
-        Workers; the result does not depend on it.
-    device : spkbase.work.Device, optional
-        Computes there instead, in float64 too.
-    """
-    return _gram(vectors, others, None, jobs, device)
-
-
-def inner_products(vectors: Rows, others: Rows) -> NDArray[np.float64]:
-    """As `gram_matrix`, in this thread: for what is itself a task."""
-    rows = np.asarray(vectors)
-    tiles = [_products((rows, 0, part(others, *tile), 0), None) for tile in chunk_bounds(len(others), _TILE)]
-    return np.hstack([np.empty((len(rows), 0)), *tiles])
-
-
-@dataclass(frozen=True)
-class _Centre:
-    """Means that are subtracted: those of the speakers (n, D), and the speaker of each session (S,)."""
-
-    means: NDArray
-    owner: NDArray[np.int64]
-
-
-_Tiles = tuple[Rows, int, Rows | None, int]  # rows and their first number, of both sides; None for the same
-
-
-@dataclass(frozen=True)
-class _Centred:
-    """Rows less the means of their speakers, a block at a time."""
-
-    vectors: Rows
-    centre: _Centre | None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.vectors.shape
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def __getitem__(self, index: tuple[slice, slice]) -> NDArray:
-        block = self.vectors[index]
-        if self.centre is None:
-            return block
-        return block - self.centre.means[self.centre.owner[index[0]]][:, index[1]]
-
-
-def _gram(
-    vectors: Rows, others: Rows | None, centre: _Centre | None, jobs: int | None, device: Device | None
-) -> NDArray[np.float64]:
-    """Inner products, tile by tile; half of the tiles where both sides are the same."""
-    if device is not None:
-        return there.inner_products(_Centred(vectors, centre), others, device)
-    n_left, n_right = len(vectors), len(vectors if others is None else others)
-    places = [
-        (left, right)
-        for left in chunk_bounds(n_left, _TILE)
-        for right in chunk_bounds(n_right, _TILE)
-        if others is not None or right <= left
-    ]
-    items = (_tiles(vectors, others, left, right) for left, right in places)
-    gram = np.empty((n_left, n_right))
-    products = ordered_map(partial(_products, centre=centre), items, jobs=jobs, threads=True, total=len(places))
-    for (left, right), product in zip(places, products, strict=True):
-        gram[slice(*left), slice(*right)] = product
-        if others is None and left != right:
-            gram[slice(*right), slice(*left)] = product.T
-    return gram
-
-
-def _tiles(vectors: Rows, others: Rows | None, left: tuple[int, int], right: tuple[int, int]) -> _Tiles:
-    same = others is None and left == right
-    return (
-        part(vectors, *left),
-        left[0],
-        None if same else part(vectors if others is None else others, *right),
-        right[0],
-    )
-
-
-def _products(item: _Tiles, centre: _Centre | None) -> NDArray[np.float64]:
-    left, right = np.asarray(item[0]), None if item[2] is None else np.asarray(item[2])
-    product = np.zeros((len(left), len(left if right is None else right)))
-    for columns in _column_blocks(left):
-        first = _wide(left, item[1], columns, centre)
-        product += first @ (first if right is None else _wide(right, item[3], columns, centre)).T
-    return product
-
-
-def _column_blocks(vectors: Rows) -> list[slice]:
-    return [slice(*bounds) for bounds in chunk_bounds(vectors.shape[1], _COLUMNS)]
-
-
-def _wide(rows: NDArray, start: int, columns: slice, centre: _Centre | None) -> NDArray[np.float64]:
-    """Some columns of rows from number `start` on, centred, in float64."""
-    block = rows[:, columns]
-    if centre is not None:
-        block = block - centre.means[centre.owner[start : start + len(rows)], columns]
-    return block.astype(np.float64)
-
-
-def _centre(vectors: Rows, speakers: NDArray) -> _Centre:
-    """Mean of each speaker's vectors."""
+def _speaker_means(vectors: Rows, speakers: NDArray) -> GroupMeans:
     names = sorted(set(speakers))
     means = [vectors[np.flatnonzero(speakers == name)].mean(axis=0, dtype=np.float64) for name in names]
-    place = {name: number for number, name in enumerate(names)}
-    return _Centre(np.stack(means).astype(vectors.dtype), np.array([place[name] for name in speakers], np.int64))
+    number = {name: group for group, name in enumerate(names)}
+    groups = np.array([number[name] for name in speakers], np.int64)
+    return GroupMeans(np.stack(means).astype(vectors.dtype), groups)

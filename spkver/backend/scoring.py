@@ -2,12 +2,17 @@
 
 Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
 take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
+
+References
+----------
+W. M. Campbell, D. E. Sturim and D. A. Reynolds, "Support vector machines using GMM supervectors for speaker
+verification", IEEE Signal Processing Letters 13(5), 2006.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,22 +26,60 @@ from spkbase.arrays import Rows, SelectedRows, StoredArray, part
 from spkbase.errors import DataError
 from spkbase.files import TemporaryRows
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, resumed_map
-from spkbase.work import Device, at_once, chunk_bounds, chunks, ordered_map
-from spkver.backend.nap import Projection
+from spkbase.runs import SUFFIX, Destination, resumed_map
+from spkbase.work import ALL_CORES, Work, at_once, chunk_bounds, chunks
+from spkver.backend.likelihood_ratio import log_likelihood_ratios
+from spkver.backend.nap import DeviceProjection, Projection
 from spkver.backend.scoring_device import MeanRatios, block_scores, pair_scores
 from spkver.backend.svm import SvmModels
 from spkver.backend.trial_pieces import put_together, trial_pieces
 from spkver.features import Frames, row_index
-from spkver.mixture import GaussianMixture, Table, block_size, check_frames, log_likelihood, natural_parameters
-from spkver.vectors import Projector
+from spkver.mixture import GaussianMixture, Table, check_frames, natural_parameters
 
-_CHUNK = 8  # segments in one task, where scores come from frames
+_SEGMENTS = 8  # in one task, where scores come from frames
 _PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
 _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vectors
 _ROWS = 256  # vectors that are projected in one task
 _OFTEN = 2  # readings of each vector above which it is projected before
 _MODELS = 64  # models that are read together, where scores come from frames
+
+
+def linear_scores(weights: NDArray, biases: NDArray, vectors: NDArray) -> NDArray:
+    """Return the scores of all of some models with all of some segments: s = w . x + b.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m, D)
+    biases : ndarray of shape (m,)
+    vectors : ndarray of shape (n, D)
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+    """
+    return weights @ vectors.T + biases[:, None]
+
+
+def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the scores of each model with one segment: s_i = w_i . x_pairs[i] + b_i.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n, D)
+    biases : ndarray of float64 of shape (n,)
+    vectors : ndarray of shape (s, D)
+    pairs : ndarray of int64 of shape (n,)
+        Row of `vectors` of each model.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Products of some thousand dimensions are summed in the dtype of the vectors, and those in float64.
+    """
+    scores = biases.copy()
+    for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
+        scores += np.einsum("ij,ij->i", weights[:, start:stop], vectors[pairs, start:stop])
+    return scores
 
 
 def score_trials(
@@ -46,10 +89,8 @@ def score_trials(
     trials: Trials,
     *,
     projection: Projection | None = None,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> Scores:
     """Score trials with linear machines.
 
@@ -57,22 +98,19 @@ def score_trials(
     ----------
     machines : SvmModels
         Weights in a file (`spkver.backend.open_svms`) are read where they are needed.
-    segments : sequence of str, length S
+    segments : sequence of str, of length S
         Ids of the rows of `vectors`, in any order.
-    vectors : ndarray or StoredArray [shape=(S, D)]
+    vectors : ndarray or StoredArray of shape (S, D)
     trials : evaluation.trials.Trials
         Models that share their segments (all models of one sentence, say) are scored as one matrix product; the cost
         follows the number of trials.
     projection : Projection, optional
         Applied to vectors when they are read.
-    folder : path, optional
-        Keeps what is done if the process is killed; called again with it, only the rest is worked out.
-    fingerprint : str
-        Of machines, vectors and projection: what is in the folder is used again if it has the same.
-    jobs : int, optional
-        Workers; the scores do not depend on it.
-    device : spkbase.work.Device, optional
-        Computes there instead, equal to the rounding of the vectors' dtype.
+    work : spkbase.work.Work
+        Scores do not depend on the number of workers; those of a device are equal to the rounding of the dtype.
+    destination : Destination, optional
+        Its folder keeps finished chunks; the scores are handed back. The fingerprint is that of machines, vectors and
+        projection.
 
     Returns
     -------
@@ -89,38 +127,50 @@ def score_trials(
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
     pieces = trial_pieces(trials, paired=max(1, int(_PAIRED // row_bytes)))
     tasks = put_together(pieces, row_bytes)
+    folder = None if destination is None else destination.folder
     with ExitStack() as stack:
         used = np.unique(trials.segments)
-        if device is None and projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
+        if work.device is None and projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
             # segments that stand in many pieces are projected once, not every time that they are read
-            vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, folder, jobs))
+            vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, folder, work))
             segment_rows[used], projection = np.arange(len(used)), None
-        items = [
-            [_piece(place, trials, machines, vectors, model_rows, segment_rows) for place in task] for task in tasks
-        ]
-        work: Callable[[list[_Piece]], NDArray[np.float64]] = partial(_score_pieces, projection=projection)
-        if device is not None:
-            projector = None if projection is None else Projector(projection.directions, device)
-            weights, tested = Table(machines.weights, device), Table(vectors, device)
-            work = partial(_score_there, weights=weights, vectors=tested, projector=projector)
-            stack.enter_context(at_once())  # one device, one stream of blocks
-        places = [np.concatenate([place.ravel() for place in task]) for task in tasks]
-        return _collect(work, items, places, trials, folder, fingerprint, 1 if device is not None else jobs)
+
+        def factors(piece: NDArray[np.int64]) -> Factors:
+            if piece.ndim == 1:
+                models, (own, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
+            else:
+                models, own, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
+            rows = model_rows[models]
+            weights, tested = SelectedRows(machines.weights, rows), SelectedRows(vectors, segment_rows[own])
+            return Factors(weights, machines.biases[rows], tested, pairs)
+
+        score: Callable[[list[Factors]], NDArray[np.float64]] = partial(_score_factors, projection=projection)
+        if work.device is not None:
+            score = partial(
+                _score_on_device,
+                weights=Table(machines.weights, work.device),
+                vectors=Table(vectors, work.device),
+                projection=None if projection is None else DeviceProjection(projection, work.device),
+            )
+        items = [[factors(piece) for piece in task] for task in tasks]
+        trial_rows = [np.concatenate([piece.ravel() for piece in task]) for task in tasks]
+        return _scores_in_order(score, items, trial_rows, trials, work, destination)
 
 
 def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
-    """Vectors that pieces read, all together."""
-    return sum(len(np.unique(trials.segments[one])) if one.ndim == 1 else one.shape[1] for one in pieces)
+    """Return how many vectors the pieces read, all together."""
+    return sum(len(np.unique(trials.segments[rows])) if rows.ndim == 1 else rows.shape[1] for rows in pieces)
 
 
 @contextmanager
 def _projected(
-    vectors: Rows, rows: NDArray[np.int64], projection: Projection, folder: str | Path | None, jobs: int | None
+    vectors: Rows, rows: NDArray[np.int64], projection: Projection, folder: str | Path | None, work: Work
 ) -> Iterator[Rows]:
-    """Projected rows: in a file where vectors are in one and there is a folder, else in memory."""
+    """Give projected rows: in a file where vectors are in one and there is a folder, else in memory."""
     bounds = chunk_bounds(len(rows), _ROWS)
-    items = (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds)
-    blocks = ordered_map(projection.of_rows, items, jobs=jobs, threads=True, total=len(bounds))
+    blocks = work.map(
+        projection.of_rows, (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds), total=len(bounds)
+    )
     if folder is None or not isinstance(vectors, StoredArray):
         yield np.concatenate([*blocks])
         return
@@ -133,46 +183,42 @@ def _projected(
         kept.remove()
 
 
-def _collect(
-    work: Callable[[Any], NDArray],
+def _scores_in_order(
+    score: Callable[[Any], NDArray],
     items: Sequence[Any],
-    places: Sequence[NDArray[np.int64]],
+    trial_rows: Sequence[NDArray[np.int64]],
     trials: Trials,
-    folder: str | Path | None,
-    fingerprint: str,
-    jobs: int | None,
+    work: Work,
+    destination: Destination | None,
 ) -> Scores:
-    """Run the tasks that are not in the journal and put the scores of all where they belong."""
+    """Score the tasks that are not in the journal and put the scores of all where their trials stand."""
     columns = trials.model_ids, trials.segment_ids, trials.models, trials.segments
+    journal, fingerprint = None, ""
+    if destination is not None and destination.folder is not None:
+        journal = Path(destination.folder) / f"scores{SUFFIX}"
+        fingerprint = digest_of(destination.fingerprint, columns)
     values = np.empty(len(trials))
-    results = resumed_map(
-        work,
-        items,
-        journal=None if folder is None else Path(folder) / f"scores{SUFFIX}",
-        fingerprint="" if folder is None else digest_of(fingerprint, columns),
-        pack=_pack,
-        unpack=_unpack,
-        jobs=jobs,
-        threads=True,
-        description="scoring",
-    )
-    for place, scores in zip(places, results, strict=True):
-        values[place] = scores
+    with nullcontext() if work.device is None else at_once():  # one device, one stream of tasks
+        scores_of_tasks = resumed_map(
+            score,
+            items,
+            journal=journal,
+            fingerprint=fingerprint,
+            pack=lambda scores: ({"scores": scores}, None),
+            unpack=lambda arrays, _: arrays["scores"],
+            jobs=work.jobs,
+            threads=True,
+            description="scoring",
+        )
+        for rows, scores in zip(trial_rows, scores_of_tasks, strict=True):
+            values[rows] = scores
     return Scores(*columns, values)
 
 
-def _pack(scores: NDArray[np.float64]) -> tuple[dict[str, NDArray], None]:
-    return {"scores": scores}, None
-
-
-def _unpack(arrays: dict[str, NDArray], note: object) -> NDArray[np.float64]:
-    return arrays["scores"]
-
-
 def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str) -> NDArray[np.int64]:
-    """Row of each id of a table among those available; -1 for ids that no trial uses and that are not there."""
+    """Return the row of each id of a table among those available; -1 for ids without a trial that are not there."""
     index = row_index(list(available))
-    rows = np.array([index.get(one, -1) for one in ids], np.int64)
+    rows = np.array([index.get(name, -1) for name in ids], np.int64)
     missing = np.unique(used[rows[used] < 0]) if len(used) else used
     if len(missing):
         names = ", ".join(repr(ids[code]) for code in missing[:5])
@@ -184,8 +230,16 @@ def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what:
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """Weights (m, D) and vectors (s, D): all against all, or each model with the vector that `pairs` names."""
+class Factors:
+    """What is multiplied at once: all weights with all vectors, or each weight vector with the one that `pairs` names.
+
+    Attributes
+    ----------
+    weights : SelectedRows of shape (m, D)
+    biases : ndarray of shape (m,)
+    vectors : SelectedRows of shape (s, D)
+    pairs : ndarray of int64 of shape (m,), or None
+    """
 
     weights: SelectedRows
     biases: NDArray[np.float64]
@@ -193,51 +247,30 @@ class _Piece:
     pairs: NDArray[np.int64] | None
 
 
-def _piece(
-    place: NDArray[np.int64],
-    trials: Trials,
-    machines: SvmModels,
-    vectors: Rows,
-    model_rows: NDArray[np.int64],
-    segment_rows: NDArray[np.int64],
-) -> _Piece:
-    if place.ndim == 1:
-        models, (own, pairs) = trials.models[place], np.unique(trials.segments[place], return_inverse=True)
-    else:
-        models, own, pairs = trials.models[place[:, 0]], trials.segments[place[0]], None
-    rows = model_rows[models]
-    tested = SelectedRows(vectors, segment_rows[own])
-    return _Piece(SelectedRows(machines.weights, rows), machines.biases[rows], tested, pairs)
-
-
-def _score_pieces(pieces: list[_Piece], projection: Projection | None) -> NDArray[np.float64]:
+def _score_factors(pieces: list[Factors], projection: Projection | None) -> NDArray[np.float64]:
     scores = []
     for piece in pieces:
-        weights, vectors = np.asarray(piece.weights), np.asarray(piece.vectors)
-        if projection is not None:
-            vectors = projection.of_rows(vectors)
+        weights = np.asarray(piece.weights)
+        vectors = np.asarray(piece.vectors) if projection is None else projection.of_rows(piece.vectors)
         if piece.pairs is None:
-            scores.append((weights @ vectors.T + piece.biases[:, None]).ravel())
-            continue
-        total = piece.biases.copy()
-        for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-            total += np.einsum("ij,ij->i", weights[:, start:stop], vectors[piece.pairs, start:stop])
-        scores.append(total)
+            scores.append(linear_scores(weights, piece.biases, vectors).ravel())
+        else:
+            scores.append(paired_scores(weights, piece.biases, vectors, piece.pairs))
     return np.concatenate(scores)
 
 
-def _score_there(
-    pieces: list[_Piece], weights: Table, vectors: Table, projector: Projector | None
+def _score_on_device(
+    pieces: list[Factors], weights: Table, vectors: Table, projection: DeviceProjection | None
 ) -> NDArray[np.float64]:
-    """Scores of pieces on a device, where the rows of both sides are, if there is room for them."""
+    """Score pieces on a device, where the rows of both sides are, if there is room for them."""
     scores = []
     for piece in pieces:
         models, segments = piece.weights.rows, piece.vectors.rows
         if piece.pairs is None:
-            scores.append(block_scores(weights, vectors, models, segments, projector).ravel())
+            scores.append(block_scores(weights, vectors, models, segments, projection).ravel())
             scores[-1] += np.repeat(piece.biases, len(segments))
         else:
-            scores.append(pair_scores(weights, vectors, models, segments[piece.pairs], projector))
+            scores.append(pair_scores(weights, vectors, models, segments[piece.pairs], projection))
             scores[-1] += piece.biases
     return np.concatenate(scores)
 
@@ -249,99 +282,70 @@ def score_gmm_ubm(
     frames: Frames,
     trials: Trials,
     *,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> Scores:
-    """Score trials by the log-likelihood ratio of adapted models and the UBM, per frame.
+    """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
     Parameters
     ----------
     mixture : GaussianMixture
         The UBM; models share its weights and variances.
-    models : sequence of str, length M
-    means : ndarray or StoredArray [shape=(M, C * D)]
+    models : sequence of str, of length M
+    means : ndarray or StoredArray of shape (M, C * D)
         Adapted means of each model, not normalised.
     frames : Frames
         Frames of the tested segments.
     trials : evaluation.trials.Trials
-    folder, fingerprint, jobs, device
-        See `score_trials`.
+    work, destination
+        As for `score_trials`.
 
     Returns
     -------
     evaluation.trials.Scores
         In nat per frame, in the order of the trials.
 
-    References
-    ----------
-    D. A. Reynolds, T. F. Quatieri and R. B. Dunn, Digital Signal Processing 10, 2000, equation 11.
+    Raises
+    ------
+    DataError
+        If a trial names a model or a segment that is not there, or a segment has no frames.
     """
     check_frames(frames.values, mixture)
     model_rows = _rows(trials.model_ids, trials.models, models, "model")
     segment_rows = _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
     order = np.argsort(trials.segments, kind="stable")
-    groups = [group for group in np.split(order, np.flatnonzero(np.diff(trials.segments[order])) + 1) if len(group)]
-    for group in groups:
-        row = segment_rows[trials.segments[group[0]]]
-        if frames.offsets[row] == frames.offsets[row + 1]:
-            raise DataError(f"recording {frames.ids[row]!r} has no frames", remedy="remove it from the lists")
+    ends = np.flatnonzero(np.diff(trials.segments[order])) + 1
+    of_segments = [rows for rows in np.split(order, ends) if len(rows)]  # trials of each segment
+    for rows in of_segments:
+        segment = segment_rows[trials.segments[rows[0]]]
+        if frames.offsets[segment] == frames.offsets[segment + 1]:
+            raise DataError(f"recording {frames.ids[segment]!r} has no frames", remedy="remove it from the lists")
 
-    def of_segment(group: NDArray[np.int64]) -> tuple[Rows, SelectedRows]:
-        row = segment_rows[trials.segments[group[0]]]
-        own = part(frames.values, *frames.offsets[row : row + 2].tolist())
-        return own, SelectedRows(means, model_rows[trials.models[group]])
+    def frames_and_means(rows: NDArray[np.int64]) -> tuple[Rows, SelectedRows]:
+        segment = segment_rows[trials.segments[rows[0]]]
+        own = part(frames.values, *frames.offsets[segment : segment + 2].tolist())
+        return own, SelectedRows(means, model_rows[trials.models[rows]])
 
-    tasks = chunks(groups, _CHUNK)
-    items = [[of_segment(group) for group in task] for task in tasks]
-    places = [np.concatenate(task) for task in tasks]
-    if device is not None:
-        ratios = MeanRatios(natural_parameters(mixture), Table(means, device), frames.values.dtype)
-        with at_once():
-            return _collect(partial(_ratios, ratios=ratios), items, places, trials, folder, fingerprint, 1)
-    work = partial(_score_segments, mixture=mixture)
-    return _collect(work, items, places, trials, folder, fingerprint, jobs)
-
-
-def _ratios(segments: list[tuple[Rows, SelectedRows]], ratios: MeanRatios) -> NDArray[np.float64]:
-    """Scores of segments on a device, which has the means."""
-    return np.concatenate([ratios(np.asarray(frames), means.rows) for frames, means in segments])
+    tasks = chunks(of_segments, _SEGMENTS)
+    items = [[frames_and_means(rows) for rows in task] for task in tasks]
+    trial_rows = [np.concatenate(task) for task in tasks]
+    score: Callable[[Any], NDArray[np.float64]] = partial(_segment_ratios, mixture=mixture)
+    if work.device is not None:
+        ratios = MeanRatios(natural_parameters(mixture), Table(means, work.device), frames.values.dtype)
+        score = partial(_segment_ratios_on_device, ratios=ratios)
+    return _scores_in_order(score, items, trial_rows, trials, work, destination)
 
 
-def _score_segments(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> NDArray[np.float64]:
-    """Scores of segments, given with the means of the models that they are tested against."""
+def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> NDArray[np.float64]:
+    """Score segments against the models whose means are given with them, some of which are read at a time."""
     scores = []
-    parameters = natural_parameters(mixture).astype(segments[0][0].dtype)
-    precisions = 1.0 / mixture.variances
-    log_weights = parameters[:, -1:] + 0.5 * (mixture.means**2 * precisions).sum(axis=1, keepdims=True)
     for frames, means in segments:
-        own = np.asarray(frames)
-        # what depends on x^2 is the same for all models: they share weights and variances
-        shared = parameters[:, : mixture.dimension] @ (own * own).T
-        background = log_likelihood(own, mixture).mean()
-        for adapted in _means(means, mixture):
-            linear = (adapted * precisions).astype(own.dtype)
-            constant = log_weights - 0.5 * (adapted * adapted * precisions).sum(axis=1, keepdims=True)
-            scores.append(_mean_log_likelihood(shared, linear, constant.astype(own.dtype), own) - background)
-    return np.array(scores)
+        some = (np.asarray(means.part(start, stop)) for start, stop in chunk_bounds(len(means), _MODELS))
+        adapted = (row.reshape(mixture.means.shape) for rows in some for row in rows)
+        scores.append(log_likelihood_ratios(np.asarray(frames), adapted, mixture))
+    return np.concatenate(scores)
 
 
-def _means(rows: SelectedRows, mixture: GaussianMixture) -> Iterator[NDArray]:
-    for start, stop in chunk_bounds(len(rows), _MODELS):
-        yield from np.asarray(rows.part(start, stop)).reshape(-1, *mixture.means.shape)
-
-
-def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
-    """Mean log-likelihood of frames under one model, from the part that all models share."""
-    total = 0.0
-    size = block_size(len(linear))
-    for start in range(0, len(frames), size):
-        joint = linear @ frames[start : start + size].T
-        joint += shared[:, start : start + size]
-        joint += constant
-        largest = joint.max(axis=0)
-        joint -= largest
-        np.exp(joint, out=joint)
-        total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
-    return total / len(frames)
+def _segment_ratios_on_device(segments: list[tuple[Rows, SelectedRows]], ratios: MeanRatios) -> NDArray[np.float64]:
+    """Score segments on a device, which has the means."""
+    return np.concatenate([ratios(np.asarray(frames), means.rows) for frames, means in segments])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.work import Array, chunk_bounds, on_device
 from spkver.mixture import Table
-from spkver.vectors import Projector
+
+Project = Callable[[Array], Array]
 
 
 @on_device
@@ -16,32 +19,32 @@ def block_scores(
     vectors: Table,
     models: NDArray[np.int64],
     segments: NDArray[np.int64],
-    projector: Projector | None = None,
+    projection: Project | None = None,
 ) -> NDArray[np.float64]:
-    """Products of a block: all of some models with all of some segments.
+    """Return the products of a block: all of some models with all of some segments.
 
     Parameters
     ----------
-    weights : Table [shape=(M, D)]
-    vectors : Table [shape=(S, D)]
-    models, segments : ndarray of int64 [shape=(m,)], [shape=(s,)]
+    weights : Table of shape (M, D)
+    vectors : Table of shape (S, D)
+    models, segments : ndarray of int64 of shapes (m,) and (s,)
         Rows of the tables.
-    projector : Projector, optional
-        Applied to vectors first.
+    projection : callable, optional
+        Applied to vectors of the device first.
 
     Returns
     -------
-    ndarray [shape=(m, s)]
+    ndarray of shape (m, s)
     """
     device, xp = weights.device, weights.device.xp
-    found = np.empty((len(models), len(segments)))
+    scores = np.empty((len(models), len(segments)))
     size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
     for rows in chunk_bounds(len(models), size):
         own = weights.take(models[slice(*rows)])
         for columns in chunk_bounds(len(segments), size):
-            scores = own @ xp.matrix_transpose(_taken(vectors, segments[slice(*columns)], projector))
-            found[slice(*rows), slice(*columns)] = device.to_numpy(scores)
-    return found
+            products = own @ xp.matrix_transpose(_taken(vectors, segments[slice(*columns)], projection))
+            scores[slice(*rows), slice(*columns)] = device.to_numpy(products)
+    return scores
 
 
 @on_device
@@ -50,21 +53,21 @@ def pair_scores(
     vectors: Table,
     models: NDArray[np.int64],
     segments: NDArray[np.int64],
-    projector: Projector | None = None,
+    projection: Project | None = None,
 ) -> NDArray[np.float64]:
-    """Products (n,) of single pairs, for trials that make no blocks; parameters as for `block_scores`."""
+    """Return the products (n,) of single pairs, for trials that make no blocks; parameters as for `block_scores`."""
     device, xp = weights.device, weights.device.xp
-    found = np.empty(len(models))
+    scores = np.empty(len(models))
     size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
     for start, stop in chunk_bounds(len(models), size):
-        products = weights.take(models[start:stop]) * _taken(vectors, segments[start:stop], projector)
-        found[start:stop] = device.to_numpy(xp.sum(products, axis=1, dtype=xp.float64))
-    return found
+        products = weights.take(models[start:stop]) * _taken(vectors, segments[start:stop], projection)
+        scores[start:stop] = device.to_numpy(xp.sum(products, axis=1, dtype=xp.float64))
+    return scores
 
 
-def _taken(vectors: Table, rows: NDArray[np.int64], projector: Projector | None) -> Array:
+def _taken(vectors: Table, rows: NDArray[np.int64], projection: Project | None) -> Array:
     taken = vectors.take(rows)
-    return taken if projector is None else projector.there(taken)
+    return taken if projection is None else projection(taken)
 
 
 class MeanRatios:
@@ -74,9 +77,9 @@ class MeanRatios:
 
     Parameters
     ----------
-    parameters : ndarray [shape=(C, 2 D + 1)]
+    parameters : ndarray of shape (C, 2 D + 1)
         Natural parameters of the mixture: rows [-precision / 2, mean * precision, constant].
-    means : Table [shape=(M, C * D)]
+    means : Table of shape (M, C * D)
         Adapted means of each model; the device's.
     dtype : dtype
         Of the frames.
@@ -96,8 +99,8 @@ class MeanRatios:
 
     @on_device
     def __call__(self, frames: NDArray, models: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Ratios (m,) of some models, rows of the table, on frames (T, D); in nat per frame."""
-        found = np.zeros(len(models))
+        """Return the ratios (m,) of some models, rows of the table, on frames (T, D); in nat per frame."""
+        sums = np.zeros(len(models))
         n_components = self._squares.shape[0]
         # models together as long as a batch of them on all frames fits, frames in blocks where one model does not
         frames_bytes = 3 * n_components * frames.dtype.itemsize
@@ -109,8 +112,8 @@ class MeanRatios:
             shared = self._squares @ self.device.xp.matrix_transpose(block * block)
             background += float(self._sums(*self._background, shared, block)[0])
             for first, last in chunk_bounds(len(models), n_models):
-                found[first:last] += self._sums(*self._model(models[first:last]), shared, block)
-        return (found - background) / len(frames)
+                sums[first:last] += self._sums(*self._model(models[first:last]), shared, block)
+        return (sums - background) / len(frames)
 
     def _model(self, models: NDArray[np.int64]) -> tuple[Array, Array]:
         """Linear (m, C, D) and constant (m, C, 1) parts of models."""

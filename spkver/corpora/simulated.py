@@ -97,34 +97,19 @@ class Split:
         return self.background + self.development + self.evaluation
 
 
-def simulate_rsr2015(
-    output: str | Path,
-    *,
-    n_speakers: int,
-    n_sentences: int,
-    n_sessions: int,
-    n_background: int | None = None,
-    seed: int = 0,
-    gender: str = "m",
-    audio_format: str = "wav",
-    jobs: int | None = None,
-) -> SimulatedCorpus:
-    """Write a tree of synthetic speech in the shape of RSR2015 part 1.
+@dataclass(frozen=True)
+class CorpusSize:
+    """What is simulated, and how much of it.
 
-    The same arguments give the same bytes, whatever `jobs` is. A recording depends on the seed, the speaker's id, the
-    sentence and the session only, so a larger corpus holds the smaller one's recordings of the same ids.
-
-    Parameters
+    Attributes
     ----------
-    output : path
-        Folder to make. The tree appears there when it is whole; a finished tree of the same arguments is left as it is.
     n_speakers : int
         Of each sex asked for, 3 to 999: a background speaker and two whom the trials compare.
     n_sentences : int
         1 to 30.
     n_sessions : int
         2 to 9. Sessions 1, 4 and 7 enrol, the others test.
-    n_background : int, optional
+    n_background : int or None
         Background speakers of each sex, at most as many as RSR2015 has (50 men, 47 women); the others are evaluation
         speakers then. By default a third, and there are development speakers where there is room for them.
     seed : int
@@ -132,6 +117,28 @@ def simulate_rsr2015(
     gender : {'m', 'f', 'both'}
     audio_format : {'wav', 'sph', 'flac'}
         16-bit samples at 16 kHz. Key files name '.sph' files whatever it is, as RSR2015's do.
+    """
+
+    n_speakers: int
+    n_sentences: int
+    n_sessions: int
+    n_background: int | None = None
+    seed: int = 0
+    gender: str = "m"
+    audio_format: str = "wav"
+
+
+def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None = None) -> SimulatedCorpus:
+    """Write a tree of synthetic speech in the shape of RSR2015 part 1.
+
+    The same size gives the same bytes, whatever `jobs` is. A recording depends on the seed, the speaker's id, the
+    sentence and the session only, so a larger corpus holds the smaller one's recordings of the same ids.
+
+    Parameters
+    ----------
+    output : path
+        Folder to make. The tree appears there when it is whole; a finished tree of the same size is left as it is.
+    size : CorpusSize
     jobs : int, optional
         Worker processes; all cores by default.
 
@@ -142,21 +149,13 @@ def simulate_rsr2015(
     Raises
     ------
     DataError
-        If an argument is out of its range, `output` holds something else, the disk is too small, or the package
+        If a size is out of its range, `output` holds something else, the disk is too small, or the package
         espeakng-loader (extra `demo`) is missing.
     """
     output = Path(output).resolve()
-    parameters = {
-        "n_speakers": n_speakers,
-        "n_sentences": n_sentences,
-        "n_sessions": n_sessions,
-        "n_background": n_background,
-        "seed": seed,
-        "gender": gender,
-        "audio_format": audio_format,
-    }
+    parameters = asdict(size)
     _check_parameters(parameters)
-    splits = {sex: split_speakers(sex, n_speakers, n_background) for sex in _sexes(gender)}
+    splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in _sexes(size.gender)}
     files = list(_audio_files(splits, parameters))
     if trees.is_finished(output, {**trees.identity(_VERSION), **parameters}, files):
         logger.info("%s is there already", output)
@@ -168,7 +167,7 @@ def simulate_rsr2015(
 
 
 def split_speakers(gender: str, n_speakers: int, n_background: int | None = None) -> Split:
-    """Ids of the background, development and evaluation speakers of one sex; see the top of the module for the rule.
+    """Return the ids of one sex's background, development and evaluation speakers; the top of the module has the rule.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import new_file, write_strings
-from spkbase.runs import SUFFIX, Journal, resumed_map, working_folder
+from spkbase.runs import SUFFIX, Destination, Journal, file_destination, resumed_map, working_folder
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
@@ -46,8 +46,8 @@ def check_recordings(
 
     Returns
     -------
-    float [s]
-        Duration of all recordings together.
+    float
+        Duration of all recordings together, in seconds.
 
     Raises
     ------
@@ -55,14 +55,14 @@ def check_recordings(
         With all problems of all files at once: missing, unreadable, wrong rate, several channels, too short.
     """
     items = chunks(sorted(recordings.items()), 256)
-    found, seconds = Problems() if problems is None else problems, 0.0
+    noted, seconds = Problems() if problems is None else problems, 0.0
     work = partial(_check_headers, config=config)
     for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description="checking audio"):
         seconds += duration
         for error in errors:
-            found.note(error)
+            noted.note(error)
     if problems is None:
-        found.raise_if_any()
+        noted.raise_if_any()
     return seconds
 
 
@@ -109,13 +109,10 @@ def _too_short(path: str | Path, n_samples: int, config: FeatureConfig) -> DataE
 def extract_features(
     recordings: Mapping[str, Path],
     config: FeatureConfig,
-    path: str | Path,
+    destination: Destination | str | Path,
     *,
     seed: int = 0,
     jobs: int | None = None,
-    attributes: Mapping[str, object] | None = None,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
 ) -> FeatureTable:
     """Extract the raw features of all recordings into one HDF5 store.
 
@@ -124,20 +121,14 @@ def extract_features(
     recordings : mapping
         Recording id to audio file.
     config : FeatureConfig
-    path : path
-        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id.
+    destination : Destination or path
+        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id. The
+        fingerprint is that of the contents of the audio files, which are not looked at to find out whether batches in
+        the folder are of the same recordings.
     seed : int
         Of the dither; each recording has its own generator, made from the seed and its id.
     jobs : int, optional
         Worker processes; the store does not depend on it.
-    attributes : mapping, optional
-        Kept at the root of the store.
-    folder : path, optional
-        Keeps the features of finished batches if the process is killed; called again with it, only the other batches
-        are worked out.
-    fingerprint : str
-        Of the contents of the audio files, which are not looked at to find out whether batches in the folder are of
-        the same recordings.
 
     Returns
     -------
@@ -148,42 +139,41 @@ def extract_features(
     DataError
         With all recordings that have no usable features; nothing is written then.
     """
+    path, destination = file_destination(destination)
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
-    whole = digest_of(fingerprint, recordings, config.extraction(), seed)
+    whole = digest_of(destination.fingerprint, recordings, config.extraction(), seed)
     problems = Problems()
-    with working_folder(path, folder) as working:
+    with working_folder(path, destination.folder) as working:
         # lengths are known at the end only: all goes to the journal, then into datasets of the right size
-        journal = working / f"{Path(path).name}{SUFFIX}"
+        journal = working / f"{path.name}{SUFFIX}"
         batches = resumed_map(
-            partial(_extract_batch, config=config, seed=seed), items, journal=journal, fingerprint=whole,
-            pack=_pack, unpack=_Batch.unpack, jobs=jobs, description="features",
-        )  # fmt: skip
-        lengths = [0]
+            partial(extract_batch, config=config, seed=seed),
+            items,
+            journal=journal,
+            fingerprint=whole,
+            # what is wrong is looked at again the next time: it may have been mended
+            pack=lambda batch: None if batch.errors else (batch.arrays, None),
+            unpack=lambda arrays, _: Batch(arrays),
+            jobs=jobs,
+            description="features",
+        )
         for batch in batches:
             for error in batch.errors:
                 problems.note(error)
-            lengths += batch.arrays.get("lengths", np.empty(0, np.int64)).tolist()
         problems.raise_if_any()
         with Journal(journal, whole, total=len(items)) as finished:
-            _assemble(finished, names, np.cumsum(lengths, dtype=np.int64), config, path, attributes)
+            _write_store(finished, names, config, path, destination.attributes)
     return read_feature_table(path)
 
 
-def _assemble(
-    batches: Journal,
-    names: list[str],
-    offsets: NDArray[np.int64],
-    config: FeatureConfig,
-    path: str | Path,
-    attributes: Mapping[str, object] | None,
+def _write_store(
+    batches: Journal, names: list[str], config: FeatureConfig, path: Path, attributes: Mapping[str, object]
 ) -> None:
     """Write the batches of a journal as one store."""
+    lengths = [batches.read(number)[0]["lengths"] for number in range(len(batches))]
+    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
     n_frames = int(offsets[-1])
-    lengths = np.concatenate(
-        [np.empty(0, np.int64), *(batches.read(number)[0]["lengths"] for number in range(len(batches)))]
-    )
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     with new_file(path, attributes=attributes) as file:
         write_strings(file, "ids", names)
         file.create_dataset("offsets", data=offsets)
@@ -200,23 +190,22 @@ def _assemble(
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """Features of some recordings, one after the other, and what is wrong with the others."""
+class Batch:
+    """Features of some recordings, one after the other, or what is wrong with some of them.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        `cep`, `energy` and `speech` of all frames, and `lengths`, the number of frames of each recording.
+    errors : list of DataError
+    """
 
     arrays: dict[str, NDArray]
     errors: list[DataError] = field(default_factory=list)
 
-    @classmethod
-    def unpack(cls, arrays: dict[str, NDArray], note: object) -> _Batch:
-        return cls(arrays)
 
-
-def _pack(batch: _Batch) -> tuple[dict[str, NDArray], None] | None:
-    """What is wrong is looked at again the next time: it may have been mended."""
-    return None if batch.errors else (batch.arrays, None)
-
-
-def _extract_batch(items: list[tuple[str, Path]], config: FeatureConfig, seed: int) -> _Batch:
+def extract_batch(items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int) -> Batch:
+    """Read the audio files of some recordings and compute their features."""
     signals: list[tuple[str, Path, NDArray]] = []
     errors: list[DataError] = []
     for name, path in items:
@@ -230,21 +219,21 @@ def _extract_batch(items: list[tuple[str, Path]], config: FeatureConfig, seed: i
         extracted = features_of_signals(
             [samples for _, _, samples in part], generators, config, names=[name for name, _, _ in part]
         )
-        for (_, path, samples), one in zip(part, extracted, strict=True):
+        for (_, path, samples), recording in zip(part, extracted, strict=True):
             try:
-                _check_speech(path, samples, one, config)
-                features.append(one)
+                _check_speech(path, samples, recording, config)
+                features.append(recording)
             except DataError as error:
                 errors.append(error)
     if errors:
-        return _Batch({}, errors)
+        return Batch({}, errors)
     arrays = {
-        "cep": np.concatenate([one.cepstra for one in features]),
-        "energy": np.concatenate([one.log_energy for one in features]),
-        "speech": np.concatenate([one.speech for one in features]),
-        "lengths": np.array([len(one.log_energy) for one in features], np.int64),
+        "cep": np.concatenate([recording.cepstra for recording in features]),
+        "energy": np.concatenate([recording.log_energy for recording in features]),
+        "speech": np.concatenate([recording.speech for recording in features]),
+        "lengths": np.array([len(recording.log_energy) for recording in features], np.int64),
     }
-    return _Batch(arrays)
+    return Batch(arrays)
 
 
 def _read_signal(path: Path, config: FeatureConfig) -> NDArray:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows
+from spkbase.arrays import Rows, fill_rows
 from spkbase.files import TemporaryRows
 from spkbase.work import chunks, ordered_map, ships_items
 from spkver.features.config import FeatureConfig
@@ -21,7 +21,7 @@ from spkver.features.postprocess import post_process, rasta_labels
 logger = logging.getLogger(__name__)
 
 _REMEDY = "free space, or raise features.memory_gb if there is memory"
-_CHUNK = 64  # recordings in one task
+_RECORDINGS = 64  # in one task
 
 
 def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, jobs: int | None = None) -> Frames:
@@ -44,20 +44,19 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     """
     offsets = _kept_offsets(table, config)
     shape = (int(offsets[-1]), config.dimension)
-    parts = chunks(range(len(table)), _CHUNK)
+    parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
     work = partial(_post_process, config=config)
     blocks = ordered_map(work, items, jobs=jobs, threads=True, description="frames", total=len(parts))
-    return Frames(table.ids, offsets, _collect(blocks, shape, config, folder))
+    return Frames(table.ids, offsets, _kept_frames(blocks, shape, config, folder))
 
 
-def _collect(blocks: Iterator[NDArray], shape: tuple[int, int], config: FeatureConfig, folder: str | Path) -> Rows:
+def _kept_frames(blocks: Iterator[NDArray], shape: tuple[int, int], config: FeatureConfig, folder: str | Path) -> Rows:
+    """Return all frames: in memory, mapped, or in a file that workers read by its name; see `load_frames`."""
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size <= config.memory_gb * 1e9 and not ships_items():
-        values, start = np.empty(shape, config.dtype), 0
-        for block in blocks:
-            values[start : start + len(block)] = block
-            start += len(block)
+        values = np.empty(shape, config.dtype)
+        fill_rows([values], ((block,) for block in blocks))
         return values
     if not ships_items():
         logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
@@ -79,18 +78,9 @@ def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int6
 
 
 def _post_process(recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig) -> NDArray:
-    """Frames of some recordings, one after the other."""
-    found = []
-    for cepstra, log_energy, speech in recordings:
-        frames, _ = post_process(
-            np.asarray(cepstra),
-            log_energy,
-            speech,
-            keep_energy=config.log_energy,
-            apply_rasta=config.rasta,
-            deltas=config.deltas,
-            normalisation=config.normalisation,
-            keep_all=config.keep_all,
-        )
-        found.append(frames.astype(config.dtype, copy=False))
-    return np.concatenate(found)
+    """Return the frames of some recordings, one after the other."""
+    of_recordings = [
+        post_process(np.asarray(cepstra), log_energy, speech, config)[0].astype(config.dtype, copy=False)
+        for cepstra, log_energy, speech in recordings
+    ]
+    return np.concatenate(of_recordings)

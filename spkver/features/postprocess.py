@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spkver.features.config import FeatureConfig
+
 _RASTA_NUMERATOR = np.array([0.2, 0.1, 0.0, -0.1, -0.2])
 _RASTA_POLE = 0.94
 _RASTA_START = 4  # frames that only prime the filter
@@ -21,16 +23,16 @@ _DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
 
 
 def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
-    """Band-pass filter each coefficient's trajectory.
+    """Return the band-pass filtered trajectory of each coefficient.
 
     Parameters
     ----------
-    features : ndarray [shape=(T, d)]
+    features : ndarray of shape (T, d)
     pole : float
 
     Returns
     -------
-    ndarray [shape=(T, d), dtype=float64]
+    ndarray of float64 of shape (T, d)
         The first four frames are 0: they prime the filter.
     """
     from scipy.signal import lfilter
@@ -45,33 +47,33 @@ def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
 
 
 def rasta_labels(speech: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Speech labels after RASTA: the first two frames, which the filter blanks, take the label of the third."""
+    """Return the speech labels after RASTA: the first two frames, which it blanks, take the label of the third."""
     labels = speech.copy()
     labels[:2] = labels[2] if len(labels) > 2 else False
     return labels
 
 
 def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
-    """Slope of each coefficient over seven frames, with zeros beyond the ends.
+    """Return the slope of each coefficient over seven frames, with zeros beyond the ends.
 
     Parameters
     ----------
-    features : ndarray [shape=(T, d)]
-    weights : ndarray [shape=(odd,)]
+    features : ndarray of shape (T, d)
+    weights : ndarray of odd length
         Convolved with each column.
 
     Returns
     -------
-    ndarray [shape=(T, d), dtype=float32]
+    ndarray of float32 of shape (T, d)
         Single precision, as in the features server that this reproduces.
     """
     reach = len(weights) // 2
     padded = np.zeros((len(features) + 2 * reach, features.shape[1]))
     padded[reach : reach + len(features)] = features
     slope = np.zeros(features.shape)
-    for place, weight in enumerate(weights[::-1]):
+    for start, weight in enumerate(weights[::-1]):
         if weight:
-            slope += weight * padded[place : place + len(features)]
+            slope += weight * padded[start : start + len(features)]
     return slope.astype(np.float32)
 
 
@@ -80,14 +82,14 @@ def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = Tr
 
     Parameters
     ----------
-    frames : ndarray [shape=(T, D)]
-    speech : ndarray [shape=(T,), dtype=bool]
+    frames : ndarray of shape (T, D)
+    speech : ndarray of bool of shape (T,)
     variance : bool
         Also divide; else only the mean is removed (CMS).
 
     Returns
     -------
-    ndarray [shape=(T, D)]
+    ndarray of shape (T, D)
         Unchanged without speech; a coefficient that is constant over speech is only centred.
     """
     if not speech.any():
@@ -104,43 +106,31 @@ def post_process(
     cepstra: NDArray,
     log_energy: NDArray,
     speech: NDArray[np.bool_],
-    *,
-    keep_energy: bool = True,
-    apply_rasta: bool = True,
-    deltas: int = 2,
-    normalisation: str = "cmvn",
-    keep_all: bool = False,
+    config: FeatureConfig,
 ) -> tuple[NDArray, NDArray[np.bool_]]:
-    """The whole chain for one recording: energy first, RASTA, deltas, normalisation, selection.
+    """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
 
     Parameters
     ----------
-    cepstra : ndarray [shape=(T, n_cepstra)]
-    log_energy : ndarray [shape=(T,)]
-    speech : ndarray [shape=(T,), dtype=bool]
-    keep_energy : bool
-        Put the log-energy before the cepstra; else it is left out.
-    apply_rasta : bool
-    deltas : int
-        0, 1 (delta) or 2 (delta and double delta).
-    normalisation : str
-        "cmvn", "cms" or "none".
-    keep_all : bool
-        Keep the frames without speech.
+    cepstra : ndarray of shape (T, n_cepstra)
+    log_energy : ndarray of shape (T,)
+    speech : ndarray of bool of shape (T,)
+    config : FeatureConfig
+        Its `log_energy`, `rasta`, `deltas`, `normalisation` and `keep_all`.
 
     Returns
     -------
-    frames : ndarray [shape=(T', (1 + deltas) * (keep_energy + n_cepstra)), dtype=float64]
-    speech : ndarray [shape=(T',), dtype=bool]
+    frames : ndarray of float64 of shape (T', config.dimension)
+    speech : ndarray of bool of shape (T',)
     """
-    static = (np.column_stack([log_energy, cepstra]) if keep_energy else cepstra).astype(np.float64)
-    if apply_rasta:
+    static = (np.column_stack([log_energy, cepstra]) if config.log_energy else cepstra).astype(np.float64)
+    if config.rasta:
         static = rasta(static)
         speech = rasta_labels(speech)
     parts = [static]
-    for _ in range(deltas):
+    for _ in range(config.deltas):
         parts.append(delta(parts[-1]))
     frames = np.hstack(parts)
-    if normalisation != "none":
-        frames = normalise(frames, speech, variance=normalisation == "cmvn")
-    return (frames, speech) if keep_all else (frames[speech], speech[speech])
+    if config.normalisation != "none":
+        frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
+    return (frames, speech) if config.keep_all else (frames[speech], speech[speech])

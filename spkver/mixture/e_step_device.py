@@ -15,24 +15,25 @@ TILE = 2048
 def densities(
     frames: Array, parameters: Array, device: Device, mask: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Posteriors of batches of frames, not yet normalised; as `spkver.mixture.PosteriorKernel` on the cores.
+    """Return the posteriors of batches of frames, not yet normalised; as `spkver.mixture.PosteriorKernel` on the cores.
 
     Parameters
     ----------
-    frames : array [shape=(B, T, D)]
-    parameters : array [shape=(C, 2 D + 1)]
+    frames : array of shape (B, T, D)
+    parameters : array of shape (C, 2 D + 1)
         Natural parameters in the dtype of the frames.
     device : Device
-    mask : array [shape=(B, T)], optional
+    mask : array of shape (B, T), optional
         0 for frames that fill a batch up, 1 for others.
 
     Returns
     -------
-    joint : array [shape=(B, T, C)]
+    joint : array of shape (B, T, C)
         Posteriors times their total.
-    augmented : array [shape=(B, T, 2 D + 1)]
+    augmented : array of shape (B, T, 2 D + 1)
         Rows [x^2, x, 1] / total; 0 where the mask is.
-    log_likelihood : array [shape=(B, T), dtype=float64, unit=nat]
+    log_likelihood : array of float64 of shape (B, T)
+        In nat.
     """
     xp = device.xp
     ones = xp.ones_like(frames[:, :, :1])
@@ -48,25 +49,25 @@ def densities(
 
 
 def frames_in_block(parameters: NDArray, dtype: np.dtype, device: Device) -> int:
-    """Number of frames whose posteriors fit a block of the device."""
+    """Return the number of frames whose posteriors fit a block of the device."""
     return device.rows_of(3 * sum(parameters.shape) * dtype.itemsize, least=256)
 
 
 @on_device
 def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Sums of posteriors times [x^2, x, 1] over all frames.
+    """Return the sums of posteriors times [x^2, x, 1] over all frames.
 
     Parameters
     ----------
-    frames : Table [shape=(T, D)]
-    parameters : ndarray [shape=(C, 2 D + 1)]
+    frames : Table of shape (T, D)
+    parameters : ndarray of shape (C, 2 D + 1)
         Natural parameters of the mixture.
 
     Returns
     -------
-    sums : ndarray [shape=(C, 2 D + 1)]
-    log_likelihood : float [nat]
-        Sum over frames.
+    sums : ndarray of shape (C, 2 D + 1)
+    log_likelihood : float
+        Sum over frames, in nat.
     """
     device = frames.device
     sums, log_likelihood = np.zeros(parameters.shape), 0.0
@@ -75,11 +76,11 @@ def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[
     size -= size % TILE if size > TILE else 0
     for block in frames.blocks(size):
         n_tiled = block.shape[0] // TILE * TILE
-        for some in (block[:n_tiled, :], block[n_tiled:, :]):
-            if some.shape[0]:
-                tiles = device.xp.reshape(some, (-1, min(TILE, some.shape[0]), some.shape[1]))
-                found, of_frames = _tile_sums(tiles, own, device)
-                sums += device.to_numpy(found)
+        for rows in (block[:n_tiled, :], block[n_tiled:, :]):
+            if rows.shape[0]:
+                tiles = device.xp.reshape(rows, (-1, min(TILE, rows.shape[0]), rows.shape[1]))
+                of_tiles, of_frames = _tile_sums(tiles, own, device)
+                sums += device.to_numpy(of_tiles)
                 log_likelihood += float(of_frames)
     return sums, log_likelihood
 
@@ -93,9 +94,9 @@ def _tile_sums(tiles: Array, parameters: Array, device: Device) -> tuple[Array, 
 
 @on_device
 def log_likelihoods(frames: Table, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-density of each frame in nat, shape (T,); parameters as for `accumulate`."""
+    """Return the log-density of each frame in nat, shape (T,); parameters as for `accumulate`."""
     device = frames.device
     own = device.asarray(parameters, frames.dtype)
     size = frames_in_block(parameters, frames.dtype, device)
-    found = [densities(block[None, :, :], own, device)[2][0, :] for block in frames.blocks(size)]
-    return np.concatenate([device.to_numpy(one) for one in found])
+    of_blocks = [densities(block[None, :, :], own, device)[2][0, :] for block in frames.blocks(size)]
+    return np.concatenate([device.to_numpy(of_frames) for of_frames in of_blocks])

@@ -16,7 +16,7 @@ class Table:
 
     Parameters
     ----------
-    rows : ndarray or StoredArray [shape=(N, ...)]
+    rows : ndarray or StoredArray of shape (N, ...)
         May lie in a file.
     device : Device
         If it has room, the table is sent once and stays; else what is asked for is sent each time.
@@ -34,7 +34,7 @@ class Table:
         return self.shape[0]
 
     def blocks(self, size: int) -> Iterator[Array]:
-        """Rows in order, in blocks of `size`, the last one shorter."""
+        """Yield rows in order, in blocks of `size`, the last one shorter."""
         if not self._kept:
             yield from self._sent(size)
             return
@@ -48,7 +48,7 @@ class Table:
             yield parts[0] if len(parts) == 1 else self.device.xp.concat(parts)
 
     def take(self, rows: NDArray[np.int64]) -> Array:
-        """Some rows, in the order asked for."""
+        """Return some rows, in the order asked for."""
         xp = self.device.xp
         if not self._kept:
             return self.device.asarray(self._rows[rows])
@@ -60,10 +60,10 @@ class Table:
             xp.take(self._kept[number], self.device.asarray(rows[order][numbers == number] % self._size), axis=0)
             for number in np.unique(numbers).tolist()
         ]
-        found = xp.concat(parts)
+        sorted_rows = xp.concat(parts)
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
-        return xp.take(found, self.device.asarray(back), axis=0)
+        return xp.take(sorted_rows, self.device.asarray(back), axis=0)
 
     def _sent(self, size: int) -> Iterator[Array]:
         for start, stop in chunk_bounds(len(self), size):

@@ -1,9 +1,9 @@
 """Gaussian mixtures with diagonal covariances: densities, the E-step and the M-step.
 
-Everything is a matrix product. With the augmented frame z = [x^2, x, 1] the log-density of component c, weight
-included, is b_c . z with b_c = [-1/(2 v_c), m_c / v_c, k_c], and the sufficient statistics of all components are P Z,
-where P holds the posteriors. Products run in the dtype of the frames, sums over chunks in float64. Log-densities never
-leave the log domain before the largest one of the frame is subtracted, so no dimension is too high for them.
+In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
+block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers or a device.
+
+Products run in the dtype of the frames, sums over chunks in float64.
 
 References
 ----------
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
-from spkbase.work import Device, chunk_bounds, ordered_map
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture.e_step_device import accumulate, log_likelihoods
 from spkver.mixture.frames_device import Table
 
@@ -39,9 +39,8 @@ class GaussianMixture:
 
     Attributes
     ----------
-    weights : ndarray [shape=(C,)]
-    means : ndarray [shape=(C, D)]
-    variances : ndarray [shape=(C, D)]
+    weights : ndarray of shape (C,)
+    means, variances : ndarray of shape (C, D)
     """
 
     weights: NDArray[np.float64]
@@ -82,11 +81,12 @@ class Accumulator:
 
     Attributes
     ----------
-    zeroth : ndarray [shape=(C,)]
-    first, second : ndarray [shape=(C, D)]
+    zeroth : ndarray of shape (C,)
+        Sums over frames of the posteriors.
+    first, second : ndarray of shape (C, D)
         Sums of posterior times frame and times squared frame.
-    log_likelihood : float [nat]
-        Sum over frames.
+    log_likelihood : float
+        Sum over frames, in nat.
     n_frames : int
     """
 
@@ -112,11 +112,18 @@ class Accumulator:
 
 
 def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
-    """Rows b_c with log(w_c N(x; m_c, v_c)) = b_c . [x^2, x, 1].
+    """Return the rows b_c for which the weighted log-density of component c is a product with z = [x^2, x, 1].
+
+        log(w_c N(x; m_c, v_c)) = b_c . z,   b_c = [-1 / (2 v_c),  m_c / v_c,  k_c],
+        k_c = log w_c - 1/2 sum_d (log(2 pi v_cd) + m_cd^2 / v_cd)
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
 
     Returns
     -------
-    ndarray [shape=(C, 2 D + 1)]
+    ndarray of shape (C, 2 D + 1)
     """
     precisions = 1.0 / mixture.variances
     with np.errstate(divide="ignore"):
@@ -129,28 +136,31 @@ def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
     return np.column_stack([-0.5 * precisions, mixture.means * precisions, constants])
 
 
-def block_size(n_components: int) -> int:
-    """Frames whose posteriors are computed together."""
-    return max(128, min(4096, _CACHED_POSTERIORS // n_components))
-
-
-def chunk_frames(n_frames: int) -> int:
-    """Frames of one task of the E-step, fixed by the data: `CHUNK`, and up to 32 times as many beyond 512 tasks.
-
-    What a task returns does not depend on its length, and a scheduler hands out some hundred tasks a second.
-
-    Examples
-    --------
-    >>> chunk_frames(1000), chunk_frames(4_194_304), chunk_frames(4_194_305), chunk_frames(10**10)
-    (8192, 8192, 16384, 262144)
-    """
-    return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
-
-
 class PosteriorKernel:
-    """Posteriors of blocks of frames under one mixture, in buffers that are used again.
+    """The E-step of a block of frames: posteriors of all components, in buffers that are used again.
+
+    With z = [x^2, x, 1] the weighted log-density of component c is b_c . z (`natural_parameters`), and all sufficient
+    statistics are P Z for the posteriors P. So the E-step is two matrix products around one pass over the posteriors:
+    maximum, subtraction, `exp`, and the sum over components, which is a matrix-vector product. The posteriors are not
+    divided by that sum: Z is, which is smaller. Densities leave the log domain only after the largest one of the frame
+    is subtracted, so no dimension is too high for them.
+
+    Blocks are so long that their posteriors stay in the second-level cache, and the buffers are written in place; the
+    text for devices does neither (`spkver.backend` says what that would cost).
 
     One instance per task: the arrays that it hands out are overwritten by the next block.
+
+    Parameters
+    ----------
+    parameters : ndarray of shape (C, 2 D + 1)
+        See `natural_parameters`.
+    dtype : dtype
+        Of the frames and of the products.
+
+    Attributes
+    ----------
+    size : int
+        Frames that a block may have.
     """
 
     def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype) -> None:
@@ -162,15 +172,20 @@ class PosteriorKernel:
         self._ones = np.ones(n_components, dtype)
 
     def __call__(self, frames: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Unnormalised posteriors of at most `size` frames.
+        """Return the posteriors of at most `size` frames, not yet divided by their totals.
+
+        Parameters
+        ----------
+        frames : ndarray of shape (T, D)
 
         Returns
         -------
-        joint : ndarray [shape=(C, T)]
+        joint : ndarray of shape (C, T)
             Posteriors times `total`.
-        augmented : ndarray [shape=(T, 2 D + 1)]
+        augmented : ndarray of shape (T, 2 D + 1)
             Rows [x^2, x, 1] / total, so that joint @ augmented are the statistics.
-        log_likelihood : ndarray [shape=(T,), unit=nat]
+        log_likelihood : ndarray of shape (T,)
+            Of each frame, in nat.
         """
         n_frames, dimension = frames.shape
         augmented, joint = self._augmented[:n_frames], self._posteriors[:, :n_frames]
@@ -190,72 +205,118 @@ class PosteriorKernel:
         return joint, augmented, (largest + np.log(total)).astype(np.float64)
 
 
-def _accumulate_chunk(item: Rows, parameters: NDArray[np.float64]) -> Accumulator:
-    frames = np.asarray(item)
+def sufficient_statistics(frames: NDArray, parameters: NDArray[np.float64]) -> Accumulator:
+    """Return the sufficient statistics of frames: sums of the posteriors times 1, x and x^2.
+
+        n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t,   s_c = sum_t P(c | x_t) x_t^2
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, D)
+        Float32 or float64, which products run in; sums over blocks are float64.
+    parameters : ndarray of shape (C, 2 D + 1)
+        `natural_parameters` of the mixture.
+
+    Returns
+    -------
+    Accumulator
+
+    References
+    ----------
+    Reynolds, Quatieri and Dunn, equations 7 to 10.
+    """
     kernel = PosteriorKernel(parameters, frames.dtype)
     dimension = frames.shape[1]
     zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), 2 * dimension))
-    block = np.empty(sums.shape, frames.dtype)
+    block_sums = np.empty(sums.shape, frames.dtype)
     log_likelihood = 0.0
-    for first, last in chunk_bounds(len(frames), kernel.size):
-        joint, augmented, of_frames = kernel(frames[first:last])
+    for start, stop in chunk_bounds(len(frames), kernel.size):
+        joint, augmented, of_frames = kernel(frames[start:stop])
         # the counts apart: with an even number of columns the product runs at its full rate
-        np.matmul(joint, augmented[:, :-1], out=block)
-        sums += block
+        np.matmul(joint, augmented[:, :-1], out=block_sums)
+        sums += block_sums
         zeroth += joint @ augmented[:, -1]
         log_likelihood += float(of_frames.sum())
     return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, len(frames))
 
 
-def e_step(
-    frames: Rows | Table, mixture: GaussianMixture, *, jobs: int | None = None, device: Device | None = None
-) -> Accumulator:
-    """Sufficient statistics of all frames.
+def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
+    """Return the parameters of maximum likelihood, variances kept between `lowest` and `highest`.
+
+        w_c = n_c / sum n,   m_c = f_c / n_c,   v_c = s_c / n_c - m_c^2
 
     Parameters
     ----------
-    frames : ndarray, StoredArray or Table [shape=(T, D), dtype=float32 or float64]
-        In memory or in a file; a `Table` is on a device already, which is then the one that computes.
+    accumulator : Accumulator
+        Every component must carry frames.
+    lowest, highest : ndarray of shape (D,)
+
+    Returns
+    -------
+    GaussianMixture
+    """
+    count = accumulator.zeroth[:, None]
+    means = accumulator.first / count
+    variances = np.clip(accumulator.second / count - means**2, lowest, highest)
+    return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, variances)
+
+
+def e_step(frames: Rows | Table, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> Accumulator:
+    """Return the `sufficient_statistics` of all frames under a mixture, chunks of them by workers or on a device.
+
+    Parameters
+    ----------
+    frames : ndarray, StoredArray or Table of shape (T, D)
+        Float32 or float64, in memory or in a file; a `Table` is on a device already, which is then the one that
+        computes.
     mixture : GaussianMixture
-    jobs : int, optional
-        Number of workers; the result does not depend on it.
-    device : spkbase.work.Device, optional
-        Computes there instead, equal to the rounding of the frames' dtype.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
 
     Returns
     -------
     Accumulator
+
+    Raises
+    ------
+    DataError
+        If there are no frames, or they do not have the mixture's dimension.
     """
     check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
-    if device is not None and not isinstance(frames, Table):
-        frames = Table(frames, device)
+    if work.device is not None and not isinstance(frames, Table):
+        frames = Table(frames, work.device)
     if isinstance(frames, Table):
-        return _e_step_there(frames, parameters)
-    items = [part(frames, start, stop) for start, stop in chunk_bounds(len(frames), chunk_frames(len(frames)))]
-    work = partial(_accumulate_chunk, parameters=parameters)
-    return reduce(add, ordered_map(work, items, jobs=jobs, threads=True))
+        sums, log_likelihood = accumulate(frames, parameters)
+        second, first, zeroth = np.split(sums, [frames.shape[1], 2 * frames.shape[1]], axis=1)
+        return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
+    bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
+    chunk_statistics = partial(_read_and_sum, parameters=parameters)
+    return reduce(add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds]))
 
 
-def _e_step_there(frames: Table, parameters: NDArray[np.float64]) -> Accumulator:
-    sums, log_likelihood = accumulate(frames, parameters)
-    second, first, zeroth = np.split(sums, [frames.shape[1], 2 * frames.shape[1]], axis=1)
-    return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
+def _read_and_sum(frames: Rows, parameters: NDArray[np.float64]) -> Accumulator:
+    return sufficient_statistics(np.asarray(frames), parameters)
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, device: Device | None = None) -> NDArray[np.float64]:
-    """Log-density of each frame under the mixture, in nat.
+def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> NDArray[np.float64]:
+    """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
     ----------
-    frames : ndarray [shape=(T, D)]
+    frames : ndarray of shape (T, D)
     mixture : GaussianMixture
-    device : spkbase.work.Device, optional
-        Computes there instead.
+    work : spkbase.work.Work
+        Its device; on the cores this thread alone computes.
 
     Returns
     -------
-    ndarray [shape=(T,)]
+    ndarray of shape (T,)
+
+    Raises
+    ------
+    DataError
+        As for `e_step`.
 
     Examples
     --------
@@ -265,25 +326,35 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, device: Device 
     """
     check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
-    if device is not None:
-        return log_likelihoods(Table(frames, device), parameters)
+    if work.device is not None:
+        return log_likelihoods(Table(frames, work.device), parameters)
+    with one_blas_thread():
+        return frame_log_likelihoods(frames, parameters)
+
+
+def frame_log_likelihoods(frames: NDArray, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype)
-    return np.concatenate([kernel(frames[a:b])[2] for a, b in chunk_bounds(len(frames), kernel.size)])
+    blocks = [kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)]
+    return np.concatenate(blocks)
 
 
-def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
-    """Maximum-likelihood parameters, variances kept between `lowest` and `highest`.
+def block_size(n_components: int) -> int:
+    """Return how many frames have their posteriors computed together."""
+    return max(128, min(4096, _CACHED_POSTERIORS // n_components))
 
-    Parameters
-    ----------
-    accumulator : Accumulator
-        Every component must carry frames.
-    lowest, highest : ndarray [shape=(D,)]
+
+def chunk_frames(n_frames: int) -> int:
+    """Return the frames of one task of the E-step, fixed by the data: `CHUNK`, up to 32 times as many beyond 512 tasks.
+
+    What a task returns does not depend on its length, and a scheduler hands out some hundred tasks a second.
+
+    Examples
+    --------
+    >>> chunk_frames(1000), chunk_frames(4_194_304), chunk_frames(4_194_305), chunk_frames(10**10)
+    (8192, 8192, 16384, 262144)
     """
-    count = accumulator.zeroth[:, None]
-    means = accumulator.first / count
-    variances = np.clip(accumulator.second / count - means**2, lowest, highest)
-    return GaussianMixture(accumulator.zeroth / accumulator.zeroth.sum(), means, variances)
+    return CHUNK * min(32, max(1, -(-n_frames // (512 * CHUNK))))
 
 
 def check_frames(frames: Rows | Table, mixture: GaussianMixture) -> None:

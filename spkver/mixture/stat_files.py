@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -14,33 +13,59 @@ from spkbase.arrays import Rows
 from spkbase.errors import DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import stored_dataset
-from spkbase.runs import ArrayDraft
+from spkbase.runs import ArrayDraft, Destination, file_destination
 from spkver.sidekit import open_hdf5, read_array, read_strings, write_column, write_strings
 
 
-class StatDraft(ArrayDraft):
-    """A StatServer file in the making.
+def write_stat_blocks(
+    destination: Destination,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    widths: tuple[int, int],
+    blocks: Callable[[StatDraft], Iterable[tuple[NDArray, NDArray]]],
+    n_blocks: int,
+) -> tuple[Rows, Rows]:
+    """Write a file of SIDEKIT's StatServer by blocks of rows, and refer to its rows.
 
     Parameters
     ----------
-    path : path
-    models, segments : sequence of str, length N
+    destination : Destination
+        Blocks that an earlier call has left in its folder are taken up.
+    models, segments : sequence of str, of length N
     widths : tuple of int
-        Columns of stat0 and of stat1.
-    folder, fingerprint, attributes, n_blocks
-        See `ArrayDraft`.
+        Columns of stat0 and of stat1, which are float32.
+    blocks : callable
+        Given the draft, of which `n_done` blocks and `n_rows` rows are written, returns the blocks that follow: rows of
+        stat0 and of stat1.
+    n_blocks : int
+        All there are.
+
+    Returns
+    -------
+    stat0, stat1 : ndarray or StoredArray of shape (N, width)
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
     """
+    path, destination = file_destination(destination)
+    with StatDraft(destination, models, segments, widths, n_blocks) as draft:
+        for stat0, stat1 in blocks(draft):
+            draft.add(stat0, stat1)
+        draft.finish()
+    return open_stat_server(path)[2:]
+
+
+class StatDraft(ArrayDraft):
+    """A StatServer file in the making; see `write_stat_blocks`."""
 
     def __init__(
         self,
-        path: str | Path,
+        destination: Destination,
         models: Sequence[str] | NDArray,
         segments: Sequence[str] | NDArray,
         widths: tuple[int, int],
-        *,
-        folder: str | Path | None,
-        fingerprint: str,
-        attributes: Mapping[str, Any] | None,
         n_blocks: int,
     ) -> None:
         self._segments = segments
@@ -51,9 +76,10 @@ class StatDraft(ArrayDraft):
             for name in ("start", "stop"):
                 write_column(file, name, np.full(len(models), -1, np.int32))
 
+        path, destination = file_destination(destination)
         datasets = {f"stat{order}": ((len(models), width), np.float32) for order, width in enumerate(widths)}
-        whole = digest_of(fingerprint, models, segments)
-        super().__init__(path, folder, whole, datasets, ids, attributes, n_blocks=n_blocks)
+        whole = digest_of(destination.fingerprint, models, segments)
+        super().__init__(path, destination.folder, whole, datasets, ids, destination.attributes, n_blocks=n_blocks)
 
     def add(self, stat0: NDArray, stat1: NDArray) -> None:
         """Write the next block.
@@ -71,14 +97,15 @@ class StatDraft(ArrayDraft):
             if len(bad):
                 row = self.n_rows + int(bad[0])
                 raise DataError(
-                    f"{name} of segment {self._segments[row]!r} (row {row}) is not finite", file=self.path,
+                    f"{name} of segment {self._segments[row]!r} (row {row}) is not finite",
+                    file=self.path,
                     remedy="compute the statistics again",
-                )  # fmt: skip
+                )
         self.write(self.n_done, self.n_rows, rows)
 
 
 def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.object_], Rows, Rows]:
-    """Models, segments, stat0 (N, C) and stat1 (N, W) of a file; the numbers stay in it where they can be read by rows.
+    """Return models, segments, stat0 (N, C) and stat1 (N, W) of a file; what can be read by rows stays in it.
 
     Raises
     ------
@@ -89,14 +116,14 @@ def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.
         models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
         if len(models) != len(segments):
             raise DataError(f"{len(models)} models, but {len(segments)} segments", file=path)
-        found = []
+        stats = []
         for name in ("stat0", "stat1"):
             stored = stored_dataset(file.get(name), path)
             if stored is None or stored.dtype != np.float32 or stored.ndim != 2:
                 rows: Rows = read_array(file, name, kinds="f", shape=(len(models), None)).astype(np.float32, copy=False)
             else:
                 rows = stored
-            found.append(rows)
-        if {len(rows) for rows in found} != {len(models)}:
-            raise DataError(f"{len(models)} ids, but statistics of {[len(rows) for rows in found]} rows", file=path)
-    return models, segments, found[0], found[1]
+            stats.append(rows)
+        if {len(rows) for rows in stats} != {len(models)}:
+            raise DataError(f"{len(models)} ids, but statistics of {[len(rows) for rows in stats]} rows", file=path)
+    return models, segments, stats[0], stats[1]

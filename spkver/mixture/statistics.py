@@ -8,25 +8,49 @@ Signal Processing 10, 2000, equations 7 to 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows
+from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import DataError
-from spkbase.work import Device, chunk_bounds, chunks, ordered_map, progress
+from spkbase.runs import Destination
+from spkbase.work import ALL_CORES, Device, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
-from spkver.mixture.stat_files import StatDraft, open_stat_server
+from spkver.mixture.stat_files import open_stat_server, write_stat_blocks
 from spkver.mixture.statistics_device import segment_sums
 
-_CHUNK = 32  # segments in one task and in one block of a file
-_CHUNK_THERE = 256  # the same on a device
+_SEGMENTS = 32  # in one task and in one block of a file ...
+_DEVICE_SEGMENTS = 256  # ... and on a device
+
+
+def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
+    """Return the statistics of one segment.
+
+        n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, D)
+    kernel : PosteriorKernel
+        Of the mixture, in the dtype of the frames.
+
+    Returns
+    -------
+    ndarray of shape (C, D + 1)
+        Rows [f_c, n_c]; blocks of frames are added in float64.
+    """
+    dimension = frames.shape[1]
+    total = 0.0
+    for start, stop in chunk_bounds(len(frames), kernel.size):
+        joint, augmented, _ = kernel(frames[start:stop])
+        total = total + (joint @ augmented[:, dimension:]).astype(np.float64)
+    return np.asarray(total)
 
 
 @dataclass(frozen=True)
@@ -35,10 +59,10 @@ class Statistics:
 
     Attributes
     ----------
-    models, segments : ndarray of str [shape=(N,)]
-    zeroth : ndarray or StoredArray [shape=(N, C)]
+    models, segments : ndarray of str of shape (N,)
+    zeroth : ndarray or StoredArray of shape (N, C)
         Frames that each component takes.
-    first : ndarray or StoredArray [shape=(N, C * D)]
+    first : ndarray or StoredArray of shape (N, C * D)
         Sum of those frames, component after component; not centred.
     """
 
@@ -59,151 +83,94 @@ class Statistics:
         return len(self.models)
 
 
-def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
-    """Statistics of one segment: rows [first (D,), zeroth] of each component, shape (C, D + 1)."""
-    dimension = frames.shape[1]
-    total = 0.0
-    for first, last in chunk_bounds(len(frames), kernel.size):
-        joint, augmented, _ = kernel(frames[first:last])
-        total = total + (joint @ augmented[:, dimension:]).astype(np.float64)
-    return np.asarray(total)
-
-
 def accumulate_statistics(
     mixture: GaussianMixture,
     frames: Frames,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> Statistics:
-    """Statistics of each (model, segment) row of a list, in memory.
+    """Return the statistics of each (model, segment) row of a list.
 
     Parameters
     ----------
     mixture : GaussianMixture
     frames : Frames
-    models, segments : sequence of str, length N
-    jobs : int, optional
-        Workers. A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
-    device : spkbase.work.Device, optional
-        Computes there instead, equal to the rounding of the frames' dtype.
+    models, segments : sequence of str, of length N
+    work : spkbase.work.Work
+        A segment's statistics depend on its frames alone, not on workers or on the rest of the list; those of a device
+        are equal to the rounding of the dtype.
+    destination : Destination, optional
+        With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it
+        when they are asked for. A segment that stands in several rows is worked out for each then. The fingerprint is
+        that of the frames and the mixture.
 
     Returns
     -------
     Statistics
-        In the dtype of the frames.
-
-    Raises
-    ------
-    DataError
-        If a segment has no frames.
-    """
-    unique = sorted(set(segments))
-    shape = (len(unique), mixture.n_components, mixture.dimension)
-    zeroth, first = (
-        np.empty(shape[:2], frames.values.dtype),
-        np.empty((len(unique), shape[1] * shape[2]), frames.values.dtype),
-    )
-    for (start, stop), block in zip(
-        chunk_bounds(len(unique), _chunk(device)),
-        _blocks(mixture, frames, unique, jobs=jobs, device=device),
-        strict=True,
-    ):
-        zeroth[start:stop], first[start:stop] = block
-    row = {segment: place for place, segment in enumerate(unique)}
-    rows = np.array([row[segment] for segment in segments], np.int64)
-    if not np.array_equal(rows, np.arange(len(unique))):
-        zeroth, first = zeroth[rows], first[rows]
-    return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
-
-
-def stream_statistics(
-    path: str | Path,
-    mixture: GaussianMixture,
-    frames: Frames,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
-    *,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-    attributes: Mapping[str, Any] | None = None,
-    jobs: int | None = None,
-    device: Device | None = None,
-) -> None:
-    """Statistics of each row of a list straight into a file, a block of rows at a time.
-
-    Parameters
-    ----------
-    path : path
-        In the layout of SIDEKIT's StatServer, float32; `open_statistics` refers to its rows.
-    mixture, frames, models, segments, jobs, device
-        See `accumulate_statistics`, which gives the same numbers. A segment that stands in several rows is worked out
-        for each.
-    folder : path, optional
-        Keeps what is done if the process is killed; called again with it, only the rest is worked out.
-    fingerprint : str
-        Of the frames and the mixture: what is in the folder is used again if it has the same.
-    attributes : mapping, optional
-        At the root of the file.
+        In memory in the dtype of the frames.
 
     Raises
     ------
     DataError
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
-    n_blocks = len(chunk_bounds(len(segments), _chunk(device)))
-    widths = mixture.n_components, mixture.means.size
-    with StatDraft(
-        path, models, segments, widths, folder=folder, fingerprint=fingerprint, attributes=attributes, n_blocks=n_blocks
-    ) as draft:
-        for block in _blocks(mixture, frames, segments, done=draft.n_rows, jobs=jobs, device=device):
-            draft.add(*block)
-        draft.finish()
+    n_components, width = mixture.n_components, mixture.means.size
+    if destination is not None and destination.path is not None:
+        zeroth, first = write_stat_blocks(
+            destination,
+            models,
+            segments,
+            (n_components, width),
+            lambda draft: statistic_blocks(mixture, frames, segments[draft.n_rows :], work=work),
+            n_blocks=len(chunk_bounds(len(segments), _block_length(work.device))),
+        )
+        return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
+    distinct = sorted(set(segments))
+    zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
+    first = np.empty((len(distinct), width), frames.values.dtype)
+    fill_rows((zeroth, first), statistic_blocks(mixture, frames, distinct, work=work))
+    row_of = {segment: row for row, segment in enumerate(distinct)}
+    rows = np.array([row_of[segment] for segment in segments], np.int64)
+    if not np.array_equal(rows, np.arange(len(distinct))):
+        zeroth, first = zeroth[rows], first[rows]
+    return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
 
 
-def open_statistics(path: str | Path) -> Statistics:
-    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, when they are asked for."""
-    return Statistics(*open_stat_server(path))
-
-
-def _blocks(
-    mixture: GaussianMixture,
-    frames: Frames,
-    segments: Sequence[str] | NDArray,
-    *,
-    done: int = 0,
-    jobs: int | None,
-    device: Device | None,
+def statistic_blocks(
+    mixture: GaussianMixture, frames: Frames, segments: Sequence[str] | NDArray, *, work: Work = ALL_CORES
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Zeroth and first statistics of blocks of segments, after those that are done."""
+    """Yield the zeroth (n, C) and first (n, C * D) statistics of block after block of segments, in their order."""
     check_frames(frames.values, mixture)
     for segment in segments:
         if not len(frames.of(segment)):
             raise DataError(f"recording {segment!r} has no frames", remedy="remove it from the lists")
-    left = chunks(list(segments)[done:], _chunk(device))
-    items = ([frames.of(segment) for segment in block] for block in left)
-    work = partial(_block, parameters=natural_parameters(mixture), device=device)
-    if device is not None:  # one device, one stream of blocks
-        return progress(map(work, items), description="statistics", total=len(left))
-    return ordered_map(work, items, jobs=jobs, threads=True, description="statistics", total=len(left))
+    blocks = chunks(list(segments), _block_length(work.device))
+    items = ([frames.of(segment) for segment in block] for block in blocks)
+    sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture), device=work.device)
+    return work.map(sums_of_block, items, description="statistics", total=len(blocks))
 
 
-def _chunk(device: Device | None) -> int:
-    return _CHUNK if device is None else _CHUNK_THERE
+def _block_length(device: Device | None) -> int:
+    return _SEGMENTS if device is None else _DEVICE_SEGMENTS
 
 
-def _block(
-    segments: list[Rows], parameters: NDArray[np.float64], device: Device | None = None
+def _block_statistics(
+    segments: list[Rows], parameters: NDArray[np.float64], device: Device | None
 ) -> tuple[NDArray, NDArray]:
-    """Statistics of each segment of a block: (n, C) and (n, C * D)."""
     if device is not None:
         zeroth, first = segment_sums([np.asarray(frames) for frames in segments], parameters, device)
         return zeroth, first.reshape(len(segments), -1)
     dtype = segments[0].dtype
     kernel = PosteriorKernel(parameters, dtype)
-    found = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)
+    statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)
     for row, frames in enumerate(segments):
-        found[row] = segment_statistics(np.asarray(frames), kernel)
-    return found[:, :, -1], found[:, :, :-1].reshape(len(segments), -1)
+        statistics[row] = segment_statistics(np.asarray(frames), kernel)
+    return statistics[:, :, -1], statistics[:, :, :-1].reshape(len(segments), -1)
+
+
+def open_statistics(path: str | Path) -> Statistics:
+    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, when they are asked for."""
+    return Statistics(*open_stat_server(path))

@@ -15,43 +15,43 @@ from spkver.mixture.e_step_device import TILE, densities
 def segment_sums(
     segments: Sequence[NDArray], parameters: NDArray[np.float64], device: Device
 ) -> tuple[NDArray, NDArray]:
-    """Zero- and first-order statistics of each segment.
+    """Return the zero- and first-order statistics of each segment.
 
     Parameters
     ----------
-    segments : sequence of ndarray [shape=(T_s, D)]
+    segments : sequence of ndarray of shape (T_s, D)
         Frames of each, at least one.
-    parameters : ndarray [shape=(C, 2 D + 1)]
+    parameters : ndarray of shape (C, 2 D + 1)
         Natural parameters of the mixture.
     device : Device
 
     Returns
     -------
-    zeroth : ndarray [shape=(S, C)]
-    first : ndarray [shape=(S, C, D)]
+    zeroth : ndarray of shape (S, C)
+    first : ndarray of shape (S, C, D)
         In the dtype of the frames.
     """
     dtype, dimension = segments[0].dtype, segments[0].shape[1]
     own = device.asarray(parameters, dtype)
     # a long segment comes in pieces, which are added in float64
     pieces = [
-        (row, start, min(start + TILE, len(one)))
-        for row, one in enumerate(segments)
-        for start in range(0, len(one), TILE)
+        (row, start, min(start + TILE, len(frames)))
+        for row, frames in enumerate(segments)
+        for start in range(0, len(frames), TILE)
     ]
     zeroth = np.zeros((len(segments), len(parameters)))
     first = np.zeros((len(segments), len(parameters), dimension), dtype)
-    whole = np.array([len(one) <= TILE for one in segments])
+    whole = np.array([len(frames) <= TILE for frames in segments])
     long = {row: np.zeros((len(parameters), dimension)) for row in np.flatnonzero(~whole).tolist()}
     for batch in _batches(pieces, 3 * sum(parameters.shape) * dtype.itemsize, device):
         frames, mask = _padded(segments, batch)
         sums = device.to_numpy(_sums(frames, mask, own, device))
-        for (row, _, _), found in zip(batch, sums, strict=True):
-            zeroth[row] += found[:, -1]
+        for (row, _, _), of_piece in zip(batch, sums, strict=True):
+            zeroth[row] += of_piece[:, -1]
             if row in long:
-                long[row] += found[:, :-1]
+                long[row] += of_piece[:, :-1]
             else:
-                first[row] = found[:, :-1]
+                first[row] = of_piece[:, :-1]
     for row, total in long.items():
         first[row] = total
     return zeroth.astype(dtype), first
@@ -85,7 +85,7 @@ def _padded(segments: Sequence[NDArray], batch: Sequence[Piece]) -> tuple[NDArra
     some = segments[batch[0][0]]
     frames = np.zeros((len(batch), longest, some.shape[1]), some.dtype)
     mask = np.zeros((len(batch), longest), some.dtype)
-    for place, (row, start, stop) in enumerate(batch):
-        frames[place, : stop - start] = segments[row][start:stop]
-        mask[place, : stop - start] = 1
+    for number, (row, start, stop) in enumerate(batch):
+        frames[number, : stop - start] = segments[row][start:stop]
+        mask[number, : stop - start] = 1
     return frames, mask

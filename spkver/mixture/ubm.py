@@ -14,10 +14,11 @@ algorithm", J. Royal Statistical Society B 39(1), 1977.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,12 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Journal
-from spkbase.work import Device, chunk_bounds, progress
+from spkbase.files import open_file
+from spkbase.runs import Destination, Journal
+from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
 from spkver.mixture.frames_device import Table
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
+from spkver.sidekit import read_mixture, write_mixture
 
 logger = logging.getLogger(__name__)
 
@@ -88,11 +91,11 @@ class TrainedUbm:
     Attributes
     ----------
     mixture : GaussianMixture
-    variance_control : ndarray [shape=(D,)]
+    variance_control : ndarray of shape (D,)
         Second moment of the frames, the reference of the variance limits.
-    log_likelihoods : ndarray [shape=(I,), unit=nat]
-        Mean log-likelihood of a frame in each round of EM, under the parameters before the update.
-    n_components : ndarray [shape=(I,)]
+    log_likelihoods : ndarray of shape (I,)
+        Mean log-likelihood of a frame, in nat, in each round of EM, under the parameters before the update.
+    n_components : ndarray of shape (I,)
         Number of Gaussians in that round.
     """
 
@@ -100,107 +103,6 @@ class TrainedUbm:
     variance_control: NDArray[np.float64]
     log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     n_components: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-
-def train_ubm(
-    frames: Rows,
-    config: UbmConfig | None = None,
-    *,
-    jobs: int | None = None,
-    device: Device | None = None,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-) -> TrainedUbm:
-    """Train a mixture on frames by splitting.
-
-    Parameters
-    ----------
-    frames : ndarray or StoredArray [shape=(T, D), dtype=float32 or float64]
-        All frames, in memory or in a file; float64 runs everything in float64.
-    config : UbmConfig
-    jobs : int, optional
-        Workers; the result does not depend on it.
-    device : spkbase.work.Device, optional
-        Computes the E-steps there instead, equal to the rounding of the frames' dtype.
-    folder : path, optional
-        Keeps the mixture after each round of EM if the process is killed; called again with it, training goes on from
-        there, to the same bits.
-    fingerprint : str
-        Of the frames: what is in the folder is used again if it has the same.
-
-    Returns
-    -------
-    TrainedUbm
-
-    Raises
-    ------
-    DataError
-        If there are fewer frames than Gaussians, or frames that are not finite.
-    ConfigError
-        If the first split dimension does not exist.
-    """
-    config = config or UbmConfig()
-    n_splits = config.components.bit_length() - 1
-    schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
-    with ExitStack() as stack:
-        rounds = None
-        if folder is not None:
-            whole = digest_of(fingerprint, config, frames.shape, frames.dtype.str)
-            rounds = stack.enter_context(Journal(Path(folder) / "ubm.journal", whole, total=len(schedule), setup=1))
-        return _train(frames, config, schedule, rounds, jobs, device)
-
-
-def _train(
-    frames: Rows,
-    config: UbmConfig,
-    schedule: Sequence[int],
-    rounds: Journal | None,
-    jobs: int | None,
-    device: Device | None,
-) -> TrainedUbm:
-    """Run the rounds that are not in the journal: its first record is the single Gaussian, then comes one for each."""
-    mixture, moment, likelihoods, sizes = _taken_up(rounds)
-    # on a device they stay for all rounds, if there is room
-    held = frames if device is None else Table(frames, device)
-    if mixture is None:
-        _check(frames, config)
-        mixture, moment = _single_gaussian(held, jobs)
-        _keep(rounds, mixture, moment=moment)
-    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
-    left = schedule[len(sizes) :]
-    for split_number in progress(left, description="UBM training", total=len(left)):
-        if mixture.n_components == 1 << split_number:
-            mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
-        accumulator = e_step(held, mixture, jobs=jobs)
-        likelihoods.append(accumulator.mean_log_likelihood)
-        sizes.append(mixture.n_components)
-        logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
-        mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
-        _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
-    return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
-
-
-def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
-    if rounds is not None:
-        rounds.append({"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances, **arrays})
-
-
-def _taken_up(rounds: Journal | None) -> tuple[GaussianMixture | None, NDArray, list[float], list[int]]:
-    """Last mixture of a journal, the moment of all frames, and the history."""
-    mixture, moment = None, np.empty(0)
-    likelihoods, sizes = [], []
-    for number in range(0 if rounds is None else len(rounds)):
-        assert rounds is not None
-        arrays = rounds.read(number)[0]
-        mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
-        if number == 0:
-            moment = arrays["moment"]
-        else:
-            likelihoods.append(float(arrays["log_likelihood"]))
-            sizes.append(mixture.n_components)
-    if mixture is not None:
-        logger.info("UBM: %d rounds taken up from an earlier run", len(sizes))
-    return mixture, moment, likelihoods, sizes
 
 
 def split(mixture: GaussianMixture, *, dimension: int | None = None) -> GaussianMixture:
@@ -239,11 +141,101 @@ def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
     return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
 
 
-def _single_gaussian(frames: Rows | Table, jobs: int | None) -> tuple[GaussianMixture, NDArray]:
-    """Mean and second moment of all frames as one Gaussian (the peer's start), and the moment."""
+def train_ubm(
+    frames: Rows,
+    config: UbmConfig | None = None,
+    *,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
+) -> TrainedUbm:
+    """Train a mixture on frames by splitting.
+
+    Parameters
+    ----------
+    frames : ndarray or StoredArray of shape (T, D)
+        All frames, in memory or in a file; float32, or float64, which runs everything in float64.
+    config : UbmConfig
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device, which computes the E-steps, is equal to
+        the rounding of the dtype.
+    destination : Destination, optional
+        Its folder keeps the mixture after each round of EM: called again with it, training goes on from there, to the
+        same bits. The mixture is handed back; `write_ubm` writes it. The fingerprint is that of the frames.
+
+    Returns
+    -------
+    TrainedUbm
+
+    Raises
+    ------
+    DataError
+        If there are fewer frames than Gaussians, or frames that are not finite.
+    ConfigError
+        If the first split dimension does not exist.
+    """
+    config = config or UbmConfig()
+    n_splits = config.components.bit_length() - 1
+    schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
+    with ExitStack() as stack:
+        rounds = None
+        if destination is not None and destination.folder is not None:
+            whole = digest_of(destination.fingerprint, config, frames.shape, frames.dtype.str)
+            journal = Path(destination.folder) / "ubm.journal"
+            rounds = stack.enter_context(Journal(journal, whole, total=len(schedule), setup=1))
+        return _train(frames, config, schedule, rounds, work)
+
+
+def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Journal | None, work: Work) -> TrainedUbm:
+    """Run the rounds that are not in the journal: its first record is the single Gaussian, then comes one for each."""
+    mixture, moment, likelihoods, sizes = _taken_up(rounds)
+    # on a device they stay for all rounds, if there is room
+    held = frames if work.device is None else Table(frames, work.device)
+    if mixture is None:
+        _check(frames, config)
+        mixture, moment = _single_gaussian(held, work)
+        _keep(rounds, mixture, moment=moment)
+    lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
+    left = schedule[len(sizes) :]
+    for split_number in progress(left, description="UBM training", total=len(left)):
+        if mixture.n_components == 1 << split_number:
+            mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
+        accumulator = e_step(held, mixture, work=work)
+        likelihoods.append(accumulator.mean_log_likelihood)
+        sizes.append(mixture.n_components)
+        logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
+        mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
+        _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
+    return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
+
+
+def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
+    if rounds is not None:
+        rounds.append({"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances, **arrays})
+
+
+def _taken_up(rounds: Journal | None) -> tuple[GaussianMixture | None, NDArray, list[float], list[int]]:
+    """Last mixture of a journal, the moment of all frames, and the history."""
+    mixture, moment = None, np.empty(0)
+    likelihoods, sizes = [], []
+    for number in range(0 if rounds is None else len(rounds)):
+        assert rounds is not None
+        arrays = rounds.read(number)[0]
+        mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
+        if number == 0:
+            moment = arrays["moment"]
+        else:
+            likelihoods.append(float(arrays["log_likelihood"]))
+            sizes.append(mixture.n_components)
+    if mixture is not None:
+        logger.info("UBM: %d rounds taken up from an earlier run", len(sizes))
+    return mixture, moment, likelihoods, sizes
+
+
+def _single_gaussian(frames: Rows | Table, work: Work) -> tuple[GaussianMixture, NDArray]:
+    """Return the mean and second moment of all frames as one Gaussian, SIDEKIT's start, and the moment."""
     dimension = frames.shape[1]
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
-    accumulator = e_step(frames, start, jobs=jobs)
+    accumulator = e_step(frames, start, work=work)
     moment = accumulator.second[0] / len(frames)
     if not (moment > 0).all():
         constant = np.flatnonzero(~(moment > 0)).tolist()
@@ -271,8 +263,8 @@ def _revive(accumulator: Accumulator) -> Accumulator:
         widest = widest_dimensions(variance[None])[0]
         shift = np.zeros_like(mean)
         shift[widest] = np.sqrt(variance[widest])
-        for place, centre in ((fullest, mean - shift), (component, mean + shift)):
-            zeroth[place], first[place], second[place] = count, count * centre, count * (variance + centre**2)
+        for half, centre in ((fullest, mean - shift), (component, mean + shift)):
+            zeroth[half], first[half], second[half] = count, count * centre, count * (variance + centre**2)
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
 
 
@@ -284,8 +276,8 @@ def _check(frames: Rows, config: UbmConfig) -> None:
             f"{len(frames)} frames cannot train {config.components} Gaussians",
             remedy="lower ubm.components or give more background speech",
         )
-    parts = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
-    if not all(np.isfinite(some).all() for some in parts):
+    chunks = (np.asarray(part(frames, *bounds)) for bounds in chunk_bounds(len(frames), CHUNK))
+    if not all(np.isfinite(chunk).all() for chunk in chunks):
         raise DataError(
             "the frames of the universal background model are not all finite numbers", remedy="extract them again"
         )
@@ -294,8 +286,69 @@ def _check(frames: Rows, config: UbmConfig) -> None:
         raise ConfigError(f"ubm.first_split_dimension is {dimension}: expected 0 to {frames.shape[1] - 1}")
 
 
+def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
+    """Check the options of the universal background model against the features, before there are any.
+
+    Parameters
+    ----------
+    config : UbmConfig
+    dimension : int
+        Length of a frame.
+    most_frames : float
+        Frames that there are at most, when all is speech.
+
+    Raises
+    ------
+    DataError
+        If `ubm.file` cannot be read or has another dimension, the first split dimension does not exist, or there
+        cannot be as many frames as Gaussians.
+    """
+    if config.file is not None:
+        stored = read_ubm(config.file).mixture.dimension
+        if stored != dimension:
+            raise ConfigError(
+                f"ubm.file holds a mixture of {stored} dimensions, the features have {dimension}",
+                file=config.file,
+                remedy="choose the features that it was trained on",
+            )
+        return
+    if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
+        raise ConfigError(f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}")
+    if config.components > most_frames:
+        raise ConfigError(
+            f"ubm.components is {config.components}, but the background speech has at most {most_frames:.0f} frames",
+            remedy="lower it or give more background speech",
+        )
+
+
+def read_ubm(path: str | Path) -> TrainedUbm:
+    """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
+    mixture = read_mixture(path)
+    with open_file(path) as file:
+        history = {name: np.asarray(file.attrs.get(name, [])) for name in ("log_likelihoods", "n_components")}
+    return TrainedUbm(
+        GaussianMixture(mixture.weights, mixture.means, 1.0 / mixture.precisions),
+        mixture.variance_control[0],
+        **history,
+    )
+
+
+def write_ubm(path: str | Path, trained: TrainedUbm, *, attributes: Mapping[str, Any] | None = None) -> None:
+    """Write a mixture in SIDEKIT's layout, with its training history and further attributes at the root."""
+    mixture = trained.mixture
+    history = {"log_likelihoods": trained.log_likelihoods, "n_components": trained.n_components}
+    write_mixture(
+        path,
+        weights=mixture.weights,
+        means=mixture.means,
+        variances=mixture.variances,
+        variance_control=np.tile(trained.variance_control, (mixture.n_components, 1)),
+        attributes={**(attributes or {}), **({} if not len(trained.log_likelihoods) else history)},
+    )
+
+
 def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int]]:
-    """(round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
+    """Return (round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
     return [
         (number, int(count))
         for number, count in enumerate(n_components)

@@ -14,7 +14,7 @@ from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import DataError
 from spkbase.runs import Run, start_run
 from spkbase.version import __version__
-from spkver.corpora import simulate_rsr2015
+from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.rsr2015.lists import Config
 
 _LIMITS = [
@@ -95,11 +95,13 @@ def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
     with run.timed("simulation"):
         simulate_rsr2015(
             run.path(f"simulated-{name}"),
-            n_speakers=size.speakers,
-            n_sentences=size.sentences,
-            n_sessions=size.sessions,
-            seed=size.seed,
-            gender=config.gender,
+            CorpusSize(
+                n_speakers=size.speakers,
+                n_sentences=size.sentences,
+                n_sessions=size.sessions,
+                seed=size.seed,
+                gender=config.gender,
+            ),
             jobs=run.jobs,
         )
     return run.path(f"simulated-{name}")

@@ -8,11 +8,10 @@ from pathlib import Path
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
 from spkver.backend import NapConfig, SvmConfig, check_rank
-from spkver.corpora import Rsr2015, SpeakerRanges, read_rsr2015, write_lists
+from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
-from spkver.mixture import UbmConfig
-from spkver.pipeline import check_ubm
+from spkver.mixture import UbmConfig, check_ubm
 from spkver.vectors import MapConfig
 
 
@@ -104,16 +103,18 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
     with run.timed("lists"):
         lists = read_rsr2015(
             corpus,
-            gender=config.gender,
-            partition=config.partition,
-            target=config.trials.target,
-            nontarget=config.trials.nontarget,
-            speakers=config.speakers,
-            background_size=config.background.size,
-            nap_step=config.nap.step,
-            nap_size=config.nap.size,
-            sentences=config.background.sentences,
-            seed=config.seed,
+            ListOptions(
+                gender=config.gender,
+                partition=config.partition,
+                target=config.trials.target,
+                nontarget=config.trials.nontarget,
+                speakers=config.speakers,
+                background_size=config.background.size,
+                nap_step=config.nap.step,
+                nap_size=config.nap.size,
+                sentences=config.background.sentences,
+                seed=config.seed,
+            ),
         )
         _check(lists, config, run.jobs)
         write_lists(lists, run.path("task"))

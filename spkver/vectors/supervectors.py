@@ -4,31 +4,82 @@ References
 ----------
 J.-L. Gauvain and C.-H. Lee, "Maximum a posteriori estimation for multivariate Gaussian mixture observations of Markov
 chains", IEEE Trans. Speech and Audio Processing 2(2), 1994.
+D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
+Signal Processing 10, 2000.
 W. M. Campbell, D. E. Sturim and D. A. Reynolds, "Support vector machines using GMM supervectors for speaker
 verification", IEEE Signal Processing Letters 13(5), 2006 (the normalisation by sqrt(w / v)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows
+from spkbase.arrays import Rows, SelectedRows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
-from spkbase.work import Device, chunk_bounds, ordered_map
-from spkver.mixture import GaussianMixture, StatDraft, Statistics, open_stat_server
-from spkver.vectors.products_device import adapted_means
+from spkbase.runs import Destination
+from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds
+from spkver.mixture import GaussianMixture, Statistics, open_stat_server, write_stat_blocks
 
-_CHUNK = 32  # supervectors in one task and in one block of a file
-_EPSILON = float(np.finfo(np.float32).eps)  # keeps a component without frames at the UBM's mean
+_VECTORS = 32  # in one task and in one block of a file
+_EPSILON = float(np.finfo(np.float32).eps)
+
+
+def map_means(
+    zeroth: Array, first: Array, means: Array, relevance: float, *, epsilon: float = 0.0, xp: Namespace = np
+) -> Array:
+    """Return the means of a mixture adapted to the statistics of a speaker.
+
+        m'_c = a_c f_c / n_c + (1 - a_c) m_c,   a_c = n_c / (n_c + r)
+
+    Parameters
+    ----------
+    zeroth : array of shape (..., C)
+        Counts n_c; float64, as all others, of NumPy or of a device's library.
+    first : array of shape (..., C, D)
+        Sums f_c of the frames, not centred.
+    means : array of shape (C, D)
+        Prior means m_c.
+    relevance : float
+        Frames r at which the data weigh as much as the prior.
+    epsilon : float
+        Added to the counts n_c in a_c, as SIDEKIT does for single sessions.
+    xp : module
+        Namespace of the arrays, after the array API standard.
+
+    Returns
+    -------
+    array of shape (..., C, D)
+        A component without frames keeps its prior mean, at a relevance of 0 too unless there is an epsilon.
+
+    References
+    ----------
+    Reynolds, Quatieri and Dunn, equations 11 to 14; Gauvain and Lee.
+
+    Examples
+    --------
+    >>> map_means(np.array([2.0, 0.0]), np.array([[4.0], [0.0]]), np.array([[1.0], [5.0]]), 3.0).tolist()
+    [[1.4], [5.0]]
+    """
+    count = xp.expand_dims(zeroth, axis=-1)
+    share = count + epsilon
+    share = share / xp.where(share > 0, share + relevance, 1.0)
+    adapted = first / xp.where(count > 0, count, 1.0)
+    adapted *= share
+    adapted += (1 - share) * means
+    return adapted
+
+
+def supervector_scale(mixture: GaussianMixture) -> NDArray[np.float64]:
+    """Return the factor sqrt(weight / variance) of each entry of a normalised supervector, shape (C * D,)."""
+    return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -57,8 +108,8 @@ class Supervectors:
 
     Attributes
     ----------
-    models, segments : ndarray of str [shape=(N,)]
-    vectors : ndarray or StoredArray [shape=(N, C * D)]
+    models, segments : ndarray of str of shape (N,)
+    vectors : ndarray or StoredArray of shape (N, C * D)
     """
 
     models: NDArray
@@ -76,13 +127,8 @@ class Supervectors:
         return len(self.models)
 
     def with_vectors(self, vectors: Rows) -> Supervectors:
-        """The same rows with other vectors."""
+        """Return the same rows with other vectors."""
         return replace(self, vectors=vectors)
-
-
-def supervector_scale(mixture: GaussianMixture) -> NDArray[np.float64]:
-    """Factor sqrt(weight / variance) of each entry of a normalised supervector, shape (C * D,)."""
-    return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
 
 
 def adapt_supervectors(
@@ -90,10 +136,10 @@ def adapt_supervectors(
     statistics: Statistics,
     config: MapConfig | None = None,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> Supervectors:
-    """MAP-adapted means of each row, as supervectors in memory.
+    """Return the MAP-adapted means of each row of statistics, as supervectors.
 
     Parameters
     ----------
@@ -101,17 +147,25 @@ def adapt_supervectors(
     statistics : Statistics
         Those in a file are read by blocks.
     config : MapConfig
-    jobs : int, optional
-        Workers; the result does not depend on it.
-    device : spkbase.work.Device, optional
-        Computes there instead, equal to the rounding of the dtype.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
+    destination : Destination, optional
+        With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts,
+        and are read from it when they are asked for. The fingerprint is that of the mixture and the statistics.
 
     Returns
     -------
     Supervectors
-        In the dtype of the statistics; the UBM's mean is not subtracted.
+        In memory in the dtype of the statistics; the UBM's mean is not subtracted.
+
+    Raises
+    ------
+    DataError
+        If the statistics are not those of this mixture, a number is not finite, or the file cannot be written.
     """
-    return _in_memory(mixture, statistics, config or MapConfig(), _rows_apart(statistics), jobs, device)
+    rows = np.arange(len(statistics))
+    each = SessionGroups(statistics.models, statistics.segments, rows, np.arange(len(rows) + 1), multisession=False)
+    return _adapt(mixture, statistics, config or MapConfig(), each, work, destination)
 
 
 def adapt_multisession(
@@ -119,212 +173,189 @@ def adapt_multisession(
     statistics: Statistics,
     config: MapConfig | None = None,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
 ) -> Supervectors:
-    """MAP-adapted means of each model from all its sessions together.
+    """Return the MAP-adapted means of each model from all its sessions together.
 
     Parameters
     ----------
-    mixture, statistics, config, jobs, device
-        See `adapt_supervectors`.
+    mixture, statistics, config, work, destination
+        As for `adapt_supervectors`.
 
     Returns
     -------
     Supervectors
         One row for each model, sorted by id; models and segments are the same ids.
-    """
-    return _in_memory(mixture, statistics, config or MapConfig(), _rows_by_model(statistics), jobs, device)
-
-
-def stream_supervectors(
-    path: str | Path,
-    mixture: GaussianMixture,
-    statistics: Statistics,
-    config: MapConfig | None = None,
-    *,
-    multisession: bool = False,
-    folder: str | Path | None = None,
-    fingerprint: str = "",
-    attributes: Mapping[str, Any] | None = None,
-    jobs: int | None = None,
-    device: Device | None = None,
-) -> None:
-    """Supervectors straight into a file, a block of rows at a time.
-
-    Parameters
-    ----------
-    path : path
-        In the layout of SIDEKIT's StatServer, float32, with ones as counts; `open_supervectors` refers to its rows.
-    mixture, config, jobs, device
-        See `adapt_supervectors`, which gives the same numbers.
-    statistics : Statistics
-        Best in a file too (`open_statistics`).
-    multisession : bool
-        One supervector for each model, as `adapt_multisession`.
-    folder : path, optional
-        Keeps what is done if the process is killed; called again with it, only the rest is worked out.
-    fingerprint : str
-        Of the mixture and the statistics: what is in the folder is used again if it has the same.
-    attributes : mapping, optional
-        At the root of the file.
 
     Raises
     ------
     DataError
-        If the statistics are not those of this mixture, a number is not finite, or the file cannot be written.
+        As for `adapt_supervectors`.
     """
-    grouped = _rows_by_model(statistics) if multisession else _rows_apart(statistics)
-    whole = digest_of(fingerprint, config or MapConfig(), multisession)
-    with StatDraft(
-        path, grouped.models, grouped.segments, (1, statistics.first.shape[1]), folder=folder, fingerprint=whole,
-        attributes=attributes, n_blocks=len(grouped.blocks()),
-    ) as draft:  # fmt: skip
-        for vectors in _adapted(
-            mixture, statistics, config or MapConfig(), grouped, done=draft.n_done, jobs=jobs, device=device
-        ):
-            draft.add(np.ones((len(vectors), 1), np.float32), vectors)
-        draft.finish()
-
-
-def open_supervectors(path: str | Path) -> Supervectors:
-    """Refer to the supervectors in a file; `vectors` are read by rows, when they are asked for."""
-    models, segments, _, vectors = open_stat_server(path)
-    return Supervectors(models, segments, vectors)
+    return _adapt(mixture, statistics, config or MapConfig(), sessions_of_models(statistics), work, destination)
 
 
 def sum_by_model(statistics: Statistics) -> Statistics:
     """Add the statistics of all sessions of each model, in memory; rows sorted by model id."""
-    grouped = _rows_by_model(statistics)
-    ids = grouped.models
-    zeroth = np.empty((len(ids), statistics.zeroth.shape[1]), statistics.zeroth.dtype)
-    first = np.empty((len(ids), statistics.first.shape[1]), statistics.first.dtype)
-    for start, stop in grouped.blocks():
-        zeroth[start:stop], first[start:stop] = _summed(grouped.item(statistics, start, stop))
-    return Statistics(ids, ids, zeroth, first)
+    groups = sessions_of_models(statistics)
+    zeroth = np.empty((len(groups.models), statistics.zeroth.shape[1]), statistics.zeroth.dtype)
+    first = np.empty((len(groups.models), statistics.first.shape[1]), statistics.first.dtype)
+    fill_rows((zeroth, first), (sums.of_groups() for sums in groups.blocks(statistics)))
+    return Statistics(groups.models, groups.models, zeroth, first)
 
 
 @dataclass(frozen=True)
-class _Grouped:
-    """Which rows of statistics make each supervector: one, or those of a model."""
+class SessionGroups:
+    """Which rows of statistics make each supervector: one, or all sessions of a model.
+
+    Attributes
+    ----------
+    models, segments : ndarray of str of shape (M,)
+        Of each supervector.
+    rows : ndarray of int64 of shape (N,)
+        Rows of the statistics, those of a supervector together.
+    ends : ndarray of int64 of shape (M + 1,)
+        Where in `rows` those of each supervector end, after a 0.
+    multisession : bool
+        Whether supervectors are those of models.
+    """
 
     models: NDArray
     segments: NDArray
-    rows: NDArray[np.int64]  # of the statistics, those that belong together in a row
-    ends: NDArray[np.int64]  # where in `rows` those of each supervector end, after a 0
-    epsilon: float
+    rows: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    multisession: bool
 
-    def blocks(self) -> list[tuple[int, int]]:
-        """Supervectors that are worked out together."""
-        return chunk_bounds(len(self.models), _CHUNK)
-
-    def item(self, statistics: Statistics, start: int, stop: int) -> _Item:
-        """What is needed for the supervectors of a block."""
-        rows, ends = self.rows[self.ends[start] : self.ends[stop]], self.ends[start : stop + 1] - self.ends[start]
-        return SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends
+    def blocks(self, statistics: Statistics, *, done: int = 0) -> Iterator[SessionBlock]:
+        """Yield the statistics of the supervectors that are worked out together, block after block."""
+        for start, stop in chunk_bounds(len(self.models), _VECTORS)[done:]:
+            rows = self.rows[self.ends[start] : self.ends[stop]]
+            ends = self.ends[start : stop + 1] - self.ends[start]
+            yield SessionBlock(SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends)
 
 
-_Item = tuple[SelectedRows, SelectedRows, NDArray[np.int64]]
+def sessions_of_models(statistics: Statistics) -> SessionGroups:
+    """Return the rows of each model, in their order; models sorted by id."""
+    models = np.array(sorted(set(statistics.models)), object)
+    number = {model: row for row, model in enumerate(models)}
+    owner = np.array([number[model] for model in statistics.models], np.int64)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(models)))])
+    return SessionGroups(models, models, np.argsort(owner, kind="stable"), ends, multisession=True)
 
 
-def _rows_apart(statistics: Statistics) -> _Grouped:
-    rows = np.arange(len(statistics))
-    return _Grouped(statistics.models, statistics.segments, rows, np.arange(len(rows) + 1), _EPSILON)
+@dataclass(frozen=True)
+class SessionBlock:
+    """Rows of statistics of some supervectors, read when they are summed; `ends` as in `SessionGroups`."""
 
+    zeroth: SelectedRows
+    first: SelectedRows
+    ends: NDArray[np.int64]
 
-def _rows_by_model(statistics: Statistics) -> _Grouped:
-    models = sorted(set(statistics.models))
-    place = {model: number for number, model in enumerate(models)}
-    owner = np.array([place[model] for model in statistics.models], np.int64)
-    ids = np.asarray(models, object)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(ids)))])
-    return _Grouped(ids, ids, np.argsort(owner, kind="stable"), ends, 0.0)
+    def of_groups(self) -> tuple[NDArray, NDArray]:
+        """Return the zeroth (n, C) and first (n, C * D) statistics of each supervector: rows added in their order."""
+        if len(self.zeroth) == len(self.ends) - 1:
+            return np.asarray(self.zeroth), np.asarray(self.first)
+        return self._sums(self.zeroth), self._sums(self.first)
 
-
-def _in_memory(
-    mixture: GaussianMixture,
-    statistics: Statistics,
-    config: MapConfig,
-    grouped: _Grouped,
-    jobs: int | None,
-    device: Device | None,
-) -> Supervectors:
-    vectors = np.empty((len(grouped.models), statistics.first.shape[1]), statistics.first.dtype)
-    blocks = _adapted(mixture, statistics, config, grouped, jobs=jobs, device=device)
-    for (start, stop), block in zip(grouped.blocks(), blocks, strict=True):
-        vectors[start:stop] = block
-    return Supervectors(grouped.models, grouped.segments, vectors)
-
-
-def _adapted(
-    mixture: GaussianMixture,
-    statistics: Statistics,
-    config: MapConfig,
-    grouped: _Grouped,
-    *,
-    done: int = 0,
-    jobs: int | None,
-    device: Device | None,
-) -> Iterator[NDArray]:
-    """Supervectors of each block after those that are done."""
-    n_components, dimension = mixture.means.shape
-    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
-        raise DataError(
-            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
-            f"{n_components} Gaussians in {dimension} dimensions",
-            remedy="accumulate them on the mixture that is adapted",
-        )
-    scale = supervector_scale(mixture).reshape(n_components, dimension) if config.normalise else None
-    work = partial(
-        _adapt, means=mixture.means, scale=scale, relevance=config.relevance, epsilon=grouped.epsilon, device=device
-    )
-    left = grouped.blocks()[done:]
-    items = (grouped.item(statistics, *block) for block in left)
-    if device is not None:  # one device, one stream of blocks
-        return map(work, items)
-    return ordered_map(work, items, jobs=jobs, threads=True, total=len(left))
-
-
-def _summed(item: _Item) -> tuple[NDArray, NDArray]:
-    """Zeroth and first statistics of each supervector: those of its rows, added in their order."""
-    zeroth, first, ends = item
-    if len(zeroth) == len(ends) - 1:
-        return np.asarray(zeroth), np.asarray(first)
-    sums = []
-    for rows in (zeroth, first):
-        total = []
-        for start, stop in pairwise(ends):
-            one = np.asarray(rows.part(start, start + 1))[0]
-            for begin, end in chunk_bounds(stop - start - 1, _CHUNK):
-                for more in np.asarray(rows.part(start + 1 + begin, start + 1 + end)):
-                    one += more
-            total.append(one)
-        sums.append(np.stack(total))
-    return sums[0], sums[1]
+    def _sums(self, rows: SelectedRows) -> NDArray:
+        sums = []
+        for start, stop in pairwise(self.ends):
+            total = np.asarray(rows.part(start, start + 1))[0]
+            for begin, end in chunk_bounds(stop - start - 1, _VECTORS):
+                for session in np.asarray(rows.part(start + 1 + begin, start + 1 + end)):
+                    total += session
+            sums.append(total)
+        return np.stack(sums)
 
 
 def _adapt(
-    item: _Item,
+    mixture: GaussianMixture,
+    statistics: Statistics,
+    config: MapConfig,
+    groups: SessionGroups,
+    work: Work,
+    destination: Destination | None,
+) -> Supervectors:
+    n_components, width = mixture.n_components, mixture.means.size
+    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (width,):
+        raise DataError(
+            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
+            f"{n_components} Gaussians in {mixture.dimension} dimensions",
+            remedy="accumulate them on the mixture that is adapted",
+        )
+    adapt = partial(
+        _adapt_block,
+        means=mixture.means,
+        scale=supervector_scale(mixture).reshape(mixture.means.shape) if config.normalise else None,
+        relevance=config.relevance,
+        epsilon=0.0 if groups.multisession else _EPSILON,
+        device=work.device,
+    )
+    n_blocks = len(chunk_bounds(len(groups.models), _VECTORS))
+
+    def blocks(done: int = 0) -> Iterator[NDArray]:
+        return work.map(adapt, groups.blocks(statistics, done=done), total=n_blocks - done)
+
+    if destination is None or destination.path is None:
+        vectors = np.empty((len(groups.models), width), statistics.first.dtype)
+        fill_rows((vectors,), ((rows,) for rows in blocks()))
+        return Supervectors(groups.models, groups.segments, vectors)
+    _, stored = write_stat_blocks(
+        replace(destination, fingerprint=digest_of(destination.fingerprint, config, groups.multisession)),
+        groups.models,
+        groups.segments,
+        (1, width),
+        lambda draft: ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks(draft.n_done)),
+        n_blocks,
+    )
+    return Supervectors(groups.models, groups.segments, stored)
+
+
+def _adapt_block(
+    block: SessionBlock,
     means: NDArray[np.float64],
     scale: NDArray[np.float64] | None,
     relevance: float,
     epsilon: float,
     device: Device | None,
 ) -> NDArray:
-    """Supervectors of a block, in the dtype of the statistics; a row at a time, which stays in the cache."""
-    zeroth, first = _summed(item)
+    """Return the supervectors of a block, in the dtype of the statistics."""
+    zeroth, first = block.of_groups()
     if device is not None:
-        return adapted_means(zeroth, first, means, scale, relevance=relevance, epsilon=epsilon, device=device)
+        return _adapt_on_device(zeroth, first, means, scale, relevance, epsilon, device)
     vectors = np.empty_like(first)
-    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):
-        count, total = counts[:, None].astype(np.float64), sums.reshape(means.shape).astype(np.float64)
-        adapted = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-        share = count + epsilon
-        # a relevance of 0 with a component that has no frames leaves nothing to share out: the prior stays
-        share = np.divide(share, share + relevance, out=np.zeros_like(share), where=share > 0)
-        adapted *= share
-        adapted += (1 - share) * means
+    for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):  # a row at a time stays in the cache
+        sums = sums.reshape(means.shape).astype(np.float64)
+        adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)
         if scale is not None:
             adapted *= scale
         vectors[row] = adapted.reshape(-1)
     return vectors
+
+
+def _adapt_on_device(
+    zeroth: NDArray,
+    first: NDArray,
+    means: NDArray[np.float64],
+    scale: NDArray[np.float64] | None,
+    relevance: float,
+    epsilon: float,
+    device: Device,
+) -> NDArray:
+    xp = device.xp
+    prior = device.asarray(means)
+    factor = 1.0 if scale is None else device.asarray(scale)
+    vectors = np.empty(first.shape, first.dtype)
+    for start, stop in chunk_bounds(len(vectors), device.rows_of(6 * 8 * means.size)):
+        counts = xp.astype(device.asarray(zeroth[start:stop]), xp.float64)
+        sums = xp.astype(device.asarray(first[start:stop].reshape(-1, *means.shape)), xp.float64)
+        adapted = map_means(counts, sums, prior, relevance, epsilon=epsilon, xp=xp) * factor
+        vectors[start:stop] = device.to_numpy(adapted).reshape(stop - start, -1)
+    return vectors
+
+
+def open_supervectors(path: str | Path) -> Supervectors:
+    """Refer to the supervectors in a file; `vectors` are read by rows, when they are asked for."""
+    models, segments, _, vectors = open_stat_server(path)
+    return Supervectors(models, segments, vectors)

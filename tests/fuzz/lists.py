@@ -20,7 +20,7 @@ from evaluation.trials.metadata import read_metadata
 from evaluation.trials.speakers import read_speakers
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
 from spkbase.errors import Problems
-from spkver.corpora.rsr2015 import SpeakerRanges, read_rsr2015, write_lists
+from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, read_rsr2015, write_lists
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, read_enrolment, read_trials
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
 from spkver.datadir.reading import read_datadir
@@ -85,7 +85,7 @@ def _read_rsr2015(path: Path) -> object:
         if (path / name).is_file():
             (path / name).rename(target)
     ranges = SpeakerRanges(background_m=(1, 2), eval_m=(101, 102))
-    lists = read_rsr2015(root, speakers=ranges, background_size=2, nap_step=2, sentences=(1, 2))
+    lists = read_rsr2015(root, ListOptions(speakers=ranges, background_size=2, nap_step=2, sentences=(1, 2)))
     return write_lists(lists, path.parent / "lists")
 
 

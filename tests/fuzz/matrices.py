@@ -27,7 +27,7 @@ from spkbase.runs.journal import Journal
 from spkver.backend.svm import SvmModels, read_svms, write_svms
 from spkver.features.frames import read_feature_table
 from spkver.mixture.statistics import open_statistics
-from spkver.pipeline import read_ubm
+from spkver.mixture.ubm import read_ubm
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
 from spkver.sidekit.mixture import read_mixture, write_mixture
 from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server

@@ -28,11 +28,19 @@ pytest.importorskip("distributed")
 
 _CHUNKS = {
     "spkver.mixture.gmm.CHUNK": 1024,
-    "spkver.backend.svm._CHUNK": 4,
+    "spkver.backend.svm._MODELS": 4,
     "spkver.backend.scoring._PAIRED": 100_000,
     "spkver.backend.trial_pieces._TASK": 200_000,
 }
-MAPS = {"_extract_batch", "_post_process", "_accumulate_chunk", "_block", "_adapt", "_train_some", "_score_pieces"}
+MAPS = {
+    "extract_batch",
+    "_post_process",
+    "_read_and_sum",
+    "_block_statistics",
+    "_adapt_block",
+    "_train_block",
+    "_score_factors",
+}
 # a recipe in a process of its own, with these chunks
 _START = f"""
 import runpy, sys

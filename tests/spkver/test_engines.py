@@ -74,18 +74,18 @@ def stored(frames, tmp_path_factory) -> Frames:
 
 def work_out(frames: Frames, jobs: int | None) -> dict[str, np.ndarray]:
     """From frames to scores, by both recipes' ways."""
-    trained = train_ubm(frames.values, UbmConfig(components=4), jobs=jobs)
+    trained = train_ubm(frames.values, UbmConfig(components=4), work=Work(jobs=jobs))
     mixture = trained.mixture
     models = [f"m{number % 10}" for number in range(N_SEGMENTS)]
-    statistics = accumulate_statistics(mixture, frames, models, frames.ids, jobs=jobs)
-    vectors = adapt_supervectors(mixture, statistics, jobs=jobs).vectors
-    projection = fit_nap(vectors[30:], rank=4, scatter="within", speakers=models[30:], jobs=jobs)
-    machines = train_svms(models[:30], vectors[:30], vectors[30:], projection=projection, jobs=jobs)
+    statistics = accumulate_statistics(mixture, frames, models, frames.ids, work=Work(jobs=jobs))
+    vectors = adapt_supervectors(mixture, statistics, work=Work(jobs=jobs)).vectors
+    projection = fit_nap(vectors[30:], rank=4, scatter="within", speakers=models[30:], work=Work(jobs=jobs))
+    machines = train_svms(models[:30], vectors[:30], vectors[30:], projection=projection, work=Work(jobs=jobs))
     names, tested = np.repeat(machines.models, 60), np.tile(frames.ids[30:], 10)
     trials = Trials.from_ids(names.tolist(), tested.tolist())
-    scores = score_trials(machines, frames.ids, vectors, trials, projection=projection, jobs=jobs)
+    scores = score_trials(machines, frames.ids, vectors, trials, projection=projection, work=Work(jobs=jobs))
     means = vectors[:10]
-    ratios = score_gmm_ubm(mixture, machines.models, means, frames, trials, jobs=jobs)
+    ratios = score_gmm_ubm(mixture, machines.models, means, frames, trials, work=Work(jobs=jobs))
     return {
         "means": mixture.means,
         "variances": mixture.variances,

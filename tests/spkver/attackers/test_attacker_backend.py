@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
 from spkbase.runs.stages import Given
+from spkbase.work.settings import Work
 from spkver.attackers.backend import Segments, enrol, vectors_of
 from spkver.attackers.config import AttackerConfig, attacker_config
 from spkver.attackers.discriminant import fit_lda
@@ -60,7 +61,7 @@ def config_of(kind: str, *settings: str) -> AttackerConfig:
 
 
 def statistics_of(models: list[str], frames: Frames) -> Statistics:
-    return accumulate_statistics(mixture(), frames, models, list(frames.ids), jobs=1)
+    return accumulate_statistics(mixture(), frames, models, list(frames.ids), work=Work(jobs=1))
 
 
 def all_trials(models: np.ndarray, segments: np.ndarray) -> Trials:

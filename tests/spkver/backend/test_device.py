@@ -9,22 +9,18 @@ from array_devices import strict
 from evaluation.trials.lists import Trials
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
-from spkver.backend.nap import Projection, fit_nap, gram_matrix
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
+from spkver.backend.linear import gram_matrix
+from spkver.backend.nap import Projection, fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
 from spkver.mixture.frames_device import Table
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, e_step, log_likelihood, natural_parameters
-from spkver.mixture.statistics import (
-    Statistics,
-    accumulate_statistics,
-    open_statistics,
-    segment_statistics,
-    stream_statistics,
-)
+from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics, segment_statistics
 from spkver.mixture.statistics_device import segment_sums
 from spkver.mixture.ubm import UbmConfig, train_ubm
-from spkver.vectors import products_device as products
 from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
 
 # Of sums that are as long as these, relative to the largest entry.
@@ -53,7 +49,7 @@ def assert_near(found: np.ndarray, expected: np.ndarray, dtype: type) -> None:
 def test_e_step(device, dtype, n_frames):
     """Fewer frames than a tile, whole tiles, and tiles with a rest."""
     mixture, frames = random_mixture(), random_frames(n_frames, dtype)
-    expected, found = e_step(frames, mixture, jobs=1), e_step(frames, mixture, device=device)
+    expected, found = e_step(frames, mixture, work=Work(jobs=1)), e_step(frames, mixture, work=Work(device=device))
     assert found.n_frames == n_frames
     np.testing.assert_allclose(found.log_likelihood, expected.log_likelihood, rtol=TOLERANCE[dtype])
     for name in ("zeroth", "first", "second"):
@@ -73,7 +69,7 @@ def test_e_step_over_a_table_that_is_sent_once(device, tmp_path):
 def test_sums_over_blocks_are_float64():
     """In float32 a count ends at 2^24 frames."""
     mixture = GaussianMixture(np.ones(1), np.zeros((1, 1)), np.ones((1, 1)))
-    found = e_step(np.ones(((1 << 24) + 101, 1), np.float32), mixture, device=strict())
+    found = e_step(np.ones(((1 << 24) + 101, 1), np.float32), mixture, work=Work(device=strict()))
     assert found.zeroth == found.first == found.second == (1 << 24) + 101
 
 
@@ -81,7 +77,9 @@ def test_sums_over_blocks_are_float64():
 def test_log_likelihood(device, dtype):
     mixture, frames = random_mixture(n_components=17), random_frames(3000, dtype)
     np.testing.assert_allclose(
-        log_likelihood(frames, mixture, device=device), log_likelihood(frames, mixture), atol=10 * TOLERANCE[dtype]
+        log_likelihood(frames, mixture, work=Work(device=device)),
+        log_likelihood(frames, mixture),
+        atol=10 * TOLERANCE[dtype],
     )
 
 
@@ -90,8 +88,8 @@ def test_no_dimension_is_too_high_and_no_weight_too_low(device):
     mixture = GaussianMixture(np.array([0.0, 1.0]), np.zeros((2, 300)), np.ones((2, 300)))
     frames = np.full((3, 300), 30.0, np.float32)
     expected = -0.5 * 300 * (np.log(2 * np.pi) + 900)
-    np.testing.assert_allclose(log_likelihood(frames, mixture, device=device), expected, rtol=1e-6)
-    assert e_step(frames, mixture, device=device).zeroth.tolist() == [0.0, 3.0]
+    np.testing.assert_allclose(log_likelihood(frames, mixture, work=Work(device=device)), expected, rtol=1e-6)
+    assert e_step(frames, mixture, work=Work(device=device)).zeroth.tolist() == [0.0, 3.0]
 
 
 @DTYPES
@@ -131,11 +129,11 @@ def test_a_kept_table_lies_in_pieces_and_reads_as_one():
 @DTYPES
 @pytest.mark.parametrize(("shape", "others"), [((5, 40), None), ((5, 40), (7, 40)), ((3, 9000), None)])
 def test_inner_products(device, monkeypatch, dtype, shape, others):
-    monkeypatch.setattr(products, "_SIDE", 2)
+    monkeypatch.setattr("spkver.backend.linear._DEVICE_TILE", 2)
     rng = np.random.default_rng(0)
     left = rng.standard_normal(shape).astype(dtype)
     right = None if others is None else rng.standard_normal(others).astype(dtype)
-    found = products.inner_products(left, right, device)
+    found = gram_matrix(left, right, work=Work(device=device))
     expected = left.astype(np.float64) @ (left if right is None else right).astype(np.float64).T
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
     if right is None:
@@ -148,7 +146,7 @@ def test_training_of_a_mixture(device, dtype):
     centres = np.array([[-6.0, 0.0], [-2.0, 1.0], [2.0, 1.0], [6.0, 0.0]])
     frames = (centres[rng.integers(0, 4, 3000)] + 0.5 * rng.standard_normal((3000, 2))).astype(dtype)
     config = UbmConfig(components=4)
-    expected, found = train_ubm(frames, config, jobs=1), train_ubm(frames, config, device=device)
+    expected, found = train_ubm(frames, config, work=Work(jobs=1)), train_ubm(frames, config, work=Work(device=device))
     np.testing.assert_allclose(found.log_likelihoods, expected.log_likelihoods, rtol=10 * TOLERANCE[dtype])
     assert_near(found.mixture.means, expected.mixture.means, dtype)
     assert_near(found.mixture.variances, expected.mixture.variances, dtype)
@@ -166,7 +164,7 @@ def frames_of_many() -> Frames:
 def test_statistics_of_a_list(device, frames_of_many):
     segments = [*frames_of_many.ids[::-1], "r007"]
     expected, found = (
-        accumulate_statistics(random_mixture(), frames_of_many, segments, segments, jobs=1, device=one)
+        accumulate_statistics(random_mixture(), frames_of_many, segments, segments, work=Work(jobs=1, device=one))
         for one in (None, device)
     )
     assert found.segments.tolist() == expected.segments.tolist()
@@ -176,8 +174,15 @@ def test_statistics_of_a_list(device, frames_of_many):
 
 def test_statistics_of_a_list_in_a_file(device, frames_of_many, tmp_path):
     segments = [*frames_of_many.ids[::-1], "r007"]
-    expected = accumulate_statistics(random_mixture(), frames_of_many, segments, segments, jobs=1)
-    stream_statistics(tmp_path / "stat.h5", random_mixture(), frames_of_many, segments, segments, device=device)
+    expected = accumulate_statistics(random_mixture(), frames_of_many, segments, segments, work=Work(jobs=1))
+    accumulate_statistics(
+        random_mixture(),
+        frames_of_many,
+        segments,
+        segments,
+        work=Work(device=device),
+        destination=Destination(tmp_path / "stat.h5"),
+    )
     found = open_statistics(tmp_path / "stat.h5")
     assert found.segments.tolist() == segments
     assert_near(np.asarray(found.first), expected.first, np.float32)
@@ -194,7 +199,7 @@ def test_adapted_means(device, config, adapt, dtype):
     first = np.repeat(zeroth, 5, axis=1) * rng.standard_normal((50, 30))
     names = np.array([f"m{row % 7}" for row in range(50)], object)
     statistics = Statistics(names, names, zeroth.astype(dtype), first.astype(dtype))
-    expected, found = adapt(mixture, statistics, config), adapt(mixture, statistics, config, device=device)
+    expected, found = adapt(mixture, statistics, config), adapt(mixture, statistics, config, work=Work(device=device))
     assert (zeroth == 0).any()
     assert found.models.tolist() == expected.models.tolist()
     assert found.vectors.dtype == dtype
@@ -213,13 +218,16 @@ def test_nuisance_projection(device, tmp_path, scatter, in_file):
         vectors.tofile(tmp_path / "vectors")
         given = StoredArray(tmp_path / "vectors", 0, vectors.shape, vectors.dtype)
     options = {"rank": 4, "scatter": scatter, "speakers": speakers}
-    expected, found = fit_nap(vectors, **options, jobs=1), fit_nap(given, **options, device=device)
+    expected, found = (
+        fit_nap(vectors, **options, work=Work(jobs=1)),
+        fit_nap(given, **options, work=Work(device=device)),
+    )
     signs = np.sign((expected.directions * found.directions).sum(axis=1))
     np.testing.assert_allclose(found.directions * signs[:, None], expected.directions, atol=1e-9)
-    projected = expected(given, device=device)
+    projected = expected(given, work=Work(device=device))
     assert projected.dtype == np.float32
     np.testing.assert_allclose(projected, expected(vectors), rtol=1e-6, atol=1e-6)
-    kernel = gram_matrix(given, vectors[:7], device=device)
+    kernel = gram_matrix(given, vectors[:7], work=Work(device=device))
     np.testing.assert_allclose(kernel, gram_matrix(vectors, vectors[:7]), rtol=1e-12)
 
 
@@ -241,12 +249,12 @@ def test_scores_of_linear_machines(device, tmp_path, projected, in_file):
     segments, trials = [f"s{row:02d}" for row in range(80)], scattered_and_blocks()
     projection = Projection(np.linalg.qr(rng.standard_normal((300, 5)))[0].T) if projected else None
     machines = SvmModels(names, weights, rng.standard_normal(60))
-    expected = score_trials(machines, segments, vectors, trials, projection=projection, jobs=1)
+    expected = score_trials(machines, segments, vectors, trials, projection=projection, work=Work(jobs=1))
     given = vectors
     if in_file:
         vectors.tofile(tmp_path / "vectors")
         given = StoredArray(tmp_path / "vectors", 0, vectors.shape, vectors.dtype)
-    found = score_trials(machines, segments, given, trials, projection=projection, device=device)
+    found = score_trials(machines, segments, given, trials, projection=projection, work=Work(device=device))
     assert_near(found.values, expected.values, np.float32)
 
 
@@ -259,7 +267,7 @@ def test_log_likelihood_ratios(device, dtype):
     frames = Frames(np.array([f"s{row:02d}" for row in range(80)], object), offsets, random_frames(offsets[-1], dtype))
     means = (mixture.means.reshape(1, -1) + 0.3 * rng.standard_normal((60, 30))).astype(dtype)
     arguments = mixture, [f"m{row:02d}" for row in range(60)], means, frames, scattered_and_blocks()
-    expected, found = score_gmm_ubm(*arguments, jobs=1), score_gmm_ubm(*arguments, device=device)
+    expected, found = score_gmm_ubm(*arguments, work=Work(jobs=1)), score_gmm_ubm(*arguments, work=Work(device=device))
     np.testing.assert_allclose(found.values, expected.values, atol=20 * TOLERANCE[dtype])
     assert np.abs(expected.values).max() > 0.1
 
@@ -268,7 +276,12 @@ def test_a_recording_without_frames_is_an_error_there_too(device):
     frames = Frames(np.array(["s"], object), np.array([0, 0]), random_frames(3, np.float32))
     with pytest.raises(DataError, match="recording 's' has no frames"):
         score_gmm_ubm(
-            random_mixture(), ["m"], np.zeros((1, 30), np.float32), frames, Trials.from_ids(["m"], ["s"]), device=device
+            random_mixture(),
+            ["m"],
+            np.zeros((1, 30), np.float32),
+            frames,
+            Trials.from_ids(["m"], ["s"]),
+            work=Work(device=device),
         )
     with pytest.raises(DataError, match="recording 's' has no frames"):
-        accumulate_statistics(random_mixture(), frames, ["s"], ["s"], device=device)
+        accumulate_statistics(random_mixture(), frames, ["s"], ["s"], work=Work(device=device))

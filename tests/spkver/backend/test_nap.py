@@ -10,7 +10,9 @@ from interruptions import stored
 
 from spkbase.arrays.stored import part
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, inner_products
+from spkbase.work.settings import Work
+from spkver.backend.linear import gram_matrix
+from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, remove_directions
 
 
 def sessions(seed: int = 0, *, n: int = 24, dimension: int = 40, n_speakers: int = 6) -> tuple[np.ndarray, list[str]]:
@@ -46,16 +48,16 @@ def test_directions_are_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["total", "within"]))
 def test_projection_properties(seed, rank, scatter):
     vectors, speakers = sessions(seed)
-    project = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers, jobs=1)
+    project = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers, work=Work(jobs=1))
     np.testing.assert_allclose(project.directions @ project.directions.T, np.eye(rank), atol=1e-9)
-    once = project(vectors, jobs=1)
-    np.testing.assert_allclose(project(once, jobs=1), once, atol=1e-9)
+    once = project(vectors, work=Work(jobs=1))
+    np.testing.assert_allclose(project(once, work=Work(jobs=1)), once, atol=1e-9)
     np.testing.assert_allclose(once @ project.directions.T, 0, atol=1e-9)
     # what it removes lies in the subspace, and what lies there is removed
     np.testing.assert_allclose(
         (vectors - once) @ (np.eye(40) - project.directions.T @ project.directions), 0, atol=1e-9
     )
-    np.testing.assert_allclose(project(project.directions, jobs=1), 0, atol=1e-9)
+    np.testing.assert_allclose(project(project.directions, work=Work(jobs=1)), 0, atol=1e-9)
 
 
 def test_removes_the_planted_nuisance():
@@ -75,10 +77,12 @@ def test_removes_the_planted_nuisance():
 def test_bits_do_not_depend_on_jobs(scatter, dtype):
     vectors, speakers = sessions(n=300, dimension=9000)
     vectors = vectors.astype(dtype)
-    one, two, five = (fit_nap(vectors, rank=9, scatter=scatter, speakers=speakers, jobs=jobs) for jobs in (1, 2, 5))
+    one, two, five = (
+        fit_nap(vectors, rank=9, scatter=scatter, speakers=speakers, work=Work(jobs=jobs)) for jobs in (1, 2, 5)
+    )
     np.testing.assert_array_equal(one.directions, two.directions)
     np.testing.assert_array_equal(one.directions, five.directions)
-    projected = [one(vectors, jobs=jobs) for jobs in (1, 2, 5)]
+    projected = [one(vectors, work=Work(jobs=jobs)) for jobs in (1, 2, 5)]
     np.testing.assert_array_equal(projected[0], projected[1])
     np.testing.assert_array_equal(projected[0], projected[2])
     assert projected[0].dtype == dtype
@@ -153,7 +157,7 @@ def test_gram_matrix():
     np.testing.assert_allclose(gram_matrix(left), left @ left.T, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(gram_matrix(left, right), left @ right.T, rtol=1e-12, atol=1e-9)
     assert gram_matrix(left.astype(np.float32)).dtype == np.float64
-    np.testing.assert_array_equal(gram_matrix(left, jobs=1), gram_matrix(left, jobs=3))
+    np.testing.assert_array_equal(gram_matrix(left, work=Work(jobs=1)), gram_matrix(left, work=Work(jobs=3)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -164,26 +168,20 @@ def test_vectors_in_a_file_give_the_same(tmp_path, dtype):
     there = stored(vectors, tmp_path)
     for scatter in ("total", "within"):
         here = fit_nap(vectors, rank=7, scatter=scatter, speakers=speakers)
-        found = fit_nap(there, rank=7, scatter=scatter, speakers=speakers, jobs=2)
+        found = fit_nap(there, rank=7, scatter=scatter, speakers=speakers, work=Work(jobs=2))
         np.testing.assert_array_equal(found.directions, here.directions)
-    np.testing.assert_array_equal(found(there, jobs=2), here(vectors))
-    np.testing.assert_array_equal(gram_matrix(there, jobs=2), gram_matrix(vectors))
+    np.testing.assert_array_equal(found(there, work=Work(jobs=2)), here(vectors))
+    np.testing.assert_array_equal(gram_matrix(there, work=Work(jobs=2)), gram_matrix(vectors))
     np.testing.assert_array_equal(gram_matrix(there, part(there, 3, 400)), gram_matrix(vectors, vectors[3:400]))
-
-
-def test_gram_matrix_in_tiles():
-    rng = np.random.default_rng(1)
-    left, right = rng.standard_normal((700, 4200)), rng.standard_normal((300, 4200))
-    gram = gram_matrix(left)
-    np.testing.assert_allclose(gram, left @ left.T, rtol=1e-12, atol=1e-9)
-    np.testing.assert_array_equal(gram, gram.T)
-    np.testing.assert_allclose(gram_matrix(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(inner_products(right, left), right @ left.T, rtol=1e-12, atol=1e-9)
-    assert inner_products(right, left[:0]).shape == (300, 0)
-    assert gram_matrix(right[:0]).shape == (0, 0)
 
 
 def test_some_rows_are_projected_as_all_are():
     vectors, _ = sessions(n=300)
     project = fit_nap(vectors, rank=5)
     np.testing.assert_allclose(project.of_rows(vectors[[7, 250, 3]]), project(vectors)[[7, 250, 3]], atol=1e-12)
+
+
+def test_removed_directions_by_hand():
+    """Of (3, 4, 5) the part along (3, 4, 0) / 5 is (3, 4, 0)."""
+    found = remove_directions(np.array([[3.0, 4.0, 5.0]]), np.array([[0.6, 0.8, 0.0]]))
+    np.testing.assert_allclose(found, [[0.0, 0.0, 5.0]], atol=1e-15)

@@ -13,8 +13,10 @@ from scipy.stats import multivariate_normal
 
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
 from spkver.backend.nap import Projection, fit_nap
-from spkver.backend.scoring import score_gmm_ubm, score_trials
+from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels
 from spkver.backend.trial_pieces import trial_blocks, trial_pieces
 from spkver.features.frames import Frames
@@ -54,7 +56,7 @@ SHAPES = {
 def test_brute_force(shape, jobs):
     pairs = SHAPES[shape]
     trained, vectors = machines()
-    found = score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)), jobs=jobs)
+    found = score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)), work=Work(jobs=jobs))
     assert list(found.pairs()) == pairs, "scores come in the order of the trials"
     expected = [
         trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)] + trained.biases[MODELS.index(m)]
@@ -85,9 +87,11 @@ def test_models_of_a_sentence_are_one_block():
 def test_bits_do_not_depend_on_jobs_nor_rows(dtype):
     trained, vectors = machines(dtype)
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    one = score_trials(trained, SEGMENTS, vectors, trials, jobs=1).values
+    one = score_trials(trained, SEGMENTS, vectors, trials, work=Work(jobs=1)).values
     for jobs in (2, 5):
-        np.testing.assert_array_equal(score_trials(trained, SEGMENTS, vectors, trials, jobs=jobs).values, one)
+        np.testing.assert_array_equal(
+            score_trials(trained, SEGMENTS, vectors, trials, work=Work(jobs=jobs)).values, one
+        )
     back = SvmModels(trained.models[::-1], trained.weights[::-1], trained.biases[::-1])
     np.testing.assert_array_equal(score_trials(back, SEGMENTS[::-1], vectors[::-1], trials).values, one)
 
@@ -168,7 +172,9 @@ def test_gmm_scores_are_log_likelihood_ratios(shape):
 def test_gmm_bits_do_not_depend_on_jobs(dtype):
     ubm, means, frames = gmm_case(dtype)
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    one, two, five = (score_gmm_ubm(ubm, MODELS, means, frames, trials, jobs=jobs).values for jobs in (1, 2, 5))
+    one, two, five = (
+        score_gmm_ubm(ubm, MODELS, means, frames, trials, work=Work(jobs=jobs)).values for jobs in (1, 2, 5)
+    )
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, five)
 
@@ -265,7 +271,7 @@ def test_rows_in_files_give_the_same(tmp_path, shape, projected):
     expected = score_trials(machines, SEGMENTS, vectors, trials, projection=projection).values
     there, rows, _ = case(tmp_path)
     for jobs in (1, 2):
-        found = score_trials(there, SEGMENTS, rows, trials, projection=projection, jobs=jobs).values
+        found = score_trials(there, SEGMENTS, rows, trials, projection=projection, work=Work(jobs=jobs)).values
         np.testing.assert_array_equal(found, expected)
     if projection is not None:
         before = score_trials(machines, SEGMENTS, projection(vectors), trials).values
@@ -288,7 +294,14 @@ def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
     found = {}
 
     def make(folder: Path | None) -> None:
-        scores = score_trials(machines, SEGMENTS, vectors, trials, folder=folder, fingerprint="f", jobs=2)
+        scores = score_trials(
+            machines,
+            SEGMENTS,
+            vectors,
+            trials,
+            destination=Destination(folder=folder, fingerprint="f"),
+            work=Work(jobs=2),
+        )
         found["bytes"] = scores.values.tobytes()
 
     assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) > 3
@@ -300,18 +313,18 @@ def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
     machines, vectors, trials = case(None)
     expected = score_trials(machines, SEGMENTS, vectors, trials).values
     with pytest.raises(Stopped), records(2):
-        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+        score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
     flip_bits(tmp_path / "scores.journal", -5)
     with records() as written:
-        found = score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+        found = score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
     np.testing.assert_array_equal(found.values, expected)
     n_tasks = len(written) + 1
     with records() as written:
-        score_trials(machines, SEGMENTS, vectors, trials, folder=tmp_path)
+        score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
     assert written == []
     fewer = trials.subset(np.arange(len(trials) - 1))
     with records() as written:
-        score_trials(machines, SEGMENTS, vectors, fewer, folder=tmp_path)
+        score_trials(machines, SEGMENTS, vectors, fewer, destination=Destination(folder=tmp_path))
     assert len(written) == n_tasks, "other trials, other scores"
 
 
@@ -321,7 +334,7 @@ def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
     expected = score_gmm_ubm(ubm, MODELS, means, frames, trials).values
     there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
-    found = score_gmm_ubm(ubm, MODELS, stored(means, tmp_path, "means"), there, trials, jobs=jobs)
+    found = score_gmm_ubm(ubm, MODELS, stored(means, tmp_path, "means"), there, trials, work=Work(jobs=jobs))
     np.testing.assert_array_equal(found.values, expected)
 
 
@@ -331,7 +344,15 @@ def test_gmm_scoring_stopped_at_every_task(tmp_path):
     found = {}
 
     def make(folder: Path | None) -> None:
-        scores = score_gmm_ubm(ubm, MODELS, means, frames, trials, folder=folder, fingerprint="f", jobs=2)
+        scores = score_gmm_ubm(
+            ubm,
+            MODELS,
+            means,
+            frames,
+            trials,
+            destination=Destination(folder=folder, fingerprint="f"),
+            work=Work(jobs=2),
+        )
         found["bytes"] = scores.values.tobytes()
 
     assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 3
@@ -342,14 +363,25 @@ def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_fi
     machines, vectors, _ = case(tmp_path if in_file else None)
     projection = fit_nap(vectors, rank=3)
     trials = Trials.from_ids(*zip(*SHAPES["square"][:-1], strict=True))
+    vectors_left = projection(vectors)
     projected = []
     of_rows = Projection.of_rows
     monkeypatch.setattr(Projection, "of_rows", lambda self, rows: projected.append(len(rows)) or of_rows(self, rows))
-    expected = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+    expected = score_trials(machines, SEGMENTS, vectors_left, trials).values
     assert projected == []
     monkeypatch.setattr("spkver.backend.scoring._OFTEN", 1)
-    found = score_trials(machines, SEGMENTS, vectors, trials, projection=projection, folder=tmp_path)
+    found = score_trials(
+        machines, SEGMENTS, vectors, trials, projection=projection, destination=Destination(folder=tmp_path)
+    )
     assert sum(projected) == 20
     np.testing.assert_allclose(found.values, expected, atol=1e-4)
     kept = {path.name for path in tmp_path.iterdir()}
     assert kept == {"scores.journal"} | ({"weights.raw", "vectors.raw"} if in_file else set())
+
+
+def test_a_score_is_one_product():
+    weights, biases = np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([0.5, 10.0])
+    vectors = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 7.0]])
+    assert linear_scores(weights, biases, vectors).tolist() == [[11.5, 1.5, 14.5], [6.0, 10.0, 3.0]]
+    assert paired_scores(weights, biases, vectors, np.array([2, 0])).tolist() == [14.5, 6.0]
+    assert biases.tolist() == [0.5, 10.0]

@@ -12,8 +12,10 @@ from sklearn.svm import SVC
 
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import ConfigError, DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
 from spkver.backend.nap import fit_nap
-from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, stream_svms, train_svms, write_svms
+from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
@@ -62,7 +64,7 @@ def test_bits_do_not_depend_on_jobs(dtype):
     rng = np.random.default_rng(3)
     models = [f"m{number // 2:03d}" for number in range(90)]
     vectors, background = rng.standard_normal((90, 500)).astype(dtype), rng.standard_normal((30, 500)).astype(dtype)
-    one, two, five = (train_svms(models, vectors, background, jobs=jobs) for jobs in (1, 2, 5))
+    one, two, five = (train_svms(models, vectors, background, work=Work(jobs=jobs)) for jobs in (1, 2, 5))
     for other in (two, five):
         np.testing.assert_array_equal(one.weights, other.weights)
         np.testing.assert_array_equal(one.biases, other.biases)
@@ -142,7 +144,12 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
     expected = train_svms(*here, projection=projection)
-    stream_svms(tmp_path / "a.h5", *there, projection=projection, attributes={"fingerprint": "f"}, jobs=jobs)
+    train_svms(
+        *there,
+        projection=projection,
+        work=Work(jobs=jobs),
+        destination=Destination(tmp_path / "a.h5", attributes={"fingerprint": "f"}),
+    )
     found = open_svms(tmp_path / "a.h5")
     assert isinstance(found.weights, StoredArray)
     for name in ("models", "weights", "biases"):
@@ -170,7 +177,9 @@ def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected)
     projection = fit_nap(background, rank=5) if projected else None
     held = train_svms(models, vectors, background, EXACT, projection=projection)
     monkeypatch.setattr("spkver.backend.svm._HELD", 0)
-    one, two = (train_svms(models, vectors, background, EXACT, projection=projection, jobs=jobs) for jobs in (1, 2))
+    one, two = (
+        train_svms(models, vectors, background, EXACT, projection=projection, work=Work(jobs=jobs)) for jobs in (1, 2)
+    )
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
     np.testing.assert_allclose(one.biases, held.biases, atol=1e-6)
@@ -183,22 +192,27 @@ def test_stopped_at_every_block(tmp_path, projected):
     path = tmp_path / "a.h5"
 
     def make(folder: Path | None) -> None:
-        stream_svms(
-            path, models, vectors, background, projection=projection, folder=folder, fingerprint="f", jobs=2
-        )  # fmt: skip
+        train_svms(
+            models,
+            vectors,
+            background,
+            projection=projection,
+            work=Work(jobs=2),
+            destination=Destination(path, folder=folder, fingerprint="f"),
+        )
 
     assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
 
 
 def test_flipped_bit_in_half_of_the_machines(tmp_path):
-    stream_svms(tmp_path / "whole.h5", *many())
+    train_svms(*many(), destination=Destination(tmp_path / "whole.h5"))
     expected = open_svms(tmp_path / "whole.h5")
     with pytest.raises(Stopped), records(3):
-        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+        train_svms(*many(), destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     draft = tmp_path / "a.h5.draft"
     flip_bits(draft, draft.read_bytes().index(expected.biases[20:25].tobytes()))
     with records() as written:
-        stream_svms(tmp_path / "a.h5", *many(), folder=tmp_path)
+        train_svms(*many(), destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     assert len(written) == 2
     np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").weights, expected.weights)
     np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").biases, expected.biases)

@@ -15,7 +15,7 @@ import pytest
 from evaluation.formats.reading import read_key, read_trials
 from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015_keys
-from spkver.corpora.rsr2015 import SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
+from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
 from spkver.idmap import IdMap
 from spkver.sidekit.idmaps import read_idmap
 
@@ -60,14 +60,14 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def read(root: Path, **options: object) -> object:
-    return read_rsr2015(root, **{"background_size": 5, **options})  # type: ignore[arg-type]
+    return read_rsr2015(root, ListOptions(**{"background_size": 5, **options}))  # type: ignore[arg-type]
 
 
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
 def test_lists_of_a_small_corpus(corpus: Path) -> None:
-    lists = read_rsr2015(corpus, background_size=5, nap_step=7)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5, nap_step=7))
     background = [segment(s, n, t) for s, n, t in itertools.product(BACKGROUND, SESSIONS, SENTENCES)]
     assert list(lists.ubm) == sorted(background)
     assert lists.nap == IdMap.from_pairs((one[:4], one) for one in sorted(background)[::7])
@@ -84,7 +84,7 @@ def test_lists_of_a_small_corpus(corpus: Path) -> None:
 
 
 def test_trials_are_those_of_the_list(corpus: Path) -> None:
-    key = read_rsr2015(corpus, background_size=5).key
+    key = read_rsr2015(corpus, ListOptions(background_size=5)).key
     expected = {}
     for model, one, *flags in (line.split(",") for line in trial_lines()):
         if flags[0] == "Y" or flags[2] == "Y":
@@ -107,7 +107,7 @@ def test_trials_are_those_of_the_list(corpus: Path) -> None:
     ],
 )
 def test_types_of_trials(corpus: Path, target: tuple, nontarget: tuple, counts: dict[str, int]) -> None:
-    key = read_rsr2015(corpus, background_size=5, target=target, nontarget=nontarget).key
+    key = read_rsr2015(corpus, ListOptions(background_size=5, target=target, nontarget=nontarget)).key
     assert {name: len(key.of_types(name)) for name in key.type_names} == counts
     assert key.is_target.sum() == sum(counts[name] for name in target)
     for name in key.type_names:
@@ -117,7 +117,7 @@ def test_types_of_trials(corpus: Path, target: tuple, nontarget: tuple, counts: 
 
 
 def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
-    first, again, other = (read_rsr2015(corpus, background_size=9, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (read_rsr2015(corpus, ListOptions(background_size=9, seed=seed)) for seed in (3, 3, 4))
     assert first.background == again.background
     assert first.background != other.background
     assert first.nap == other.nap
@@ -129,13 +129,15 @@ def test_the_draw_depends_on_the_seed_alone(corpus: Path) -> None:
 
 
 def test_nap_size_spreads_over_all_speakers(corpus: Path) -> None:
-    lists = read_rsr2015(corpus, background_size=5, nap_step=3, nap_size=4)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5, nap_step=3, nap_size=4))
     assert lists.nap.segments.tolist() == [lists.ubm[::3][place] for place in (0, 3, 6, 9)]
     assert set(lists.nap.models) == set(BACKGROUND)
 
 
 def test_sentences_and_ranges(corpus: Path) -> None:
-    lists = read_rsr2015(corpus, background_size=5, sentences=(30, 31), speakers=SpeakerRanges(background_m=(2, 50)))
+    lists = read_rsr2015(
+        corpus, ListOptions(background_size=5, sentences=(30, 31), speakers=SpeakerRanges(background_m=(2, 50)))
+    )
     assert list(lists.ubm) == sorted(segment("m050", n, t) for n, t in itertools.product(SESSIONS, ("030", "031")))
 
 
@@ -154,7 +156,7 @@ def test_women_and_dev(corpus: Path) -> None:
     for old, new in zip(key_files(corpus, "m", "eval"), key_files(corpus, "f", "dev"), strict=True):
         new.write_text(old.read_text().replace("male/", "female/").replace("m1", "f1"))
     assert [path.name for path in key_files(corpus, "f", "dev")] == ["3sesspwd_dev_f.trn", "3sess-pwd_dev_f.ndx"]
-    lists = read_rsr2015(corpus, gender="f", partition="dev", background_size=5)
+    lists = read_rsr2015(corpus, ListOptions(gender="f", partition="dev", background_size=5))
     assert (lists.gender, lists.partition, len(lists.key), len(lists.ubm)) == (
         "f",
         "dev",
@@ -165,12 +167,12 @@ def test_women_and_dev(corpus: Path) -> None:
 
 
 def test_containers_in_any_case(corpus: Path) -> None:
-    expected = read_rsr2015(corpus, background_size=5)
+    expected = read_rsr2015(corpus, ListOptions(background_size=5))
     for number, path in enumerate(sorted((corpus / "sph/male").rglob("*.sph"))):
         path.rename(path.with_suffix((".wav", ".WAV", ".flac", ".Sph")[number % 4]))
     (corpus / "sph/male/m001/notes.txt").touch()
     (corpus / "sph/male/readme.wav").touch()
-    lists = read_rsr2015(corpus, background_size=5)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5))
     assert list_hashes(lists) == list_hashes(expected)
     assert {path.suffix for path in lists.recordings.values()} == {".wav", ".WAV", ".flac", ".Sph"}
 
@@ -192,11 +194,11 @@ def test_containers_in_any_case(corpus: Path) -> None:
 def test_key_files_in_other_dress(
     corpus: Path, rewrite: Callable[[str], str], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = read_rsr2015(corpus, background_size=5)
+    expected = read_rsr2015(corpus, ListOptions(background_size=5))
     monkeypatch.setattr(rsr2015_keys, "_BLOCK_BYTES", size)
     for path in key_files(corpus, "m", "eval"):
         path.write_text(rewrite(path.read_text()), newline="")
-    lists = read_rsr2015(corpus, background_size=5)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5))
     assert list_hashes(lists) == list_hashes(expected)
     assert list(lists.key.pairs()) == list(expected.key.pairs())
 
@@ -205,7 +207,7 @@ def test_one_session_enrols_too_and_ids_need_not_be_ascii(corpus: Path) -> None:
     trn, ndx = key_files(corpus, "m", "eval")
     trn.write_text(trn.read_text().replace("m101_001", "Žofie") + f"one male/{segment('m101', 9, '001')}.sph\n")
     ndx.write_text(ndx.read_text().replace("m101_001,", "Žofie,"))
-    lists = read_rsr2015(corpus, background_size=5)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5))
     assert lists.enrolment.segments_of("one").tolist() == ["m101/m101_09_001"]
     assert "Žofie" in lists.key.model_ids
 
@@ -369,7 +371,7 @@ def test_many_bad_lines_do_not_flood(corpus: Path) -> None:
 
 
 def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Path) -> None:
-    lists = read_rsr2015(corpus, background_size=5, nontarget=("IC", "IW"))
+    lists = read_rsr2015(corpus, ListOptions(background_size=5, nontarget=("IC", "IW")))
     written = write_lists(lists, tmp_path / "task")
     stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
     names = [f"{stem}{extension}" for extension in (".h5", ".txt") for stem in stems]
@@ -389,7 +391,7 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
 
 
 def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
-    lists = read_rsr2015(corpus, background_size=5)
+    lists = read_rsr2015(corpus, ListOptions(background_size=5))
     rows = [
         f"{model} {one.removesuffix('.sph')} " + ("target TC" if flags[0] == "Y" else "nontarget IC")
         for model, one, *flags in (line.split(",") for line in trial_lines())

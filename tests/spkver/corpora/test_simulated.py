@@ -14,7 +14,7 @@ import soundfile
 
 from spkbase.errors import DataError
 from spkver.corpora import simulated
-from spkver.corpora.simulated import SimulatedCorpus, simulate_rsr2015, split_speakers
+from spkver.corpora.simulated import CorpusSize, SimulatedCorpus, simulate_rsr2015, split_speakers
 from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
 
 pytest.importorskip("espeakng_loader")
@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "se
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> SimulatedCorpus:
-    return simulate_rsr2015(tmp_path_factory.mktemp("corpus") / "small", **SMALL, jobs=1)
+    return simulate_rsr2015(tmp_path_factory.mktemp("corpus") / "small", CorpusSize(**SMALL), jobs=1)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -184,33 +184,33 @@ def test_split_with_a_number_of_background_speakers(n_speakers: int) -> None:
 
 def test_number_of_background_speakers_is_kept_in_the_record(tmp_path: Path) -> None:
     sizes: dict[str, Any] = {**TINY, "n_speakers": 5, "n_background": 3}
-    made = simulate_rsr2015(tmp_path / "new", **sizes, jobs=1)
+    made = simulate_rsr2015(tmp_path / "new", CorpusSize(**sizes), jobs=1)
     assert (made.n_background, made.n_evaluation, made.n_models) == (3, 2, 2)
     assert "--speakers 5 --background 3 --sentences 1" in (made.folder / "README.txt").read_text()
-    assert not simulate_rsr2015(made.folder, **sizes).created
+    assert not simulate_rsr2015(made.folder, CorpusSize(**sizes)).created
     with pytest.raises(DataError, match="n_background 3, not None"):
-        simulate_rsr2015(made.folder, **{**sizes, "n_background": None})
+        simulate_rsr2015(made.folder, CorpusSize(**{**sizes, "n_background": None}))
 
 
 def test_trees_from_before_there_was_a_number_of_background_speakers_stand(tmp_path: Path) -> None:
-    made = simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    made = simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     record = json.loads((made.folder / "simulation.json").read_text())
     del record["parameters"]["n_background"]
     (made.folder / "simulation.json").write_text(json.dumps(record))
-    assert not simulate_rsr2015(made.folder, **TINY).created
+    assert not simulate_rsr2015(made.folder, CorpusSize(**TINY)).created
 
 
 # --- reproducible ---------------------------------------------------------------------------------
 
 
 def test_bytes_do_not_depend_on_the_number_of_workers(corpus: SimulatedCorpus, tmp_path: Path) -> None:
-    again = simulate_rsr2015(tmp_path / "again", **SMALL, jobs=2)
+    again = simulate_rsr2015(tmp_path / "again", CorpusSize(**SMALL), jobs=2)
     assert contents(again.folder) == contents(corpus.folder)
 
 
 def test_a_larger_corpus_holds_the_smaller_one(corpus: SimulatedCorpus, tmp_path: Path) -> None:
     larger = simulate_rsr2015(
-        tmp_path / "larger", n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m", jobs=1
+        tmp_path / "larger", CorpusSize(n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m"), jobs=1
     )
     small, large = contents(corpus.folder), contents(larger.folder)
     shared = [name for name in small if name.startswith("sph/male")]
@@ -219,7 +219,7 @@ def test_a_larger_corpus_holds_the_smaller_one(corpus: SimulatedCorpus, tmp_path
 
 
 def test_another_seed_gives_other_speech(corpus: SimulatedCorpus, tmp_path: Path) -> None:
-    other = simulate_rsr2015(tmp_path / "other", **{**SMALL, "seed": 4, "gender": "m"}, jobs=1)
+    other = simulate_rsr2015(tmp_path / "other", CorpusSize(**{**SMALL, "seed": 4, "gender": "m"}), jobs=1)
     small, large = contents(corpus.folder), contents(other.folder)
     assert all(small[name] != large[name] for name in small if name.startswith("sph/male"))
 
@@ -230,8 +230,9 @@ def test_formats_hold_the_same_samples(
 ) -> None:
     other = simulate_rsr2015(
         tmp_path / "other",
-        **{**SMALL, "n_speakers": 3, "n_sentences": 1, "n_sessions": 2, "gender": "m"},
-        audio_format=audio_format,
+        CorpusSize(
+            **{**SMALL, "n_speakers": 3, "n_sentences": 1, "n_sessions": 2, "gender": "m"}, audio_format=audio_format
+        ),
         jobs=1,
     )
     file = other.folder / f"sph/male/m101/m101_02_001.{audio_format}"
@@ -246,7 +247,7 @@ def test_formats_hold_the_same_samples(
 
 def test_a_finished_tree_is_left_as_it_is(corpus: SimulatedCorpus) -> None:
     times = {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")}
-    again = simulate_rsr2015(corpus.folder, **SMALL)
+    again = simulate_rsr2015(corpus.folder, CorpusSize(**SMALL))
     assert not again.created
     assert (again.n_files, again.seconds, again.n_targets) == (corpus.n_files, corpus.seconds, corpus.n_targets)
     assert {path: path.stat().st_mtime_ns for path in corpus.folder.rglob("*")} == times
@@ -254,7 +255,7 @@ def test_a_finished_tree_is_left_as_it_is(corpus: SimulatedCorpus) -> None:
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
-    made = simulate_rsr2015(tmp_path / "new", n_speakers=3, n_sentences=1, n_sessions=2, jobs=1)
+    made = simulate_rsr2015(tmp_path / "new", CorpusSize(n_speakers=3, n_sentences=1, n_sessions=2), jobs=1)
     assert made.n_files == 6
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
@@ -283,7 +284,7 @@ TINY: dict[str, Any] = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
 )
 def test_arguments_out_of_range(tmp_path: Path, change: dict[str, object], text: str) -> None:
     with pytest.raises(DataError, match=text):
-        simulate_rsr2015(tmp_path / "new", **{**TINY, **change})
+        simulate_rsr2015(tmp_path / "new", CorpusSize(**{**TINY, **change}))
     assert not any(tmp_path.iterdir())
 
 
@@ -294,28 +295,28 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path: Path, record: str
         (tmp_path / "simulation.json").write_text(record)
     before = contents(tmp_path)
     with pytest.raises(DataError, match="not a simulated corpus"):
-        simulate_rsr2015(tmp_path, **TINY, jobs=1)
+        simulate_rsr2015(tmp_path, CorpusSize(**TINY), jobs=1)
     assert contents(tmp_path) == before
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with pytest.raises(DataError, match="is a file"):
-        simulate_rsr2015(tmp_path / "file", **TINY, jobs=1)
+        simulate_rsr2015(tmp_path / "file", CorpusSize(**TINY), jobs=1)
 
 
 def test_a_corpus_of_other_arguments_is_not_touched(corpus: SimulatedCorpus) -> None:
     before = contents(corpus.folder)
     with pytest.raises(DataError, match="n_sessions 4, not 5; seed 3, not 0"):
-        simulate_rsr2015(corpus.folder, **{**SMALL, "n_sessions": 5, "seed": 0})
+        simulate_rsr2015(corpus.folder, CorpusSize(**{**SMALL, "n_sessions": 5, "seed": 0}))
     assert contents(corpus.folder) == before
 
 
 def test_a_recording_that_is_gone_is_named(tmp_path: Path) -> None:
-    simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+    simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     (tmp_path / "new/sph/male/m101/m101_02_001.wav").unlink()
     with pytest.raises(DataError, match=r"lacks 1 of the corpus's 6 recordings, the first .*m101_02_001\.wav"):
-        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+        simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), DataError("the engine failed"), OSError(28, "disk full")])
@@ -333,7 +334,7 @@ def test_a_run_that_ends_early_leaves_no_corpus(
     monkeypatch.setattr(simulated, "synthesise_utterance", synthesise)
     expected = DataError if isinstance(failure, OSError) else type(failure)
     with pytest.raises(expected):
-        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+        simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     assert len(calls) == 4
     # an interrupt leaves what the same call goes on from, a failure nothing
     there = [path.name for path in tmp_path.iterdir()]
@@ -343,7 +344,7 @@ def test_a_run_that_ends_early_leaves_no_corpus(
 def test_engine_that_is_not_installed_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     with pytest.raises(DataError, match=r"pip install 'spkver\[demo\]'"):
-        simulate_rsr2015(tmp_path / "new", **TINY, jobs=1)
+        simulate_rsr2015(tmp_path / "new", CorpusSize(**TINY), jobs=1)
     assert not any(tmp_path.iterdir())
 
 
@@ -353,5 +354,5 @@ def test_a_disk_that_is_too_small_is_seen_before(tmp_path: Path, monkeypatch: py
     usage = namedtuple("usage", "free")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(free=500_000))
     with pytest.raises(DataError, match="6 recordings need about"):
-        simulate_rsr2015(tmp_path / "sub" / "new", **TINY, jobs=1)
+        simulate_rsr2015(tmp_path / "sub" / "new", CorpusSize(**TINY), jobs=1)
     assert not any(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from interruptions import Stopped, check_every_stop, flip_bits, records
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.files.temporary_rows import TemporaryRows
+from spkbase.runs.destination import Destination
 from spkbase.work.maps import one_blas_thread, use_engine
 from spkver.audio.reading import read_audio
 from spkver.features.compute import features_of_signals, recording_generator
@@ -55,7 +56,8 @@ def recordings(tmp_path_factory) -> dict[str, Path]:
 
 
 def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
-    return extract_features(recordings, config, path, **{"jobs": 1, **options})
+    parts = {name: options.pop(name) for name in ("folder", "fingerprint", "attributes") if name in options}
+    return extract_features(recordings, config, Destination(path, **parts), **{"jobs": 1, **options})
 
 
 def arrays(path: Path) -> dict[str, bytes]:

@@ -75,10 +75,10 @@ def test_post_processing_from_the_stored_cepstra(golden, name):
     slope = delta(filtered)
     np.testing.assert_allclose(slope, golden[f"{name}_delta"], atol=1e-9, rtol=0)
     np.testing.assert_allclose(delta(slope), golden[f"{name}_ddelta"], atol=1e-9, rtol=0)
-    frames, label = post_process(raw[:, 1:], raw[:, 0], speech, keep_all=True)
+    frames, label = post_process(raw[:, 1:], raw[:, 0], speech, FeatureConfig(keep_all=True))
     np.testing.assert_allclose(signed_sums(frames), golden[f"{name}_post_all_sums"], atol=1e-9, rtol=0)
     np.testing.assert_array_equal(label, golden[f"{name}_post_all_label"])
-    selected, label = post_process(raw[:, 1:], raw[:, 0], speech)
+    selected, label = post_process(raw[:, 1:], raw[:, 0], speech, FeatureConfig())
     np.testing.assert_allclose(selected[::4], golden[f"{name}_post_vad"], atol=1e-9, rtol=0)
     assert label.all()
 
@@ -110,6 +110,6 @@ def test_real_speech(shared):
     for form in ("none", "percentile"):
         raw = golden[f"libri/raw_{form}"]
         for keep_all, which in ((True, "all"), (False, "vad")):
-            frames, label = post_process(raw[:, 1:], raw[:, 0], golden["libri/vad"], keep_all=keep_all)
+            frames, label = post_process(raw[:, 1:], raw[:, 0], golden["libri/vad"], FeatureConfig(keep_all=keep_all))
             np.testing.assert_allclose(frames, golden[f"libri/post_{form}_{which}"], atol=1e-9, rtol=0)
             np.testing.assert_array_equal(label, golden[f"libri/post_{form}_{which}_label"])

@@ -15,9 +15,11 @@ from scipy.stats import multivariate_normal
 
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
-from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics, stream_statistics
+from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics
 from spkver.sidekit.stat_server import StatServer, write_stat_server
 
 
@@ -64,7 +66,7 @@ def test_frames_are_shared_out(seed, lengths):
     """Zeroth statistics sum to the number of frames, first statistics to the sum of frames."""
     rng = np.random.default_rng(seed)
     mixture, frames = random_mixture(rng), random_frames(rng, lengths)
-    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids, jobs=1)
+    found = accumulate_statistics(mixture, frames, frames.ids, frames.ids, work=Work(jobs=1))
     np.testing.assert_allclose(found.zeroth.sum(axis=1), lengths, rtol=1e-12)
     sums = np.add.reduceat(frames.values, frames.offsets[:-1])
     np.testing.assert_allclose(found.first.reshape(len(lengths), 4, 3).sum(axis=1), sums, atol=1e-10)
@@ -86,11 +88,11 @@ def test_bits_depend_on_the_frames_alone(dtype):
     rng = np.random.default_rng(2)
     mixture, frames = random_mixture(rng, 16), random_frames(rng, rng.integers(1, 400, 90).tolist(), dtype)
     ids = frames.ids.tolist()
-    expected = accumulate_statistics(mixture, frames, ids, ids, jobs=1)
+    expected = accumulate_statistics(mixture, frames, ids, ids, work=Work(jobs=1))
     order = rng.permutation(len(ids))
     mixed = [ids[place] for place in order]
     for jobs in (1, 2, 5):
-        found = accumulate_statistics(mixture, frames, mixed, mixed, jobs=jobs)
+        found = accumulate_statistics(mixture, frames, mixed, mixed, work=Work(jobs=jobs))
         np.testing.assert_array_equal(found.zeroth, expected.zeroth[order])
         np.testing.assert_array_equal(found.first, expected.first[order])
     for place in (0, 41, 89):
@@ -164,9 +166,16 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
     expected = accumulate_statistics(mixture, frames, models, segments)
     if in_file:
         frames = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
-        found = accumulate_statistics(mixture, frames, models, segments, jobs=jobs)
+        found = accumulate_statistics(mixture, frames, models, segments, work=Work(jobs=jobs))
         np.testing.assert_array_equal(found.first, expected.first)
-    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments, attributes={"fingerprint": "f"}, jobs=jobs)
+    accumulate_statistics(
+        mixture,
+        frames,
+        models,
+        segments,
+        work=Work(jobs=jobs),
+        destination=Destination(tmp_path / "a.h5", attributes={"fingerprint": "f"}),
+    )
     found = open_statistics(tmp_path / "a.h5")
     assert isinstance(found.first, StoredArray)
     for name in ("models", "segments", "zeroth", "first"):
@@ -177,7 +186,7 @@ def test_the_file_is_sidekits(tmp_path):
     mixture, frames, models, segments = case()
     expected = accumulate_statistics(mixture, frames, models, segments)
     write_stat_server(tmp_path / "old.h5", StatServer(models, segments, expected.zeroth, expected.first))
-    stream_statistics(tmp_path / "new.h5", mixture, frames, models, segments)
+    accumulate_statistics(mixture, frames, models, segments, destination=Destination(tmp_path / "new.h5"))
     with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
         assert set(old) == set(new)
         for name in old:
@@ -192,7 +201,14 @@ def test_stopped_at_every_block(tmp_path):
     path = tmp_path / "a.h5"
 
     def make(folder: Path | None) -> None:
-        stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint="f", jobs=2)
+        accumulate_statistics(
+            mixture,
+            frames,
+            models,
+            segments,
+            work=Work(jobs=2),
+            destination=Destination(path, folder=folder, fingerprint="f"),
+        )
 
     assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
 
@@ -203,7 +219,9 @@ def test_flipped_bit_in_half_of_the_statistics(tmp_path):
 
     def make(folder: Path | None, fingerprint: str = "f") -> int:
         with records() as written:
-            stream_statistics(path, mixture, frames, models, segments, folder=folder, fingerprint=fingerprint)
+            accumulate_statistics(
+                mixture, frames, models, segments, destination=Destination(path, folder=folder, fingerprint=fingerprint)
+            )
         return len(written)
 
     make(None)
@@ -224,15 +242,17 @@ def test_streamed_statistics_must_be_numbers(tmp_path):
     values[frames.offsets[3]] = np.nan
     frames = Frames(frames.ids, frames.offsets, values)
     with np.errstate(invalid="ignore"), pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"):
-        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "r003"])
+        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "r003"], destination=Destination(tmp_path / "a.h5"))
     with pytest.raises(DataError, match="nobody"):
-        stream_statistics(tmp_path / "a.h5", mixture, frames, ["a", "b"], ["r001", "nobody"])
+        accumulate_statistics(
+            mixture, frames, ["a", "b"], ["r001", "nobody"], destination=Destination(tmp_path / "a.h5")
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_broken_statistics(tmp_path):
     mixture, frames, models, segments = case()
-    stream_statistics(tmp_path / "a.h5", mixture, frames, models, segments)
+    accumulate_statistics(mixture, frames, models, segments, destination=Destination(tmp_path / "a.h5"))
     found = open_statistics(tmp_path / "a.h5")
     os.truncate(tmp_path / "a.h5", 3000)
     with pytest.raises(DataError, match=r"a\.h5"):

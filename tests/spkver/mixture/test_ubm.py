@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
 from spkver.mixture.ubm import TrainedUbm, UbmConfig, _revive, schedule_marks, split, train_ubm, widest_dimensions
 
@@ -108,7 +111,7 @@ def test_component_without_weight_takes_nothing():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_result_does_not_depend_on_workers(dtype):
     frames = np.random.default_rng(2).standard_normal((20000, 5)).astype(dtype)
-    one, two, five = (train_ubm(frames, UbmConfig(components=8), jobs=jobs) for jobs in (1, 2, 5))
+    one, two, five = (train_ubm(frames, UbmConfig(components=8), work=Work(jobs=jobs)) for jobs in (1, 2, 5))
     for other in (two, five):
         np.testing.assert_array_equal(one.mixture.means, other.mixture.means)
         np.testing.assert_array_equal(one.mixture.variances, other.mixture.variances)
@@ -134,7 +137,7 @@ def test_likelihood_does_not_fall(seed, n_components, dimension):
     frames = rng.standard_normal((400, dimension)) * rng.uniform(0.5, 2, dimension)
     mixture, previous = random_mixture(rng, n_components, dimension), -np.inf
     for _ in range(5):
-        accumulator = e_step(frames, mixture, jobs=1)
+        accumulator = e_step(frames, mixture, work=Work(jobs=1))
         assert accumulator.mean_log_likelihood >= previous - 1e-9
         previous = accumulator.mean_log_likelihood
         mixture = m_step(accumulator, lowest=np.full(dimension, 1e-12), highest=np.full(dimension, np.inf))
@@ -244,7 +247,12 @@ def test_stopped_at_every_round(tmp_path):
     found = {}
 
     def make(folder: Path | None) -> None:
-        trained = train_ubm(some_frames(), UbmConfig(components=16), folder=folder, fingerprint="f", jobs=2)
+        trained = train_ubm(
+            some_frames(),
+            UbmConfig(components=16),
+            destination=Destination(folder=folder, fingerprint="f"),
+            work=Work(jobs=2),
+        )
         found["bytes"] = contents(trained)
 
     assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 1 + 1 + 2 + 2 + 4
@@ -254,29 +262,41 @@ def test_stopped_at_every_round(tmp_path):
 def test_damaged_rounds_are_run_again(tmp_path, caplog, place):
     expected = train_ubm(some_frames(), UbmConfig(components=8))
     with pytest.raises(Stopped), records(4):
-        train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+        train_ubm(some_frames(), UbmConfig(components=8), destination=Destination(folder=tmp_path))
     flip_bits(tmp_path / "ubm.journal", place)
     with caplog.at_level("INFO"):
-        found = train_ubm(some_frames(), UbmConfig(components=8), folder=tmp_path)
+        found = train_ubm(some_frames(), UbmConfig(components=8), destination=Destination(folder=tmp_path))
     assert contents(found) == contents(expected)
     assert ("UBM: 2 rounds taken up" in caplog.text) == (place == -1)
 
 
 def test_other_frames_or_options_begin_anew(tmp_path):
-    train_ubm(some_frames(), UbmConfig(components=4), folder=tmp_path, fingerprint="f")
+    train_ubm(some_frames(), UbmConfig(components=4), destination=Destination(folder=tmp_path, fingerprint="f"))
     for config, fingerprint in ((UbmConfig(components=4), "g"), (UbmConfig(components=4, variance_floor=0.02), "g")):
         with records() as written:
-            train_ubm(some_frames(), config, folder=tmp_path, fingerprint=fingerprint)
+            train_ubm(some_frames(), config, destination=Destination(folder=tmp_path, fingerprint=fingerprint))
         assert len(written) == 4
     with records() as written:
-        train_ubm(some_frames(), config, folder=tmp_path, fingerprint="g")
+        train_ubm(some_frames(), config, destination=Destination(folder=tmp_path, fingerprint="g"))
     assert written == []
 
 
 def test_frames_in_a_file(tmp_path):
     expected = train_ubm(some_frames(), UbmConfig(components=8))
     for jobs in (1, 2):
-        found = train_ubm(stored(some_frames(), tmp_path), UbmConfig(components=8), jobs=jobs)
+        found = train_ubm(stored(some_frames(), tmp_path), UbmConfig(components=8), work=Work(jobs=jobs))
         assert contents(found) == contents(expected)
     with pytest.raises(DataError, match="finite"):
         train_ubm(stored(np.full((50, 2), np.nan), tmp_path, "nan"), UbmConfig(components=2))
+
+
+def test_threads_of_blas_change_no_bit_of_library_calls():
+    rng = np.random.default_rng(0)
+    mixture = random_mixture(rng, 256, 40)
+    frames = rng.standard_normal((3000, 40)).astype(np.float32)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append((log_likelihood(frames, mixture), e_step(frames, mixture, work=Work(jobs=1)).first))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import ConfigError, DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics
 from spkver.vectors.supervectors import (
@@ -19,8 +22,8 @@ from spkver.vectors.supervectors import (
     Supervectors,
     adapt_multisession,
     adapt_supervectors,
+    map_means,
     open_supervectors,
-    stream_supervectors,
     sum_by_model,
     supervector_scale,
 )
@@ -166,7 +169,7 @@ def test_statistics_in_a_file_give_the_same(tmp_path):
         expected = function(mixture, here).vectors
         for statistics in (here, there):
             for jobs in (1, 3):
-                np.testing.assert_array_equal(function(mixture, statistics, jobs=jobs).vectors, expected)
+                np.testing.assert_array_equal(function(mixture, statistics, work=Work(jobs=jobs)).vectors, expected)
     ours, theirs = sum_by_model(here), sum_by_model(there)
     np.testing.assert_array_equal(ours.first, theirs.first)
     np.testing.assert_array_equal(ours.zeroth, theirs.zeroth)
@@ -182,7 +185,9 @@ def test_streamed_supervectors_are_the_same(tmp_path, multisession):
     mixture, statistics = many_statistics(tmp_path)
     adapt = adapt_multisession if multisession else adapt_supervectors
     expected = adapt(mixture, statistics)
-    stream_supervectors(tmp_path / "a.h5", mixture, statistics, multisession=multisession, jobs=2)
+    (adapt_multisession if multisession else adapt_supervectors)(
+        mixture, statistics, work=Work(jobs=2), destination=Destination(tmp_path / "a.h5")
+    )
     found = open_supervectors(tmp_path / "a.h5")
     assert isinstance(found.vectors, StoredArray)
     for name in ("models", "segments", "vectors"):
@@ -195,8 +200,8 @@ def test_stopped_at_every_block(tmp_path, multisession):
     path = tmp_path / "a.h5"
 
     def make(folder: Path | None) -> None:
-        stream_supervectors(
-            path, mixture, statistics, multisession=multisession, folder=folder, fingerprint="f", jobs=2
+        (adapt_multisession if multisession else adapt_supervectors)(
+            mixture, statistics, work=Work(jobs=2), destination=Destination(path, folder=folder, fingerprint="f")
         )
 
     assert check_every_stop(make, tmp_path, read=path.read_bytes) == 1 + (2 if multisession else 4)
@@ -204,14 +209,14 @@ def test_stopped_at_every_block(tmp_path, multisession):
 
 def test_flipped_bit_in_half_of_the_supervectors(tmp_path):
     mixture, statistics = many_statistics()
-    stream_supervectors(tmp_path / "whole.h5", mixture, statistics)
+    adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "whole.h5"))
     expected = open_supervectors(tmp_path / "whole.h5").vectors
     with pytest.raises(Stopped), records(3):
-        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     draft = tmp_path / "a.h5.draft"
     flip_bits(draft, draft.read_bytes().index(expected[10].tobytes()))
     with records() as written:
-        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     assert len(written) == 4
     np.testing.assert_array_equal(open_supervectors(tmp_path / "a.h5").vectors, expected)
 
@@ -219,8 +224,34 @@ def test_flipped_bit_in_half_of_the_supervectors(tmp_path):
 def test_relevance_is_part_of_what_a_draft_is_made_from(tmp_path):
     mixture, statistics = many_statistics()
     with pytest.raises(Stopped), records(3):
-        stream_supervectors(tmp_path / "a.h5", mixture, statistics, folder=tmp_path)
+        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     other = MapConfig(relevance=16)
-    stream_supervectors(tmp_path / "a.h5", mixture, statistics, other, folder=tmp_path)
+    adapt_supervectors(mixture, statistics, other, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     found = open_supervectors(tmp_path / "a.h5").vectors
     np.testing.assert_array_equal(found, adapt_supervectors(mixture, statistics, other).vectors)
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_adapted_means_by_hand(on_device):
+    """Two frames of mean 2 and a prior mean of 1 at relevance 3: 2/5 of 2 and 3/5 of 1; and none at all."""
+    zeroth, first, means = np.array([[2.0, 0.0]]), np.array([[[4.0, -4.0], [0.0, 0.0]]]), np.array([[1.0, 1.0], [5, 6]])
+    if on_device:
+        device = strict()
+        arrays = [device.asarray(array) for array in (zeroth, first, means)]
+        found = device.to_numpy(map_means(*arrays, 3.0, xp=device.xp))
+    else:
+        found = map_means(zeroth, first, means, 3.0)
+    np.testing.assert_allclose(found, [[[1.4, -0.2], [5.0, 6.0]]], rtol=1e-15)
+    assert map_means(zeroth, first, means, 0.0).tolist() == [[[2.0, -2.0], [5.0, 6.0]]]
+    assert first.tolist() == [[[4.0, -4.0], [0.0, 0.0]]]
+    # with an epsilon of 1: 3/6 of 2 and 3/6 of 1
+    assert map_means(zeroth, first, means, 3.0, epsilon=1.0)[0, 0, 0] == 1.5
+
+
+def test_models_and_segments_of_the_same_ids_stay_single_sessions(rng):
+    """What is adapted is told by the function, not by the ids."""
+    mixture, given = random_mixture(rng), random_statistics(rng, ["a", "b"])
+    ids = np.array(["a", "b"], object)
+    statistics = Statistics(ids, ids, given.zeroth, given.first)
+    expected = adapt_supervectors(mixture, given).vectors
+    np.testing.assert_array_equal(adapt_supervectors(mixture, statistics).vectors, expected)
