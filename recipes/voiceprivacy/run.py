@@ -43,6 +43,7 @@ from spkver.voiceprivacy import (
     check_sources,
     check_suffix,
     check_utility,
+    chosen_attackers,
     declare_assessment,
     declare_scores,
     describe,
@@ -111,7 +112,7 @@ def main(
 
 def voiceprivacy(run: Run, data: Path, suffix: str, config: Config, steps: Steps, *, allow_pipes: bool = False) -> str:
     """From speech to a report; returns the table of results, or an account where it ends earlier."""
-    attackers = attacker_configs(config)
+    attackers = chosen_attackers(config)
     anonymizers = find_anonymizers(config.anonymizer, suffix)
 
     sets = _checked(run, data, suffix, config, steps, anonymizers, allow_pipes=allow_pipes)
