@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.measure import describe_machine
 from spkbase.work import default_jobs
-from spkver.attackers import PRESETS, Attacker, attacker_config, score, train_attackers
+from spkver.attackers import PRESETS, TrainedAttacker, Workplace, attacker_config, score, train_attackers
 from spkver.corpora import Sizes, simulate_voiceprivacy
 from spkver.datadir import DataDir, read_datadir
 from spkver.features import check_recordings
@@ -51,7 +51,7 @@ def measure(folder: Path, name: str, work: Path, jobs: int) -> None:
         for turn in ("first", "again"):
             started = time.perf_counter()
             config = attacker_config(preset)
-            attacker = train_attackers(training, [config], work / turn, jobs=jobs, features=work / preset)
+            attacker = train_attackers(training, [config], work / turn, work=Workplace(work / preset, jobs))
             trained = time.perf_counter()
             _score(attacker, enrolled, tested, work / preset, jobs)
             times += [trained - started, time.perf_counter() - trained]
@@ -62,10 +62,12 @@ def measure(folder: Path, name: str, work: Path, jobs: int) -> None:
         )
 
 
-def _score(attackers: dict[str, Attacker], enrolled: DataDir, tested: Sequence[DataDir], work: Path, jobs: int) -> None:
-    for one in tested:
-        if one.trials is not None:
-            score(attackers, enrolled, one, one.trials.trials(), work=work, jobs=jobs)
+def _score(
+    attackers: dict[str, TrainedAttacker], enrolled: DataDir, tested: Sequence[DataDir], work: Path, jobs: int
+) -> None:
+    for directory in tested:
+        if directory.trials is not None:
+            score(attackers, enrolled, directory, directory.trials.trials(), work=work, jobs=jobs)
 
 
 def _seconds(data: DataDir) -> float:

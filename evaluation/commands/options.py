@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, read_split, titles_besides_text
 from spkbase.errors import ConfigError
-from spkbase.outside import load_named
+from spkbase.own_code import load_named
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -146,7 +146,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _format(name: str) -> Format:
-    found = load_named(name, "format")
+    found = load_named(name, "format")[0]
     if not isinstance(found, Format):
         text = f"the format {name!r} is a {type(found).__name__}, expected an evaluation.formats.Format"
         raise ConfigError(text, remedy="docs/formats.md has an example")

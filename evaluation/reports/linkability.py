@@ -27,6 +27,7 @@ from evaluation.linkage import (
     TieRule,
     TieSets,
     all_sizes,
+    backtest,
     by_speaker,
     cumulative_match,
     disclosure_sets,
@@ -41,7 +42,6 @@ from evaluation.linkage import (
     similarity_rank_disclosure,
     sizes_beyond,
 )
-from evaluation.linkage.extrapolation import backtest
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 

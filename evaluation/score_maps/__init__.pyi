@@ -4,6 +4,9 @@ from .affine import cross_validate_affine as cross_validate_affine
 from .affine import load_affine as load_affine
 from .affine import save_affine as save_affine
 from .affine import train_affine as train_affine
+from .cohort_norm import Moments as Moments
+from .cohort_norm import cohort_moments as cohort_moments
+from .cohort_norm import normalise as normalise
 from .cohort_norm import s_norm as s_norm
 from .cohort_norm import t_norm as t_norm
 from .cohort_norm import z_norm as z_norm

@@ -7,7 +7,8 @@ divided by N) of these scores say what an impostor's score looks like on that si
     t = (score - mean of the segment) / deviation of the segment
     s = (z + t) / 2
 
-The adaptive form takes of each side the highest cohort scores alone.
+The adaptive form takes of each side the highest cohort scores alone. `z_norm`, `t_norm` and `s_norm` take the cohort's
+scores as lists; `cohort_moments` and `normalise` are the same for a cohort in memory, as a full matrix.
 
 References
 ----------
@@ -19,15 +20,91 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.trials import Scores, recode
 from spkbase.errors import DataError, few
 
 Side = Literal["model", "segment"]
+Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Mean and standard deviation (divided by N) of the cohort scores of each model, or of each segment."""
+
+_FLAT = 1e-12  # a deviation below this share of the mean is rounding: all scores are equal
+
+
+def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | None = None) -> Moments:
+    """Return mean and standard deviation (divided by N) of the cohort scores of each row of a matrix.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (N, K)
+        Of N models or segments against K members of the cohort.
+    ids : sequence of str, length N
+        For messages.
+    top : int, optional
+        Take the highest `top` of each row alone; all where there are fewer.
+
+    Returns
+    -------
+    mean, deviation : ndarray of float64, shape (N,)
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 cohort scores, or those of a row are all equal.
+
+    Examples
+    --------
+    >>> cohort_moments(np.array([[0.0, 2.0, 4.0]]), ["m"], top=2)
+    (array([3.]), array([1.]))
+    """
+    if scores.shape[1] < 2:
+        raise DataError(f"the cohort has {scores.shape[1]} members: a deviation needs 2")
+    scores = np.asarray(scores, np.float64)
+    if top is not None and top < scores.shape[1]:
+        scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
+        scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not
+    mean, deviation = scores.mean(axis=1), scores.std(axis=1)
+    flat = np.flatnonzero(_is_flat(mean, deviation))
+    if len(flat):
+        named = repr(str(ids[flat[0]]))
+        raise DataError(f"{len(flat)} with equal cohort scores alone, {named} among them: nothing to normalise by")
+    return mean, deviation
+
+
+def normalise(scores: Scores, *, models: Moments | None = None, segments: Moments | None = None) -> Scores:
+    """Normalise scores by the moments of their models (z), of their segments (t), or both (s, the mean of the two).
+
+    Parameters
+    ----------
+    scores : Scores
+    models : tuple of two ndarrays of shape (M,), optional
+        Mean and deviation for each id of the table `scores.model_ids`; only those that a trial uses are read.
+    segments : tuple of two ndarrays of shape (S,), optional
+        The same for `scores.segment_ids`.
+
+    Returns
+    -------
+    Scores
+        The same trials in the same order; the same scores where there are no moments.
+    """
+    sides = [
+        (scores.values - mean[codes]) / deviation[codes]
+        for codes, (mean, deviation) in (
+            (codes, moments) for codes, moments in ((scores.models, models), (scores.segments, segments)) if moments
+        )
+    ]
+    return replace(scores, values=sum(sides) / len(sides)) if sides else scores
+
+
+def _is_flat(mean: NDArray, deviation: NDArray) -> NDArray[np.bool_]:
+    """Whether all scores are equal but for rounding; NaN counts as equal."""
+    return ~(deviation > _FLAT * np.abs(mean))
 
 
 def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> Scores:
@@ -58,7 +135,7 @@ def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> S
     >>> z_norm(Scores.from_ids(["m"], ["s"], [4.0]), cohort).values
     array([2.])
     """
-    return replace(scores, values=_normalised(scores, model_cohort, "model", top))
+    return normalise(scores, models=_list_moments(scores, model_cohort, "model", top))
 
 
 def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) -> Scores:
@@ -75,7 +152,7 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
 
     Returns and errors as for `z_norm`, of segments.
     """
-    return replace(scores, values=_normalised(scores, segment_cohort, "segment", top))
+    return normalise(scores, segments=_list_moments(scores, segment_cohort, "segment", top))
 
 
 def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top: int | None = None) -> Scores:
@@ -90,12 +167,12 @@ def s_norm(scores: Scores, model_cohort: Scores, segment_cohort: Scores, *, top:
 
     Returns and errors as for `z_norm` and `t_norm`.
     """
-    z = _normalised(scores, model_cohort, "model", top)
-    t = _normalised(scores, segment_cohort, "segment", top)
-    return replace(scores, values=(z + t) / 2)
+    models = _list_moments(scores, model_cohort, "model", top)
+    return normalise(scores, models=models, segments=_list_moments(scores, segment_cohort, "segment", top))
 
 
-def _normalised(scores: Scores, cohort: Scores, side: Side, top: int | None) -> np.ndarray:
+def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -> Moments:
+    """Moments of the ids of `scores`, whose cohort scores stand in a list and may differ in number."""
     if top is not None and top < 2:
         raise DataError(f"expected at least 2 cohort scores to take, got {top}")
     ids, codes = (scores.model_ids, scores.models) if side == "model" else (scores.segment_ids, scores.segments)
@@ -116,10 +193,8 @@ def _normalised(scores: Scores, cohort: Scores, side: Side, top: int | None) -> 
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
-    # rounding leaves a trace where all are equal
-    flat = deviation[used] <= 1e-12 * np.maximum(1e-300, np.abs(mean[used]))
-    _check(ids, used[flat], "equal cohort scores alone", side)
-    return (scores.values - mean[codes]) / deviation[codes]
+    _check(ids, used[_is_flat(mean[used], deviation[used])], "equal cohort scores alone", side)
+    return mean, deviation
 
 
 def _highest(owners: np.ndarray, values: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:

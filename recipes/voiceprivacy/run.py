@@ -18,7 +18,7 @@ def voiceprivacy(experiment: Experiment) -> str:
     """Declare the arrows from speech to the numbers of every condition, do them, and report; returns the table."""
     sets = check(experiment)
     sets = anonymise(experiment, sets)
-    attackers = train(experiment, sets)
+    attackers = train(experiment)
     scores = score(experiment, sets, attackers)
     numbers = assess(experiment, scores)
     return report(experiment, sets, scores, numbers)

@@ -7,7 +7,7 @@ checksums of both files: a run that was killed goes on where it stopped, and a r
 is made again. ``wav.scp`` is written when all recordings are there, so a folder that was left half-way is not taken
 for a data directory. One run works on a folder at a time.
 
-Workers write the recordings themselves and hand back checksums: on a cluster source and target lie on a file system
+Work write the recordings themselves and hand back checksums: on a cluster source and target lie on a file system
 that all machines see under the same paths.
 """
 

@@ -11,9 +11,9 @@ import numpy as np
 from evaluation.trials import Scores, Trials
 from spkbase.errors import DataError, Problems
 from spkbase.files import fingerprint
-from spkbase.work import Device
-from spkver.attackers.attacker import Attacker
-from spkver.attackers.backend import Segments, enrol, vectors_of
+from spkbase.work import Device, Work
+from spkver.attackers.attacker import TrainedAttacker
+from spkver.attackers.backend import Segments
 from spkver.attackers.kept import Kept
 from spkver.attackers.matching import normalised_scores
 from spkver.attackers.workplace import Prepared, Workplace
@@ -28,7 +28,7 @@ _NAMED = 5
 
 
 def score(
-    attackers: Mapping[str, Attacker],
+    attackers: Mapping[str, TrainedAttacker],
     enrol_dir: DataDir,
     trial_dir: DataDir,
     trial_list: Trials,
@@ -41,7 +41,7 @@ def score(
 
     Parameters
     ----------
-    attackers : mapping of str to Attacker
+    attackers : mapping of str to TrainedAttacker
     enrol_dir : DataDir
         A model of the trials is a speaker, enrolled by those of its utterances that `enrolls` lists, or by all without
         that list; or it is one utterance.
@@ -51,7 +51,7 @@ def score(
     work : path
         Folder for features and statistics, which are taken up where they are there.
     jobs : int, optional
-        Workers; the scores do not depend on it.
+        Work; the scores do not depend on it.
     device : Device, optional
         Where statistics and scores are computed; NumPy by default.
 
@@ -74,7 +74,7 @@ def score(
 
 
 def check_trials(
-    attackers: Mapping[str, Attacker],
+    attackers: Mapping[str, TrainedAttacker],
     enrol_dir: DataDir,
     trial_dir: DataDir,
     trial_list: Trials,
@@ -95,22 +95,30 @@ def check_trials(
     DataError
         With all problems at once.
     """
+    models, tested = match_trials(enrol_dir, trial_dir, trial_list)
     problems = Problems()
-    if not len(trial_list):
-        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trial-list")
-    models = _models(enrol_dir, trial_list, problems)
-    tested = _tested(trial_dir, trial_list, problems)
-    problems.raise_if_any()
     enrolled = _enrolled(enrol_dir, models)
     _warn_of_enrolled(models, enrol_dir, trial_dir, trial_list)
     files = set(enrolled.values())
     others = {name: path for name, path in tested.items() if path not in files}
-    for config in {fingerprint(one.config.features): one.config.features for one in attackers.values()}.values():
+    kinds = {fingerprint(attacker.config.features): attacker.config.features for attacker in attackers.values()}
+    for config in kinds.values():
         found = Problems()
         for recordings in (enrolled, others):
             check_recordings(recordings, config, jobs=jobs, problems=found)
         for error in found.errors:
             problems.note(_for_trained(error))
+    problems.raise_if_any()
+    return models, tested
+
+
+def match_trials(enrol_dir: DataDir, trial_dir: DataDir, trial_list: Trials) -> tuple[IdMap, dict[str, Path]]:
+    """Find what models of trials are enrolled with, and the recordings of their segments; as `check_trials`, by id."""
+    problems = Problems()
+    if not len(trial_list):
+        problems.add("the list holds no trials", file=trial_dir.path, remedy="name one with --trial-list")
+    models = _models(enrol_dir, trial_list, problems)
+    tested = _tested(trial_dir, trial_list, problems)
     problems.raise_if_any()
     return models, tested
 
@@ -188,7 +196,7 @@ def _some(names: list[str]) -> str:
 
 
 def score_checked(
-    attacker: Attacker,
+    attacker: TrainedAttacker,
     work: Workplace,
     enrolment_side: tuple[DataDir, IdMap],
     test_side: tuple[DataDir, Mapping[str, Path]],
@@ -200,7 +208,7 @@ def score_checked(
 
     Parameters
     ----------
-    attacker : Attacker
+    attacker : TrainedAttacker
     work : Workplace
         Keeps features and statistics; what is used more than once stays in its memory.
     enrolment_side, test_side : tuple
@@ -212,14 +220,15 @@ def score_checked(
     config, (enrol_dir, models), (trial_dir, recordings) = attacker.config, enrolment_side, test_side
     enrolled = work.recordings(enrol_dir.name, _enrolled(enrol_dir, models), config.features, seed=attacker.seed)
     tested = work.recordings(trial_dir.name, recordings, config.features, seed=attacker.seed)
-    machines = enrol(config, attacker.ubm, attacker.backend, _rows(work, attacker, enrolled, models), jobs=work.jobs)
+    rows = _rows(work, attacker, enrolled, models)
+    machines = config.method.enrol(config, attacker.ubm, attacker.backend, rows, jobs=work.jobs)
     return normalised_scores(
-        config, attacker.ubm, attacker.backend.cohort, machines, _test(work, attacker, tested), trial_list,
-        jobs=work.jobs, device=work.device, kept=kept,
+        attacker.backend.cohort, attacker.ubm, machines, _test(work, attacker, tested), trial_list,
+        workers=Work(work.jobs, work.device), kept=kept,
     )  # fmt: skip
 
 
-def _rows(work: Workplace, attacker: Attacker, prepared: Prepared, models: IdMap) -> Statistics:
+def _rows(work: Workplace, attacker: TrainedAttacker, prepared: Prepared, models: IdMap) -> Statistics:
     """Statistics of each enrolment utterance, under the id of its model."""
     found = work.statistics(prepared, attacker.ubm)
     row = {name: place for place, name in enumerate(found.segments)}
@@ -227,10 +236,11 @@ def _rows(work: Workplace, attacker: Attacker, prepared: Prepared, models: IdMap
     return Statistics(models.models, models.segments, found.zeroth[rows], found.first[rows])
 
 
-def _test(work: Workplace, attacker: Attacker, prepared: Prepared) -> Segments:
-    if attacker.config.exact:
+def _test(work: Workplace, attacker: TrainedAttacker, prepared: Prepared) -> Segments:
+    config = attacker.config
+    if config.exact:
         frames = prepared.frames.value
         return Segments(frames.ids, frames=frames)
     found = work.statistics(prepared, attacker.ubm)
-    vectors = vectors_of(attacker.config, attacker.ubm, attacker.backend.transform, found, jobs=work.jobs)
+    vectors = config.method.vectors(config, attacker.ubm, attacker.backend, found, jobs=work.jobs)
     return Segments(found.segments, vectors=vectors)

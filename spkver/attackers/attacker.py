@@ -20,8 +20,9 @@ from spkbase.configuration import load_config, read_yaml, to_dict
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
 from spkbase.runs import versions
-from spkver.attackers.backend import Backend, Cohort, LdaMapping, Segments, Transform
+from spkver.attackers.backend import Backend, Cohort, Segments
 from spkver.attackers.config import AttackerConfig
+from spkver.attackers.projection import arrays_of, transform_of
 from spkver.backend import SvmModels
 from spkver.features import Frames
 from spkver.mixture import GaussianMixture
@@ -32,8 +33,8 @@ _KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "finger
 
 
 @dataclass(frozen=True)
-class Attacker:
-    """All that scoring needs.
+class TrainedAttacker:
+    """A built-in attacker after its training: all that scoring needs.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Attacker:
         return self.config.name
 
 
-def save_attacker(attacker: Attacker, folder: str | Path) -> None:
+def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
     """Write an attacker as one folder; other files in it stay."""
     import yaml
 
@@ -77,7 +78,7 @@ def save_attacker(attacker: Attacker, folder: str | Path) -> None:
     write_text(folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True))
 
 
-def load_attacker(folder: str | Path) -> Attacker:
+def load_attacker(folder: str | Path) -> TrainedAttacker:
     """Read an attacker from its folder.
 
     Raises
@@ -121,16 +122,14 @@ def load_attacker(folder: str | Path) -> Attacker:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         text = f"holds no attacker of this kind: {type(error).__name__} {error}"
         raise DataError(text, file=folder / _ARRAYS, remedy="train the attacker again") from error
-    return Attacker(config, description["seed"], ubm, backend, description["trained_on"])
+    return TrainedAttacker(config, description["seed"], ubm, backend, description["trained_on"])
 
 
-def _arrays(attacker: Attacker) -> dict[str, NDArray]:
+def _arrays(attacker: TrainedAttacker) -> dict[str, NDArray]:
     ubm, backend = attacker.ubm, attacker.backend
     arrays: dict[str, NDArray] = {"ubm_weights": ubm.weights, "ubm_means": ubm.means, "ubm_variances": ubm.variances}
     if backend.transform is not None:
-        arrays |= {"centre": backend.transform.centre, "directions": backend.transform.directions}
-        if (mapping := backend.transform.mapping) is not None:
-            arrays |= {"lda_centre": mapping.centre, "lda_matrix": mapping.matrix}
+        arrays |= arrays_of(backend.transform)
     if backend.background is not None and backend.gram is not None:
         arrays |= {"background": backend.background, "gram": backend.gram}
     if backend.cohort is not None:
@@ -145,12 +144,10 @@ def _arrays(attacker: Attacker) -> dict[str, NDArray]:
     return arrays
 
 
-def _backend(config: AttackerConfig, arrays: Mapping[str, NDArray]) -> Backend:
+def _backend(config: AttackerConfig, arrays: dict[str, NDArray]) -> Backend:
     transform = cohort = None
     if "centre" in arrays:
-        unit = config.projection.unit_length or config.kind == "supervector-cosine"
-        mapping = LdaMapping(arrays["lda_centre"], arrays["lda_matrix"]) if "lda_centre" in arrays else None
-        transform = Transform(arrays["centre"], arrays["directions"], mapping, unit)
+        transform = transform_of(arrays, unit_length=config.method.scales(config))
     if "cohort_models" in arrays:
         machines = SvmModels(arrays["cohort_models"], arrays["cohort_weights"], arrays["cohort_biases"])
         segments = np.asarray(arrays["cohort_segments"], object)
@@ -158,5 +155,5 @@ def _backend(config: AttackerConfig, arrays: Mapping[str, NDArray]) -> Backend:
             tested = Segments(segments, frames=Frames(segments, arrays["cohort_offsets"], arrays["cohort_frames"]))
         else:
             tested = Segments(segments, vectors=arrays["cohort_vectors"])
-        cohort = Cohort(machines, tested)
+        cohort = Cohort(machines, tested, config.norm)
     return Backend(transform, arrays.get("background"), arrays.get("gram"), cohort)

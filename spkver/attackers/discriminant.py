@@ -38,9 +38,9 @@ def fit_lda(
 
     Parameters
     ----------
-    vectors : ndarray [shape=(S, D)]
+    vectors : ndarray of shape (S, D)
         Of mean 0.
-    speakers : ndarray of str [shape=(S,)]
+    speakers : ndarray of str, shape (S,)
         Some speaker must have several vectors.
     n_dimensions : int
         At most so many; there are no more than speakers less one, nor than principal directions.
@@ -53,7 +53,7 @@ def fit_lda(
 
     Returns
     -------
-    ndarray [shape=(k, D)]
+    ndarray of shape (k, D)
         Maps a vector x to its k dimensions by matrix @ x.
     """
     from scipy.linalg import eigh
@@ -66,21 +66,41 @@ def fit_lda(
         kept = values > _SPANNED * values[-1]
         values, rotation = values[kept][::-1], rotation[:, kept][:, ::-1]
         coordinates = rotation * np.sqrt(values)
-        counts = np.bincount(owner)
-        means = np.stack([coordinates[owner == one].mean(axis=0) for one in range(len(names))])
-        within = coordinates - means[owner]
-        covariance = within.T @ within / (n_sessions - len(names))
-        level = np.trace(covariance) / len(covariance)
-        covariance = (1 - shrinkage) * covariance + shrinkage * level * np.eye(len(covariance))
-        spread, axes = np.linalg.eigh(covariance)
-        # what is left without any spread would be blown up without limit
-        whitening = axes / np.sqrt(np.maximum(spread, _SPANNED * spread[-1]))
-        between = np.sqrt(counts / n_sessions)[:, None] * (means @ whitening)
-        _, turned = np.linalg.eigh(between.T @ between)
         n_dimensions = min(n_dimensions, len(names) - 1, len(values))
-        reduced = whitening @ turned[:, ::-1][:, :n_dimensions]
-        weights = (rotation / np.sqrt(values)) @ reduced
+        weights = (rotation / np.sqrt(values)) @ discriminants(coordinates, owner, shrinkage, n_dimensions)
         matrix = np.empty((n_dimensions, vectors.shape[1]))
         for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
             matrix[:, start:stop] = weights.T @ vectors[:, start:stop].astype(np.float64)
     return matrix
+
+
+def discriminants(coordinates: NDArray, owner: NDArray, shrinkage: float, n_dimensions: int) -> NDArray[np.float64]:
+    """Return the directions w in which w' B w / w' W w is largest, as columns, the largest first.
+
+        W = (1 - s) W_speakers + s tr(W_speakers)/K I,    w' W w = 1
+
+    W_speakers is the covariance of the sessions about their speakers' means, B that of these means.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (S, K)
+        Vectors of mean 0.
+    owner : ndarray of int, shape (S,)
+        Speaker of each, from 0.
+    shrinkage : float
+        s, 0 to 1.
+    n_dimensions : int
+    """
+    counts = np.bincount(owner)
+    means = np.stack([coordinates[owner == speaker].mean(axis=0) for speaker in range(len(counts))])
+    within = coordinates - means[owner]
+    covariance = within.T @ within / (len(coordinates) - len(counts))
+    level = np.trace(covariance) / len(covariance)
+    covariance = (1 - shrinkage) * covariance + shrinkage * level * np.eye(len(covariance))
+    spread, axes = np.linalg.eigh(covariance)
+    # what is left without any spread would be blown up without limit
+    whitening = axes / np.sqrt(np.maximum(spread, _SPANNED * spread[-1]))
+    between = np.sqrt(counts / len(coordinates))[:, None] * (means @ whitening)
+    _, turned = np.linalg.eigh(between.T @ between)
+    reduced: NDArray[np.float64] = whitening @ turned[:, ::-1][:, :n_dimensions]
+    return reduced

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.score_maps import Moments, cohort_moments, normalise
 from evaluation.trials import Scores, Trials
+from spkbase.errors import DataError
 from spkbase.runs import Destination
-from spkbase.work import Device, Work
+from spkbase.work import Work
 from spkver.attackers.backend import Cohort, Segments
-from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kept import Kept
-from spkver.attackers.normalisation import cohort_moments, normalise
 from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
 from spkver.mixture import GaussianMixture
 
@@ -25,14 +25,13 @@ def raw_scores(
     tested: Segments,
     trials: Trials,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    workers: Work | None = None,
     kept: Kept | None = None,
 ) -> Scores:
-    """Scores of trials before normalisation; those that are done outlive a crash where they are kept."""
-    kept = kept or Kept()
+    """Return the scores of trials before normalisation; those that are done outlive a crash where they are kept."""
+    kept, workers = kept or Kept(), workers or Work()
     destination = Destination(folder=kept.folder, fingerprint=kept.fingerprint)
-    options: dict[str, Any] = {"work": Work(jobs, device), "destination": destination}
+    options: dict[str, Any] = {"work": workers, "destination": destination}
     if tested.frames is not None:
         return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, **options)
     assert tested.vectors is not None
@@ -44,49 +43,53 @@ def score_matrix(
     machines: SvmModels,
     tested: Segments,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    workers: Work | None = None,
     kept: Kept | None = None,
 ) -> NDArray[np.float64]:
-    """Scores (M, S) of all models against all segments before normalisation."""
+    """Return the scores (M, S) of all models against all segments before normalisation."""
     if tested.vectors is not None:
-        return gram_matrix(machines.weights, tested.vectors, work=Work(jobs, device)) + machines.biases[:, None]
+        return gram_matrix(machines.weights, tested.vectors, work=workers or Work()) + machines.biases[:, None]
     n_models, n_segments = len(machines), len(tested.ids)
     rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
     trials = Trials(machines.models, tested.ids, rows, columns)
-    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs, device=device, kept=kept)
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
     return scores.values.reshape(n_models, n_segments)
 
 
 def normalised_scores(
-    config: AttackerConfig,
-    ubm: GaussianMixture,
     cohort: Cohort | None,
+    ubm: GaussianMixture,
     machines: SvmModels,
     tested: Segments,
     trials: Trials,
     *,
-    jobs: int | None = None,
-    device: Device | None = None,
+    workers: Work | None = None,
     kept: Kept | None = None,
 ) -> Scores:
-    """Scores of trials, normalised as the attacker's configuration says."""
+    """Return the scores of trials, normalised by a cohort as its `norm` says; without one, as they are."""
     kept = kept or Kept()
-    scores = raw_scores(ubm, machines, tested, trials, jobs=jobs, device=device, kept=kept)
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
     if cohort is None:
         return scores
     models = segments = None
-    if config.norm.kind in ("z", "s"):
+    if cohort.norm.kind in ("z", "s"):
         rows = _rows_used(trials.model_ids, trials.models, machines.models)
         mine = SvmModels(machines.models[rows.own], machines.weights[rows.own], machines.biases[rows.own])
-        against = score_matrix(ubm, mine, cohort.segments, jobs=jobs, device=device, kept=kept.below("z"))
-        models = rows.spread(cohort_moments(against, mine.models, top=config.norm.top))
-    if config.norm.kind in ("t", "s"):
+        against = score_matrix(ubm, mine, cohort.segments, workers=workers, kept=kept.below("z"))
+        models = rows.spread(_moments(against, mine.models, cohort.norm.top))
+    if cohort.norm.kind in ("t", "s"):
         rows = _rows_used(trials.segment_ids, trials.segments, tested.ids)
         some = _some(tested, rows.own)
-        against = score_matrix(ubm, cohort.models, some, jobs=jobs, device=device, kept=kept.below("t")).T
-        segments = rows.spread(cohort_moments(against, some.ids, top=config.norm.top))
+        against = score_matrix(ubm, cohort.models, some, workers=workers, kept=kept.below("t")).T
+        segments = rows.spread(_moments(against, some.ids, cohort.norm.top))
     return normalise(scores, models=models, segments=segments)
+
+
+def _moments(against: NDArray, ids: NDArray, top: int | None) -> Moments:
+    try:
+        return cohort_moments(against, ids, top=top)
+    except DataError as error:
+        raise DataError(error.text, remedy="set norm.kind=none, or give more training speakers") from error
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,8 @@ class _Rows:
     own: NDArray[np.int64]
     size: int
 
-    def spread(self, moments: tuple[NDArray, NDArray]) -> tuple[NDArray, NDArray]:
-        """Moments in the order of the table; ids without a trial have none."""
+    def spread(self, moments: Moments) -> Moments:
+        """Return moments in the order of the table; ids without a trial have none."""
         mean, deviation = np.full(self.size, np.nan), np.full(self.size, np.nan)
         mean[self.codes], deviation[self.codes] = moments
         return mean, deviation

@@ -103,7 +103,7 @@ def _pieces(length: int, frames: float | None) -> list[tuple[int, int]]:
 
 
 def session_frames(frames: Frames, sessions: Sequence[Session]) -> Frames:
-    """Frames of each session as one recording, copied."""
-    offsets = np.cumsum([0, *(one.stop - one.start for one in sessions)], dtype=np.int64)
-    values = np.concatenate([frames.of(one.recording)[one.start : one.stop] for one in sessions])
-    return Frames(np.array([one.name for one in sessions], object), offsets, values)
+    """Return the frames of each session as one recording, copied."""
+    offsets = np.cumsum([0, *(session.stop - session.start for session in sessions)], dtype=np.int64)
+    values = np.concatenate([frames.of(session.recording)[session.start : session.stop] for session in sessions])
+    return Frames(np.array([session.name for session in sessions], object), offsets, values)

@@ -9,11 +9,12 @@ from pathlib import Path
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Draft, Run
-from spkbase.work import Device
-from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
+from spkbase.work import Work
+from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kept import Kept
+from spkver.attackers.kind import Sessions
 from spkver.attackers.learning import train_backend
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
-    """Several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
+    """Return several training sets as one, such as versions of the same speech that differ in what an anonymiser drew.
 
     Speakers of the same id are the same; utterances of the same id are different versions and get ids of their own. One
     set stays as it is.
@@ -35,11 +36,11 @@ def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     if len(datadirs) == 1:
         return datadirs[0]
     recordings, speakers = {}, {}
-    for number, one in enumerate(datadirs, 1):
-        for utterance, path in one.recordings.items():
+    for number, version in enumerate(datadirs, 1):
+        for utterance, path in version.recordings.items():
             # the number first: versions stand apart when ids are sorted, so that no session mixes them
             recordings[f"{number} {utterance}"] = path
-            speakers[f"{number} {utterance}"] = one.speakers[utterance]
+            speakers[f"{number} {utterance}"] = version.speakers[utterance]
     path = datadirs[0].path
     return DataDir(path.with_name(f"{path.resolve().name}-and-{len(datadirs) - 1}"), recordings, speakers)
 
@@ -50,11 +51,9 @@ def train_attackers(
     output: str | Path,
     *,
     seed: int = 0,
-    jobs: int | None = None,
-    features: str | Path | None = None,
+    work: Workplace | None = None,
     force: bool = False,
-    device: Device | None = None,
-) -> dict[str, Attacker]:
+) -> dict[str, TrainedAttacker]:
     """Train attackers and save each in a folder of its name.
 
     Parameters
@@ -68,18 +67,15 @@ def train_attackers(
         The attackers go to ``output/<name>``.
     seed : int
         Of the dither, the choice of utterances and of cohort speakers.
-    jobs : int, optional
-        Workers; the attackers do not depend on it.
-    features : path, optional
-        Folder that features and background models are kept in; ``output/work`` by default.
+    work : Workplace, optional
+        Folder that features and background models are kept in, with the workers and the device; all cores, NumPy and
+        ``output/work`` by default.
     force : bool
         Train again where a finished attacker of the same inputs is there.
-    device : Device, optional
-        Where background models and statistics are computed; NumPy by default.
 
     Returns
     -------
-    dict of str to Attacker
+    dict of str to TrainedAttacker
         By name, in the order of the configurations.
 
     Raises
@@ -91,8 +87,8 @@ def train_attackers(
     names = [config.name for config in configs]
     if len(set(names)) < len(names):
         raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
-    check_training(datadir, configs, seed=seed, jobs=jobs)
-    work = Workplace(output / "work" if features is None else Path(features), jobs, device)
+    work = work or Workplace(output / "work")
+    check_training(datadir, configs, seed=seed, jobs=work.jobs)
     return {
         config.name: _train(datadir, config, output / config.name, work, seed=seed, force=force) for config in configs
     }
@@ -104,15 +100,13 @@ def train_attacker(
     folder: str | Path,
     *,
     seed: int = 0,
-    jobs: int | None = None,
-    features: str | Path | None = None,
+    work: Workplace | None = None,
     force: bool = False,
-    device: Device | None = None,
-) -> Attacker:
+) -> TrainedAttacker:
     """Train one attacker and save it as `folder`; the rest as in `train_attackers`."""
     folder, datadir = Path(folder), merge_versions(datadirs)
-    check_training(datadir, [config], seed=seed, jobs=jobs)
-    work = Workplace(folder / "work" if features is None else Path(features), jobs, device)
+    work = work or Workplace(folder / "work")
+    check_training(datadir, [config], seed=seed, jobs=work.jobs)
     return _train(datadir, config, folder, work, seed=seed, force=force)
 
 
@@ -132,7 +126,7 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
         if not chosen:
             problems.add("the training set holds no utterance", file=datadir.path)
             continue
-        if len(speakers) < 2 and not (config.kind == "gmm-ubm" and config.norm.kind == "none"):
+        if len(speakers) < 2 and config.method.needs_sessions(config):
             problems.add(
                 f"{config.name} needs 2 training speakers, there is {len(speakers)}", file=datadir.path,
                 remedy="give more speakers",
@@ -158,7 +152,7 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
 
 def _train(
     datadir: DataDir, config: AttackerConfig, folder: Path, work: Workplace, *, seed: int, force: bool
-) -> Attacker:
+) -> TrainedAttacker:
     recordings = _recordings(datadir, config, seed)
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
     prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
@@ -172,23 +166,15 @@ def _train(
             "list": fingerprint(sorted(speakers.items())),
         }
         backend = Backend()
-        if config.kind != "gmm-ubm" or config.norm.kind != "none":
+        if config.method.needs_sessions(config):
             frames = work.sessions(prepared, speakers, _session_frames(config))
             statistics = work.session_statistics(prepared, ubm, frames)
             trained_on["sessions"] = len(statistics)
             kept = Kept(draft.folder, fingerprint(draft.fingerprint, ubm))
-            backend = train_backend(
-                config,
-                ubm,
-                statistics,
-                frames,
-                n_utterances=len(recordings),
-                seed=seed,
-                jobs=work.jobs,
-                kept=kept,
-                device=work.device,
-            )
-        save_attacker(Attacker(config, seed, ubm, backend, trained_on), folder)
+            sessions = Sessions(statistics, frames, len(recordings))
+            workers = Work(work.jobs, work.device)
+            backend = train_backend(config, ubm, sessions, seed=seed, workers=workers, kept=kept)
+        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on), folder)
 
     make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)

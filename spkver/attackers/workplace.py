@@ -64,7 +64,7 @@ class SessionFrames:
     @cached_property
     def fingerprint(self) -> str:
         """Of the frames of the recordings, and of where they are cut."""
-        return fingerprint(self.whole.fingerprint, [(one.name, one.stop) for one in self.sessions])
+        return fingerprint(self.whole.fingerprint, [(session.name, session.stop) for session in self.sessions])
 
     @cached_property
     def value(self) -> Frames:
@@ -80,7 +80,7 @@ class Workplace:
     ----------
     folder : Path
     jobs : int or None
-        Workers; all cores by default.
+        Work; all cores by default.
     device : Device or None
         Where statistics and models are computed; None for NumPy.
     """
@@ -127,7 +127,7 @@ class Workplace:
 
     def session_statistics(self, prepared: Prepared, ubm: GaussianMixture, frames: SessionFrames) -> Statistics:
         """Statistics of the sessions of a training set; models are the speakers."""
-        speakers, names = zip(*((one.speaker, one.name) for one in frames.sessions), strict=True)
+        speakers, names = zip(*((session.speaker, session.name) for session in frames.sessions), strict=True)
         return self._found(prepared.run, "sessions-", ubm, frames, IdMap(speakers, names))  # type: ignore[arg-type]
 
     def _found(self, run: Run, kind: str, ubm: GaussianMixture, frames: Handle[Frames], idmap: IdMap) -> Statistics:

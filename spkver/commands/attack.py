@@ -14,9 +14,20 @@ _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
 
 
+class _OfPresets(click.Option):
+    """An option whose help is made from the presets, which are loaded when the help is asked for."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from spkver.attackers import PRESETS
+
+        *others, last = PRESETS
+        self.help = f"{', '.join(others)} or {last}."
+        return super().get_help_record(ctx)
+
+
 @click.command(cls=ResumableCommand)
 @click.argument("datadirs", metavar="DATADIR...", type=_PATH, nargs=-1, required=True)
-@click.option("--attacker", required=True, metavar="NAME", help="gmm-ubm, gmm-svm, gmm-svm-cms or supervector-cosine.")
+@click.option("--attacker", cls=_OfPresets, required=True, metavar="NAME")
 @click.option("--config", "config_file", type=_PATH, help="YAML file with what differs from NAME's own values.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
 @click.option("--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
@@ -48,7 +59,7 @@ def train(
     ATTACKER is one folder that scores alone; its subfolder work only saves time when attackers are trained that have
     features and background model in common, and may be removed.
     """
-    from spkver.attackers import attacker_config, train_attacker
+    from spkver.attackers import Workplace, attacker_config, train_attacker
     from spkver.datadir import read_datadir
 
     config = attacker_config(attacker, file=config_file, settings=settings)
@@ -58,7 +69,7 @@ def train(
         for number, one in enumerate(datadirs)
     ]
     with echo_log(logging.INFO):
-        trained = train_attacker(data, config, output, seed=seed, jobs=jobs, features=work, force=force, device=device)
+        trained = train_attacker(data, config, output, seed=seed, work=Workplace(place, jobs, device), force=force)
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
 

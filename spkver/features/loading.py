@@ -36,7 +36,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
         processes or other machines (`spkbase.work.ships_items`), frames are always kept there, in a file that
         the workers read by its name and that is removed when this process ends.
     jobs : int, optional
-        Workers; the frames do not depend on it.
+        Work; the frames do not depend on it.
 
     Returns
     -------

@@ -13,9 +13,9 @@ import click
 
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
-from spkver.attackers import AttackerConfig, check_training
+from spkver.attackers import Attacker, AttackerConfig, check_training
 from spkver.corpora import is_simulated
-from spkver.voiceprivacy.conditions import Condition, declare_scores, make_scores, write_lists
+from spkver.voiceprivacy.conditions import Condition, declare_attackers, declare_scores, make_scores, write_lists
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
@@ -33,7 +33,7 @@ def check(experiment: Experiment) -> Sets:
         With all problems at once.
     """
     run, steps = experiment.run, experiment.steps
-    attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
+    attackers, anonymizers = experiment.built_in, experiment.anonymizers  # what is wrong with options comes first
     hear = steps.includes("checks")
     how = Reading(can_make=anonymizers is not None, allow_pipes=experiment.allow_pipes, hear=hear, jobs=run.jobs)
     with run.timed("checks"):
@@ -56,12 +56,12 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     return sets
 
 
-def train(experiment: Experiment, sets: Sets) -> list[AttackerConfig]:
-    """Say who attacks; each attacker is trained when a score of its is missing."""
-    return experiment.attackers
+def train(experiment: Experiment) -> list[Attacker]:
+    """Declare the attackers; each learns from a training set when a score asks it to."""
+    return declare_attackers(experiment.at("scores"), experiment.attackers, experiment.config.seed)
 
 
-def score(experiment: Experiment, sets: Sets, attackers: Sequence[AttackerConfig]) -> list[Condition]:
+def score(experiment: Experiment, sets: Sets, attackers: Sequence[Attacker]) -> list[Condition]:
     """Write the lists of trials, and declare the scores of every condition by every attacker."""
     write_lists(experiment.run, sets)
     run, seed = experiment.at("scores"), experiment.config.seed

@@ -18,22 +18,23 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from evaluation.formats import read_scores, write_key, write_scores
-from evaluation.trials import Key, Scores, Trials
+from evaluation.trials import Key, Scores
+from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
 from spkbase.runs import Draft, Run, Stage
-from spkver.attackers import Attacker, AttackerConfig, Kept, Workplace, check_trials, score_checked, train_attackers
+from spkver.attackers import Attack, Attacker, AttackerConfig, Classics, Kept, Scorer, Workplace
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, pooled_key
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
 
 logger = logging.getLogger(__name__)
 
+SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 
 
@@ -121,7 +122,7 @@ def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: 
     """Folder of the scores of a condition, named as the challenge does."""
     attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
     enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
-    return f"exp/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"
+    return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"
 
 
 @dataclass(frozen=True)
@@ -132,40 +133,92 @@ class Condition:
     stage: Stage[Scores]
 
 
-def declare_scores(
-    run: Run, sets: Sets, configs: Sequence[AttackerConfig], *, suffix: str, seed: int
-) -> list[Condition]:
+def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffix: str, seed: int) -> list[Condition]:
     """Declare the scores of every condition with every attacker; nothing is trained before some are asked for.
 
     Returns
     -------
     list of Condition
-        By set, scenario, sex and attacker; the trials of both sexes together after those of each.
+        By set, scenario, sex and attacker; the trials of both sexes together after those of each. Conditions that an
+        attacker of somebody else cannot serve are missing; the log says why.
+
+    Raises
+    ------
+    DataError
+        With all that is wrong with what others give.
     """
     quiet = replace(run, quiet=True)  # one line for each scenario says enough
-    scorer = _Scorer(quiet, configs, seed)
+    attacks = {
+        (dataset.name, gender, scenario.name): attack for dataset, gender, scenario, attack in _attacks(sets, suffix)
+    }
+    served = _served(attackers, list(attacks.values()))
+    scorer = _Scorer(quiet, seed)
     found = []
+    for dataset in sets.datasets:
+        for scenario in SCENARIOS:
+            parts: dict[str, list[Stage[Scores]]] = {attacker.name: [] for attacker in attackers}
+            for gender in dataset.trials:
+                attack = attacks[dataset.name, gender, scenario.name]
+                for attacker in attackers:
+                    if (attacker.name, attack.name) in served:
+                        stage = scorer.stage(attack, attacker)
+                        parts[attacker.name].append(stage)
+                        found.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
+            if len(dataset.trials) > 1:
+                for name, stages in parts.items():
+                    if len(stages) == len(dataset.trials):
+                        scored = _scored(dataset, POOLED, scenario, name, suffix)
+                        found.append(Condition(scored, _pooled(quiet, name, scored.folder, stages)))
+    return found
+
+
+def declare_attackers(run: Run, chosen: Sequence[AttackerConfig | Attacker], seed: int) -> list[Attacker]:
+    """Return the attackers in their order, the built-in ones at work on this run; each learns when a score asks it
+    to."""
+    configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
+    work = Workplace(run.path(WORK), run.jobs, run.device)
+    classics = iter(Classics(configs, run.path("attackers"), work, seed, run.force).attackers())
+    return [next(classics) if isinstance(attacker, AttackerConfig) else attacker for attacker in chosen]
+
+
+def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, Attack]]:
+    """Every list of trials of one sex in every scenario, with the speech that an attacker has there."""
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
             enrol = _side(sets, dataset.enrolls, scenario.enrolment)
             draws = sets.draws.get(dataset.training, ()) if scenario.training else ()
             training = (_side(sets, dataset.training, scenario.training), *draws)
-            parts: dict[str, list[Stage[Scores]]] = {config.name: [] for config in configs}
             for gender, name in dataset.trials.items():
-                folder = condition_folder(dataset, gender, scenario, suffix)
                 key = sets.original[name].trials
                 assert key is not None  # checked before
-                work = _Work(folder, enrol, _side(sets, name, scenario.trials), training, key.trials())
-                for config in configs:
-                    stage = scorer.stage(work, config)
-                    parts[config.name].append(stage)
-                    found.append(Condition(_scored(dataset, gender, scenario, config, folder), stage))
-            if len(dataset.trials) > 1:
-                folder = condition_folder(dataset, POOLED, scenario, suffix)
-                for config in configs:
-                    stage = _pooled(quiet, config, folder, parts[config.name])
-                    found.append(Condition(_scored(dataset, POOLED, scenario, config, folder), stage))
-    return found
+                folder = condition_folder(dataset, gender, scenario, suffix).removeprefix(f"{SCORES}/")
+                tested = _side(sets, name, scenario.trials)
+                yield dataset, gender, scenario, Attack(folder, training, enrol, tested, key.trials())
+
+
+def _served(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> set[tuple[str, str]]:
+    """Names of attackers and of the lists of trials that they can score; all that is wrong with the others is told."""
+    problems, served = Problems(), set()
+    for attacker in attackers:
+        for attack in attacks:
+            try:
+                lacking = attacker.lacks(attack)
+            except DataError as error:
+                note_each(problems, error)
+                continue
+            if lacking:
+                logger.warning("%s is left out of %s: %s", attacker.name, attack.name, lacking)
+            else:
+                served.add((attacker.name, attack.name))
+    problems.raise_if_any()
+    for attacker in attackers:
+        if not any((attacker.name, attack.name) in served for attack in attacks):
+            expected = ", ".join(attack.name for attack in attacks[:3])
+            raise DataError(
+                f"attacker {attacker.name!r} serves no condition: looked for {expected} and so on",
+                remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
+            )
+    return served
 
 
 def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
@@ -186,8 +239,9 @@ def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
             started, count = time.perf_counter(), 0
 
 
-def _scored(dataset: Dataset, gender: str, scenario: Scenario, config: AttackerConfig, folder: str) -> Scored:
-    return Scored(dataset.name, gender, scenario.name, config.name, folder, lists_of(dataset, gender))
+def _scored(dataset: Dataset, gender: str, scenario: Scenario, attacker: str, suffix: str) -> Scored:
+    folder = condition_folder(dataset, gender, scenario, suffix)
+    return Scored(dataset.name, gender, scenario.name, attacker, folder, lists_of(dataset, gender))
 
 
 def _side(sets: Sets, name: str, anonymised: bool) -> DataDir:
@@ -200,46 +254,39 @@ def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], ge
         write_text(run.path(f"{folder}/{name}"), "".join(f"{one} {table[one]}\n" for one in sorted(table)))
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A list of trials, and the speech that enrols, is tried and trains the attackers."""
-
-    folder: str
-    enrolment: DataDir
-    trials: DataDir
-    training: tuple[DataDir, ...]
-    wanted: Trials
-
-
 class _Scorer:
-    """Scores lists of trials; features and statistics stay in memory from one attacker to the next."""
+    """Declares the scores of lists of trials; an attacker learns once from each training set."""
 
-    def __init__(self, run: Run, configs: Sequence[AttackerConfig], seed: int) -> None:
-        self._run, self._configs, self._seed = run, configs, seed
-        self._attackers: dict[tuple[DataDir, ...], dict[str, Attacker]] = {}
+    def __init__(self, run: Run, seed: int) -> None:
+        self._run, self._seed = run, seed
+        self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer] = {}
         self._speech: dict[DataDir, str] = {}
-        self._latest: tuple[str, tuple[Any, ...]] | None = None
 
-    def stage(self, work: _Work, config: AttackerConfig) -> Stage[Scores]:
+    def stage(self, attack: Attack, attacker: Attacker) -> Stage[Scores]:
         """Declare the scores of a list by an attacker."""
 
         def make(draft: Draft) -> None:
-            attacker = self._trained(work.training)[config.name]  # nothing is trained while all scores are there
-            place, enrolled, tested = self._prepared(work)
-            sides = (work.enrolment, enrolled), (work.trials, tested)
-            kept = Kept(draft.folder, draft.fingerprint)
-            write_scores(draft.path, score_checked(attacker, place, *sides, work.wanted, kept=kept))
+            score = self._learn(attacker, attack.training)  # nothing is trained while all scores are there
+            write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
+        speech = attack.enrolment, attack.tested, *attack.training
+        folder = f"{SCORES}/{attack.name}"
         return self._run.stage(
-            f"scores of {config.name} in {work.folder}",
-            f"{work.folder}/{config.name}/scores",
+            f"scores of {attacker.name} in {folder}",
+            f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,
-            inputs=[config, self._seed, work.wanted],
-            after=list(dict.fromkeys(map(self._step, (work.enrolment, work.trials, *work.training)))),
+            inputs=[attacker.record(attack), self._seed, attack.trials],
+            after=list(dict.fromkeys(map(self._step, speech))),
             libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
             on_device=True,
         )
+
+    def _learn(self, attacker: Attacker, training: tuple[DataDir, ...]) -> Scorer:
+        known = attacker.name, training
+        if known not in self._learnt:
+            self._learnt[known] = attacker.learn(training)
+        return self._learnt[known]
 
     def _step(self, directory: DataDir) -> str:
         """The step that stands for the speech of a data directory: its lists and its recordings."""
@@ -250,42 +297,20 @@ class _Scorer:
             self._speech[directory] = name
         return self._speech[directory]
 
-    def _trained(self, training: tuple[DataDir, ...]) -> dict[str, Attacker]:
-        if training not in self._attackers:
-            self._attackers[training] = train_attackers(
-                training,
-                self._configs,
-                self._run.path(f"attackers/{training[0].name}"),
-                seed=self._seed,
-                jobs=self._run.jobs,
-                features=self._run.path(WORK),
-                force=self._run.force,
-                device=self._run.device,
-            )
-        return self._attackers[training]
 
-    def _prepared(self, work: _Work) -> tuple[Any, ...]:
-        """Where to work, and what enrols and is tried; of the latest list alone, whose frames may be large."""
-        if self._latest is None or self._latest[0] != work.folder:
-            self._latest = None
-            attackers = self._trained(work.training)
-            checked = check_trials(attackers, work.enrolment, work.trials, work.wanted, jobs=self._run.jobs)
-            self._latest = work.folder, (Workplace(self._run.path(WORK), self._run.jobs, self._run.device), *checked)
-        return self._latest[1]
-
-
-def _pooled(run: Run, config: AttackerConfig, folder: str, parts: Sequence[Stage[Scores]]) -> Stage[Scores]:
+def _pooled(run: Run, attacker: str, folder: str, parts: Sequence[Stage[Scores]]) -> Stage[Scores]:
     """Declare the scores of all sexes together."""
 
     def make(draft: Draft) -> None:
         lists = [part.value for part in parts]
-        models = [one for scores in lists for one in scores.model_ids[scores.models]]
-        segments = [one for scores in lists for one in scores.segment_ids[scores.segments]]
-        write_scores(draft.path, Scores.from_ids(models, segments, np.concatenate([one.values for one in lists])))
+        models = [model for scores in lists for model in scores.model_ids[scores.models]]
+        segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+        values = np.concatenate([scores.values for scores in lists])
+        write_scores(draft.path, Scores.from_ids(models, segments, values))
 
     return run.stage(
-        f"scores of {config.name} in {folder}",
-        f"{folder}/{config.name}/scores",
+        f"scores of {attacker} in {folder}",
+        f"{folder}/{attacker}/scores",
         make=make,
         read=read_scores,
         after=parts,

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from spkbase.runs import Run
-from spkver.attackers import AttackerConfig
-from spkver.voiceprivacy.settings import Config, attacker_configs
+from spkver.attackers import Attacker, AttackerConfig
+from spkver.voiceprivacy.settings import Config, chosen_attackers
 from spkver.voiceprivacy.steps import Steps
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
 
@@ -40,9 +40,14 @@ class Experiment:
     allow_pipes: bool = False
 
     @cached_property
-    def attackers(self) -> list[AttackerConfig]:
-        """Configurations of the attackers."""
-        return attacker_configs(self.config)
+    def attackers(self) -> list[AttackerConfig | Attacker]:
+        """Configurations of the built-in attackers, and those of others, in the order of the configuration."""
+        return chosen_attackers(self.config)
+
+    @property
+    def built_in(self) -> list[AttackerConfig]:
+        """The built-in ones among the attackers."""
+        return [attacker for attacker in self.attackers if isinstance(attacker, AttackerConfig)]
 
     @cached_property
     def anonymizers(self) -> Anonymizers | None:

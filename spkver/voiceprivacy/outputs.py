@@ -150,7 +150,8 @@ def write_challenge_files(
         own = [row for row in rows if row["scenario"] in {one.name for one in names} and row["gender"] != POOLED]
         write_text(output / f"exp/{attacker}/results{suffix}.csv", _as_csv(_COLUMNS, own))
     sections = list(_rank_sections(rows, utility))
-    write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
+    if sections:  # attackers of others may serve none of what the challenge ranks by
+        write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
 
 
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
@@ -160,7 +161,8 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == one.name] for one in SCENARIOS
     ]
     yield from _recalls(utility.get("uar", {}))
-    yield make_section(ASV, own[0], index=[3 * row for row in range(len(own[0]))])
+    if own[0]:
+        yield make_section(ASV, own[0], index=[3 * row for row in range(len(own[0]))])
     words: list[dict[str, str | float]] = []
     for dataset, rates in utility.get("wer", {}).items():
         corpus, split = split_name(dataset)
@@ -169,7 +171,8 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
             words.append({"dataset": corpus, "split": split, "asr": name, "WER": wer})
     if words:
         yield make_section(ASR, words)
-    yield make_section(ASV_ANON, own[3], index=[3 * row + 2 for row in range(len(own[3]))])
+    if own[3]:
+        yield make_section(ASV_ANON, own[3], index=[3 * row + 2 for row in range(len(own[3]))])
 
 
 def _recalls(found: Mapping[str, Any]) -> Iterator[Section]:

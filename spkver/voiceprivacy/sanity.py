@@ -13,10 +13,11 @@ from evaluation.metrics import SortedScores, eer_of
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError, few
+from spkver.attackers import is_outside
 from spkver.datadir import DataDir, enrolment
 from spkver.voiceprivacy.conditions import SCENARIOS
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import number, places, strongest
 
 Json = dict[str, Any]
@@ -69,6 +70,7 @@ def check_all(
         *attacker_strength(conditions, config),
         *attacker_order(conditions, config, output),
         *lazy_order(conditions),
+        *outside_attackers(conditions, sets, config),
         *shared_speakers(sets),
         *duplicate_audio(sets),
         *original_audio(sets),
@@ -108,8 +110,8 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
     for dataset, part in _pooled(conditions, "semi-informed"):
         semi = strongest(part)
         own = [one for one in conditions if all(one[name] == semi[name] for name in ("dataset", "gender"))]
-        by = {name: strongest([one for one in own if one["scenario"] == name]) for name in order}
-        for other in ("lazy-informed", "ignorant"):
+        by = {name: strongest(part) for name in order if (part := [one for one in own if one["scenario"] == name])}
+        for other in (name for name in ("lazy-informed", "ignorant") if name in by):
             more = semi["eer"]["rocch"] - by[other]["eer"]["rocch"]
             rates = f"{_percent(semi['eer']['rocch'])} against {_percent(by[other]['eer']['rocch'])}"
             if more <= 0:
@@ -131,13 +133,39 @@ def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
     for dataset, part in _pooled(conditions, "lazy-informed"):
         lazy = strongest(part)
         own = [one for one in conditions if all(one[name] == lazy[name] for name in ("dataset", "gender"))]
-        ignorant = strongest([one for one in own if one["scenario"] == "ignorant"])
+        others = [one for one in own if one["scenario"] == "ignorant"]
+        if not others:
+            continue
+        ignorant = strongest(others)
         if lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
             rates = f"{_percent(lazy['eer']['rocch'])} against {_percent(ignorant['eer']['rocch'])}"
             text = (
                 f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {rates}. That may be: it was"
             )
             yield Found("note", "attacker order", f"{text} trained on original speech and enrols with other speech.")
+
+
+def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) -> Iterator[Found]:
+    """Which attackers are somebody else's, and what they were left out of: there the others alone are the result."""
+    genders = {dataset.name: list(dataset.trials) for dataset in sets.datasets}
+    for entry in config.attackers:
+        spec = str(config.attacker_settings.get(entry, {}).get("preset", entry))
+        if not is_outside(spec):
+            continue
+        name = attacker_name(entry)
+        served = {(one["dataset"], one["gender"], one["scenario"]) for one in conditions if one["attacker"] == name}
+        left = [
+            f"{dataset} {gender} {scenario.name}"
+            for dataset in genders
+            for scenario in SCENARIOS
+            for gender in genders[dataset]
+            if (dataset, gender, scenario.name) not in served
+        ]
+        if left:
+            text = f"{name} ({spec}) was left out of {len(left)} conditions, where others alone are the result:"
+            yield Found("warning", "attackers of others", f"{text} {few(left)}. The log says what it lacks.")
+        else:
+            yield Found("note", "attackers of others", f"{name} is {spec}; it serves every condition.")
 
 
 def shared_speakers(sets: Sets) -> Iterator[Found]:

@@ -158,7 +158,7 @@ class Reading:
     hear : bool
         Compare the recordings of twins with their originals; else lists alone are read.
     jobs : int, optional
-        Workers.
+        Work.
     """
 
     can_make: bool = False

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from evaluation.metrics import METHODS
 from evaluation.utility import CONVENTIONS
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
-from spkver.attackers import PRESETS, AttackerConfig, attacker_config
+from spkver.attackers import PRESETS, Attacker, AttackerConfig, attacker_config, is_outside, open_door, short_name
 from spkver.corpora import Sizes
 
+RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 ALL = "all"  # key of `attacker_settings` that holds for every attacker
 _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -175,7 +177,8 @@ class Config:
     training_sets : dict
         Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
     attackers : tuple of str
-        Names; a name that is no preset has a `preset` in its settings.
+        Presets, or what a door for others opens to (see docs/own_attackers.md), such as scores:FOLDER; a name that is
+        neither has one of them as `preset` in its settings.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from its preset's.
     duration_change : float
@@ -224,30 +227,56 @@ class Config:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
 
-def attacker_configs(config: Config) -> list[AttackerConfig]:
-    """Configurations of the attackers, in their order.
+def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
+    """The attackers, in their order: configurations of the built-in ones, and others by the doors.
 
     Raises
     ------
     ConfigError
-        If a preset is unknown, or with the problems of the settings.
+        If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
-    shared = config.attacker_settings.get(ALL, {})
-    found = []
-    for name in config.attackers:
-        own = dict(config.attacker_settings.get(name, {}))
-        preset = own.pop("preset", name)
-        if preset not in PRESETS:
-            known = ", ".join(PRESETS)
-            raise ConfigError(
-                f"attackers: {name!r} is no preset ({known})",
-                remedy=f"give attacker_settings.{name}.preset, or correct it",
-            )
-        try:
-            found.append(attacker_config(preset, values=merged(shared, own, {"name": name})))
-        except ConfigError as error:
-            raise ConfigError(f"attacker_settings of {name}: {error}") from error
-    return found
+    return [
+        open_door(preset, name=name, seed=config.seed) if is_outside(preset) else _built_in(config, name, preset, own)
+        for name, preset, own in _entries(config)
+    ]
+
+
+def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name of each attacker, its preset or what a door opens to, and settings of its own."""
+    specs: dict[str, str] = {}
+    for entry in config.attackers:
+        own = dict(config.attacker_settings.get(entry, {}))
+        name, preset = attacker_name(entry), str(own.pop("preset", entry))
+        if name in specs:
+            text = f"attackers: {specs[name]!r} and {entry!r} would both be called {name}"
+            remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
+            raise ConfigError(text, remedy=remedy)
+        if name in RESERVED:
+            text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
+            raise ConfigError(text, remedy="give it another name")
+        specs[name] = entry
+        if is_outside(preset) and own:
+            raise ConfigError(f"attacker_settings of {entry}: {', '.join(own)}: an attacker of one's own has none")
+        yield name, preset, own
+
+
+def _built_in(config: Config, name: str, preset: str, own: Mapping[str, Any]) -> AttackerConfig:
+    if preset not in PRESETS:
+        known = ", ".join(PRESETS)
+        raise ConfigError(
+            f"attackers: {name!r} is no preset ({known})",
+            remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
+        )
+    try:
+        shared = config.attacker_settings.get(ALL, {})
+        return attacker_config(preset, values=merged(shared, own, {"name": name}))
+    except ConfigError as error:
+        raise ConfigError(f"attacker_settings of {name}: {error}") from error
+
+
+def attacker_name(entry: str) -> str:
+    """What an entry of `attackers` is called in folders and tables: itself, or a short name of what a door opens to."""
+    return short_name(entry) if is_outside(entry) else entry
 
 
 def check_suffix(suffix: str) -> None:

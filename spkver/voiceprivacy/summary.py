@@ -66,18 +66,18 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
     """One or two sentences for the top of the page: the least privacy that is left, and where speech started from."""
-    anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
-    worst = min(anonymised, key=lambda row: row["eer"])
-    before = next(
-        row
-        for row in summary
-        if (row["dataset"], row["gender"], row["scenario"]) == (worst["dataset"], worst["gender"], "original")
-    )
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
+    anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
+    if not anonymised:  # attackers of others may serve original speech alone
+        return f"{start} anonymised speech no attacker has scores: nothing can be said of its privacy."
+    worst = min(anonymised, key=lambda row: row["eer"])
+    same = [row for row in summary if all(row[name] == worst[name] for name in ("dataset", "gender"))]
+    before = [row for row in same if row["scenario"] == "original"]
+    without = "".join(f"; without anonymisation it is {_percent(row['eer'])} ({row['strongest']})" for row in before)
     return (
         f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
-        f" ({worst['strongest']}), {_KNOWS[worst['scenario']]}, has an equal error rate of {_rate(worst, level)};"
-        f" without anonymisation it is {_percent(before['eer'])} ({before['strongest']}). A guess would have 50 %."
+        f" ({worst['strongest']}), {_KNOWS[worst['scenario']]}, has an equal error rate of {_rate(worst, level)}"
+        f"{without}. A guess would have 50 %."
     )
 
 

@@ -24,7 +24,7 @@ from spkbase.files.hdf5 import file_digest, fingerprint
 from spkbase.runs.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
 from spkbase.runs.status import format_status, read_status, status_record
 from spkver.anonymization import record
-from spkver.attackers.attacker import Attacker, load_attacker, save_attacker
+from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend, Transform
 from spkver.attackers.config import AttackerConfig
 from spkver.commands.status import twin_status
@@ -108,7 +108,7 @@ def _attackers(folder: Path) -> list[bytes]:
     rng = np.random.default_rng(0)
     ubm = GaussianMixture(np.array([0.5, 0.5]), rng.normal(size=(2, 3)), np.ones((2, 3)))
     backend = Backend(Transform(np.zeros(6), rng.normal(size=(6, 1)), None, True), None, None, None)
-    save_attacker(Attacker(AttackerConfig(name="a"), 0, ubm, backend, {"name": "x"}), folder / "seed")
+    save_attacker(TrainedAttacker(AttackerConfig(name="a"), 0, ubm, backend, {"name": "x"}), folder / "seed")
     return [joined(folder / "seed", ["attacker.yaml", "attacker.h5"])]
 
 

@@ -18,7 +18,7 @@ from spkver.attackers.config import PRESETS
 from spkver.voiceprivacy import sanity
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
-from spkver.voiceprivacy.settings import Config, attacker_configs
+from spkver.voiceprivacy.settings import Config, chosen_attackers
 from spkver.voiceprivacy.summary import strongest, summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
 
@@ -264,7 +264,7 @@ def test_mixed_lists_are_of_all_speakers(tmp_path):
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "simulated"])
 def test_configurations_of_the_challenges_are_whole(name):
     config = load_config(Config, file=CONFIGS / f"{name}.yaml")
-    assert [one.name for one in attacker_configs(config)] == list(PRESETS)
+    assert [one.name for one in chosen_attackers(config)] == list(PRESETS)
     assert set(config.training_sets) <= set(config.datasets)
 
 

@@ -14,7 +14,7 @@ from evaluation.formats.known import FORMATS
 from evaluation.formats.reading import check_extension, read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import ConfigError, DataError
-from spkbase.outside import load_named
+from spkbase.own_code import load_named
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 SCORES = Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.5, -0.25, 0.125, 3.0])
@@ -72,7 +72,7 @@ def test_every_format_is_told_in_the_help() -> None:
 
 
 def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
-    mine = load_named(nested, "format")
+    mine = load_named(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
     assert path.read_text() == '{"a": {"s": 1.5, "t": -0.25}, "b": {"s": 0.125, "t": 3.0}}'
@@ -83,7 +83,7 @@ def test_a_format_of_ones_own_in_python(tmp_path: Path, nested: str) -> None:
 
 
 def test_a_format_of_ones_own_holds_what_it_holds(tmp_path: Path, nested: str) -> None:
-    mine = load_named(nested, "format")
+    mine = load_named(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
     with pytest.raises(DataError, match="expected key, but a file of the format nested holds scores"):

@@ -239,7 +239,7 @@ def test_an_interrupt_leaves_no_task(dask_cluster, ending):
     rest(dask_cluster)
 
 
-# Workers that die and join
+# Work that die and join
 
 
 def test_a_killed_worker_changes_nothing(own):

@@ -15,12 +15,11 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.seeding import stream
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import anonymize_datadir
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
-from spkver.anonymization.seeding import stream_name
+from spkver.anonymization.seeding import named_stream, stream_name
 from spkver.audio.reading import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
@@ -75,7 +74,7 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
         info = soundfile.info(path)
         assert (info.format, info.subtype, info.channels, info.samplerate) == ("WAV", "PCM_16", 1, RATE)
         samples, rate = read_audio(source.recordings[name])
-        rng = stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
+        rng = named_stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
         assert np.array_equal(read_audio(path).samples, mcadams(samples, rate, name, rng).astype(np.float32))
 
 

@@ -15,12 +15,14 @@ from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
 from spkbase.runs.stages import Given
 from spkbase.work.settings import Work
-from spkver.attackers.backend import Segments, enrol, vectors_of
+from spkver.attackers.backend import Backend, Segments
 from spkver.attackers.config import AttackerConfig, attacker_config
 from spkver.attackers.discriminant import fit_lda
-from spkver.attackers.learning import cohort_rows, fit_transform
+from spkver.attackers.kind import Sessions
+from spkver.attackers.learning import cohort_rows
 from spkver.attackers.learning import train_backend as train_on_sessions
 from spkver.attackers.matching import normalised_scores, raw_scores, score_matrix
+from spkver.attackers.projection import fit_transform
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics, accumulate_statistics
@@ -29,8 +31,16 @@ N_COMPONENTS, DIMENSION = 4, 3
 SPEAKERS = [f"s{number}" for number in range(6)]
 
 
-def train_backend(config, ubm, statistics, frames, **options):
-    return train_on_sessions(config, ubm, statistics, Given("frames", "", frames), **options)
+def train_backend(config, ubm, statistics, frames, *, n_utterances, seed):
+    return train_on_sessions(config, ubm, Sessions(statistics, Given("frames", "", frames), n_utterances), seed=seed)
+
+
+def enrol(config, ubm, backend, statistics):
+    return config.method.enrol(config, ubm, backend, statistics)
+
+
+def vectors_of(config, ubm, backend, statistics):
+    return config.method.vectors(config, ubm, backend, statistics)
 
 
 def mixture() -> GaussianMixture:
@@ -108,7 +118,7 @@ def test_ratios_of_pooled_models_are_brute_force(scoring):
     machines = enrol(config, mixture(), backend, statistics_of(models, frames))
     test = Segments(tested.ids, frames=tested)
     if scoring != "exact":
-        vectors = vectors_of(config, mixture(), None, statistics_of(list(tested.ids), tested))
+        vectors = vectors_of(config, mixture(), Backend(), statistics_of(list(tested.ids), tested))
         test = Segments(tested.ids, vectors=vectors)
     found = raw_scores(mixture(), machines, test, all_trials(machines.models, tested.ids))
     for (model, segment), value in zip(found.pairs(), found.values, strict=True):
@@ -124,8 +134,10 @@ def test_the_bound_is_below_the_exact_ratio():
     values = {}
     for scoring in ("exact", "bound"):
         config = config_of("gmm-ubm", f"scoring={scoring}")
-        machines = enrol(config, mixture(), None, statistics_of(models, frames))
-        vectors = None if scoring == "exact" else vectors_of(config, mixture(), None, statistics_of(models, frames))
+        machines = enrol(config, mixture(), Backend(), statistics_of(models, frames))
+        vectors = (
+            None if scoring == "exact" else vectors_of(config, mixture(), Backend(), statistics_of(models, frames))
+        )
         test = Segments(frames.ids, vectors, frames if scoring == "exact" else None)
         values[scoring] = score_matrix(mixture(), machines, test)
     assert (values["bound"] < values["exact"]).all()
@@ -212,7 +224,7 @@ def test_cosines_are_cosines(enrolment):
     backend = train_backend(config, mixture(), found, frames, n_utterances=24, seed=0)
     machines = enrol(config, mixture(), backend, found)
     _, tested = speech(seed=2, n_sessions=1)
-    vectors = vectors_of(config, mixture(), backend.transform, statistics_of(list(tested.ids), tested))
+    vectors = vectors_of(config, mixture(), backend, statistics_of(list(tested.ids), tested))
     matrix = score_matrix(mixture(), machines, Segments(tested.ids, vectors=vectors))
     ubm = mixture()
 
@@ -255,7 +267,7 @@ def test_cohort_machines_do_not_see_their_own_speaker(models_by, enrolment, bala
             own = backend.background[mine]
         else:
             pooled = Frames(np.array([name], object), np.array([0, len(own_frames.values)]), own_frames.values)
-            own = vectors_of(alone, mixture(), backend.transform, statistics_of([name], pooled))
+            own = vectors_of(alone, mixture(), backend, statistics_of([name], pooled))
         others = backend.background[speakers != name.split("-")[0]]
         stacked = np.concatenate([others, own])
         machine = SVC(
@@ -289,10 +301,10 @@ def test_normalised_scores_are_those_that_the_files_would_give(attacker, kind, t
     test = Segments(tested.ids, frames=tested)
     if not config.exact:
         found = statistics_of(list(tested.ids), tested)
-        test = Segments(tested.ids, vectors=vectors_of(config, mixture(), backend.transform, found))
+        test = Segments(tested.ids, vectors=vectors_of(config, mixture(), backend, found))
     trials = all_trials(machines.models, tested.ids)
     trials = trials.subset(np.random.default_rng(7).permutation(len(trials))[:20])
-    scores = normalised_scores(config, mixture(), backend.cohort, machines, test, trials)
+    scores = normalised_scores(backend.cohort, mixture(), machines, test, trials)
 
     def raw(of, tests) -> Scores:
         return raw_scores(mixture(), of, tests, all_trials(of.models, tests.ids))
@@ -324,7 +336,7 @@ def test_cohort_segments_of_speakers_hold_all_their_speech(attacker):
         for one in SPEAKERS:
             np.testing.assert_array_equal(segments.frames.of(one), whole[one])
     else:
-        expected = vectors_of(config, mixture(), backend.transform, statistics_of(SPEAKERS, pooled))
+        expected = vectors_of(config, mixture(), backend, statistics_of(SPEAKERS, pooled))
         np.testing.assert_allclose(segments.vectors, expected, rtol=1e-6, atol=1e-9)
 
 

@@ -72,6 +72,13 @@ def test_refused_values(settings, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_unit_length_is_the_rule_of_the_cosine_and_a_choice_elsewhere(name):
+    for chosen in (True, False):
+        config = attacker_config(name, settings=[f"projection.unit_length={str(chosen).lower()}"])
+        assert config.method.scales(config) == (chosen or name == "supervector-cosine")
+
+
 def test_unknown_presets():
     with pytest.raises(ConfigError, match="unknown attacker 'plda': expected one of gmm-ubm"):
         attacker_config("plda")

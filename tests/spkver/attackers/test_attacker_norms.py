@@ -1,4 +1,4 @@
-"""Normalisation by a cohort: brute force with the standard library, and the module of the evaluation package."""
+"""Normalisation by a cohort in memory: brute force with the standard library, and the same by lists of scores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
+from evaluation.score_maps.cohort_norm import cohort_moments, normalise, s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores
 from spkbase.errors import DataError
-from spkver.attackers.normalisation import cohort_moments, normalise
 
 
 def brute_force(score: float, cohort: list[float], top: int | None) -> float:
@@ -49,7 +48,7 @@ def test_norms_are_what_they_are_defined_as(top):
 
 
 @pytest.mark.parametrize("top", [None, 3])
-def test_norms_are_those_of_the_evaluation_package(top):
+def test_norms_by_matrices_are_those_by_lists(top):
     rng = np.random.default_rng(1)
     models, segments, cohort = list("abc"), list("stuv"), list("klmnop")
     scores = full(rng.normal(size=(3, 4)), models, segments)

@@ -9,9 +9,10 @@ import pytest
 from interruptions import counted
 from test_attacker_runs import three, write_set
 
-from spkver.attackers import learning, training
+from spkver.attackers import gmm_svm, projection, training
 from spkver.attackers.kept import Kept
 from spkver.attackers.training import train_attacker
+from spkver.attackers.workplace import Workplace
 from spkver.datadir.directory import DataDir
 from spkver.datadir.reading import read_datadir
 
@@ -22,29 +23,29 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataDir:
 
 
 def train(data: DataDir, folder: Path) -> bytes:
-    train_attacker(data, three()[1], folder, seed=1, jobs=1)
+    train_attacker(data, three()[1], folder, seed=1, work=Workplace(folder / "work", jobs=1))
     return (folder / "attacker.h5").read_bytes()
 
 
 STEPS = {
-    "transform": (learning, "fit_transform", 0),
-    "gram": (learning, "gram_matrix", 0),
-    "cohort": (learning, "_train_some_apart", 2),
+    "transform": (projection, "fit_transform", 0),
+    "gram": (gmm_svm, "gram_matrix", 0),
+    "cohort": (gmm_svm, "train_some_apart", 2),
     "end": (training, "save_attacker", 0),
 }
 
 
 @pytest.mark.parametrize("stop", list(STEPS))
 def test_a_training_goes_on(data, tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(learning, "_CHUNK", 2)
+    monkeypatch.setattr(gmm_svm, "_CHUNK", 2)
     expected = train(data, tmp_path / "whole")
     module, name, most = STEPS[stop]
     with monkeypatch.context() as patch:
         counted(patch, module, name, most=most)
         with pytest.raises(KeyboardInterrupt):
             train(data, tmp_path / "a")
-    fitted = counted(monkeypatch, learning, "fit_transform")
-    machines = counted(monkeypatch, learning, "_train_some_apart")
+    fitted = counted(monkeypatch, projection, "fit_transform")
+    machines = counted(monkeypatch, gmm_svm, "train_some_apart")
     assert train(data, tmp_path / "a") == expected
     assert len(fitted) == (stop == "transform")
     # eight speakers are four chunks

@@ -24,6 +24,7 @@ from spkver.attackers.attack import check_trials, score
 from spkver.attackers.attacker import load_attacker, save_attacker
 from spkver.attackers.config import attacker_config
 from spkver.attackers.training import merge_versions, train_attacker, train_attackers
+from spkver.attackers.workplace import Workplace
 from spkver.cli import main
 from spkver.datadir.reading import read_datadir
 from spkver.mixture.ubm import UbmConfig
@@ -90,7 +91,9 @@ def three() -> list:
 @pytest.fixture(scope="module")
 def trained(sets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    return folder, train_attackers(read_datadir(sets / "train"), three(), folder, seed=1, jobs=2)
+    return folder, train_attackers(
+        read_datadir(sets / "train"), three(), folder, seed=1, work=Workplace(folder / "work", jobs=2)
+    )
 
 
 def scores_of(attackers, sets, work, trials=None, jobs=None, enrol="enrol"):
@@ -129,7 +132,8 @@ def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path, jobs):
     folder, attackers = trained
-    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=jobs)
+    work = Workplace(tmp_path / "trained" / "work", jobs=jobs)
+    again = train_attackers(read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, work=work)
     expected = scores_of(attackers, sets, tmp_path / "a", jobs=2)
     found = scores_of(again, sets, tmp_path / "b", jobs=jobs)
     for name in attackers:

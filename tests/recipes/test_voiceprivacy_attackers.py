@@ -1,0 +1,476 @@
+"""Attackers of others enter the VoicePrivacy report and its least privacy, by every door; what can go wrong is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recipe_runs import Outcome
+from voiceprivacy_runs import ENROLLED, SUFFIX, run_recipe, write, write_layout
+
+from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.sets import Embeddings
+from evaluation.formats.reading import read_key, read_scores
+from evaluation.reports.privacy_results import parse_results, read_results
+from evaluation.trials.lists import align
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
+from spkver.attackers.config import KINDS, PRESETS
+from spkver.attackers.doors import DOORS, FUNCTION, short_name
+from spkver.datadir.reading import read_datadir
+from spkver.voiceprivacy.settings import Config, chosen_attackers
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = {  # whether enrolment and trials are anonymised, and what the attacker learnt from
+    "original": ("", "", "asv_orig"),
+    "ignorant": ("", SUFFIX, "asv_orig"),
+    "lazy-informed": (SUFFIX, SUFFIX, "asv_orig"),
+    "semi-informed": (SUFFIX, SUFFIX, f"asv_anon{SUFFIX}"),
+}
+LENGTHS = """
+import soundfile
+
+calls = []
+
+def attack(training, seed):
+    calls.append(sorted(training))
+    def score(enrolment, tested, trials):
+        lengths = {segment: soundfile.info(path).frames for segment, path in tested.items()}
+        return [len(training) + len(enrolment[model]) + lengths[segment] / 1e6 + seed for model, segment in trials]
+    return score
+"""
+COMMAND = """
+import sys
+from pathlib import Path
+
+training, enrolment, tested, trials, scores, work, seed = sys.argv[1:]
+print(seed, file=open(f"{work}/calls", "a"))
+n_calls = len(open(f"{work}/calls").readlines())
+rows = [line.split() for line in open(trials)]
+models = dict(line.split(" ", 1) for line in open(f"{enrolment}/spk2utt"))
+paths = dict(line.split(" ", 1) for name in (enrolment, tested, training) for line in open(f"{name}/wav.scp"))
+assert all(Path(path.strip()).is_file() for path in paths.values())
+assert len(open(f"{training}/utt2spk").readlines()) == 18
+with open(scores, "w") as file:
+    for model, segment in reversed(rows):
+        print(model, segment, n_calls + len(models[model].split()) / 10 + 0.01 * (segment in paths), file=file)
+"""
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set; read only."""
+    return write_layout(tmp_path_factory.mktemp("layout"))
+
+
+@pytest.fixture(scope="module")
+def outside(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Something for every door; read only."""
+    folder = tmp_path_factory.mktemp("outside")
+    for scenario in SCENARIOS:
+        write_oracle(layout, folder / "oracle" / "exp", scenario)
+    write_vectors(layout, folder / "xvectors")
+    (folder / "lengths.py").write_text(LENGTHS)
+    (folder / "command.py").write_text(COMMAND)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(layout: Path, outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the recipe makes of a built-in attacker and one by each door; read only."""
+    folder = tmp_path_factory.mktemp("output")
+    outcome = run(layout, folder, *entries(outside), page=True)
+    assert outcome.status == 0, outcome.err
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(output: Path) -> dict:
+    return json.loads((output / "results.json").read_text())
+
+
+def entries(outside: Path) -> list[str]:
+    places = " ".join(f"{{{name}}}" for name in ("training", "enrolment", "tested", "trials", "scores", "work", "seed"))
+    return [
+        "gmm-ubm",
+        f"{outside}/lengths.py:attack",
+        f"command:{sys.executable} {outside}/command.py {places}",
+        f"scores:{outside}/oracle/exp",
+        f"vectors:{outside}/xvectors",
+    ]
+
+
+NAMES = ["gmm-ubm", "lengths-attack", "command-command", "scores-oracle", "vectors-xvectors"]
+
+
+def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
+    chosen = {"attackers": json.dumps(attackers), "evaluation__replicates": 0, "seed": 3, **settings}
+    return run_recipe(layout, output, page=page, **chosen)
+
+
+def trial_files(scenario: str) -> list[tuple[str, str, str]]:
+    """Folder of the scores below exp, list of trials and sex."""
+    enrol, trials, learnt = SCENARIOS[scenario]
+    return [
+        (f"{learnt}/tiny_test_enrolls{enrol}-tiny_test_trials_{sex}{trials}", f"tiny_test_trials_{sex}", sex)
+        for sex in "fm"
+    ]
+
+
+def write_oracle(layout: Path, exp: Path, scenario: str) -> None:
+    """Scores that know the key, with one trial too many."""
+    for folder, name, _ in trial_files(scenario):
+        key = read_key(layout / name / "trials")
+        lines = [
+            f"{model} {segment} {1.5 if same else -0.5}"
+            for (model, segment), same in zip(key.pairs(), key.is_target, strict=True)
+        ]
+        (exp / folder).mkdir(parents=True)
+        write(exp / folder / "scores", [*reversed(lines), "somebody else 7"])
+
+
+def vector(utterance: str, name: str) -> np.ndarray:
+    """The speaker's place, further away in anonymised speech, and something of the utterance's own."""
+    speaker = sorted(sum(ENROLLED.values(), ())).index(utterance[:4]) if utterance[:4] in str(ENROLLED) else 7
+    own = np.random.default_rng(list(f"{utterance}{name}".encode())).normal(0, 0.4, 8)
+    return own + (0.5 if name.endswith(SUFFIX) else 2.0) * np.eye(8)[speaker]
+
+
+def write_vectors(layout: Path, folder: Path) -> None:
+    """In each format; those of semi-informed attackers for the women alone."""
+    (folder / f"asv_anon{SUFFIX}").mkdir(parents=True)
+    for number, directory in enumerate(sorted(layout.glob("tiny_test_*"))):
+        ids = sorted(read_datadir(directory).recordings)
+        vectors = np.array([vector(one, directory.name) for one in ids])
+        embeddings = Embeddings(np.array(ids, object), np.array(["?"] * len(ids), object), vectors)
+        write_embeddings(folder / f"{directory.name}{('.npz', '.h5')[number % 2]}", embeddings)
+        if directory.name in (f"tiny_test_enrolls{SUFFIX}", f"tiny_test_trials_f{SUFFIX}"):
+            write_embeddings(folder / f"asv_anon{SUFFIX}" / f"{directory.name}.h5", Embeddings(
+                embeddings.ids, embeddings.speakers, -vectors
+            ))  # fmt: skip
+
+
+def condition(results: dict, gender: str, scenario: str, attacker: str) -> dict:
+    (found,) = [
+        one
+        for one in results["conditions"]
+        if (one["gender"], one["scenario"], one["attacker"]) == (gender, scenario, attacker)
+    ]
+    return found
+
+
+# --- all doors ------------------------------------------------------------------------------------
+
+
+def test_every_attacker_has_every_condition_in_its_order(results):
+    for gender in ("f", "m", "all"):
+        for scenario in SCENARIOS:
+            part = [one for one in results["conditions"] if (one["gender"], one["scenario"]) == (gender, scenario)]
+            assert [one["attacker"] for one in part] == NAMES
+
+
+def test_the_least_privacy_is_over_all_attackers(results, output):
+    assert len(results["summary"]) == 3 * len(SCENARIOS)
+    for row in results["summary"]:
+        assert list(row["attackers"]) == NAMES
+        assert row["eer"] == min(row["attackers"].values()) == 0
+        assert row["strongest"] in ("scores-oracle", "vectors-xvectors", "gmm-ubm")
+        if row["scenario"] == "semi-informed":
+            assert row["strongest"] == "scores-oracle"
+    parsed = parse_results(read_results(output / "results.json"))
+    assert parsed.attackers("tiny_test") == NAMES
+    assert parsed.worst("tiny_test", "all").attacker == "scores-oracle"
+    for name in ("report.html", f"tables{SUFFIX}.md", f"results{SUFFIX}.csv"):
+        assert "scores-oracle" in (output / name).read_text(), name
+
+
+def test_results_say_who_they_are(results, outside):
+    assert results["config"]["attackers"] == entries(outside)
+    told = [one["text"] for one in results["sanity"] if one["check"] == "attackers of others"]
+    assert len(told) == 4
+    assert f"scores-oracle is scores:{outside}/oracle/exp; it serves every condition." in told
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_ready_scores_are_taken_as_they_are(outside, results, output, scenario):
+    for folder, name, sex in trial_files(scenario):
+        found = read_scores(output / condition(results, sex, scenario, "scores-oracle")["scores"])
+        key = read_key(output / "lists" / name / "trials")
+        assert list(found.pairs()) == list(key.pairs())
+        given = read_scores(outside / "oracle" / "exp" / folder / "scores")
+        np.testing.assert_array_equal(found.values, align(given, key))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results, output, scenario):
+    enrol, trials, _ = SCENARIOS[scenario]
+    for _, name, sex in trial_files(scenario):
+        found = read_scores(output / condition(results, sex, scenario, "vectors-xvectors")["scores"])
+        for (model, segment), value in zip(found.pairs(), found.values, strict=True):
+            mean = sum(vector(f"{model}-{take}", f"tiny_test_enrolls{enrol}") for take in (1, 2)) / 2
+            tested = vector(segment, f"{name}{trials}")
+            if scenario == "semi-informed":  # the enrolment is the other extractor's, of the trials the women's alone
+                mean, tested = -mean, -tested if sex == "f" else tested
+            cosine = mean @ tested / np.linalg.norm(mean) / np.linalg.norm(tested)
+            assert value == pytest.approx(cosine, abs=1e-9)
+
+
+def test_a_function_gets_what_it_is_promised_and_learns_once_from_each_training_set(layout, results, output):
+    for scenario, (_, trials, _) in SCENARIOS.items():
+        for _, name, sex in trial_files(scenario):
+            found = read_scores(output / condition(results, sex, scenario, "lengths-attack")["scores"])
+            recordings = read_datadir(layout / f"{name}{trials}").recordings
+            for (_, segment), value in zip(found.pairs(), found.values, strict=True):
+                # WAV of 16 bits, one channel; six training speakers, two enrolled utterances, the seed
+                length = (recordings[segment].stat().st_size - 44) / 2
+                assert value == pytest.approx(6 + 2 + length / 1e6 + 3, rel=1e-9)
+    assert sys.modules["_attacker_lengths"].calls == [["f101", "f102", "f103", "m101", "m102", "m103"]] * 2
+
+
+def test_a_command_gets_what_it_is_promised(results, output):
+    calls = set()
+    for scenario in SCENARIOS:
+        for sex in "fm":
+            found = read_scores(output / condition(results, sex, scenario, "command-command")["scores"])
+            (value,) = set(found.values)
+            calls.add((SCENARIOS[scenario][2], round(value - 0.21, 9)))
+    # its own folder stays from one list to the next of the same training
+    assert calls == {("asv_orig", float(n)) for n in range(1, 7)} | {(f"asv_anon{SUFFIX}", float(n)) for n in (1, 2)}
+
+
+def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(layout, outside, output, tmp_path):
+    again, ours = tmp_path / "output", tmp_path / "outside"
+    shutil.copytree(output, again)
+    shutil.copytree(outside, ours)
+    before = {path: path.stat().st_mtime_ns for path in again.rglob("exp/*/*/*/scores")}
+    assert run(layout, again, *entries(outside)).status == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    edited = ours / "oracle/exp" / trial_files("original")[0][0] / "scores"
+    edited.write_text(edited.read_text().replace(" 1.5", " 2.5"))
+    assert (
+        run(layout, again, *(entry.replace(f"{outside}/oracle", f"{ours}/oracle") for entry in entries(outside))).status
+        == 0
+    )
+    changed = {str(path.relative_to(again / "exp")) for path in before if path.stat().st_mtime_ns != before[path]}
+    pooled = "asv_orig/tiny_test_enrolls-tiny_test_trials_all/scores-oracle/scores"
+    assert changed == {f"{trial_files('original')[0][0]}/scores-oracle/scores", pooled}
+
+
+# --- what is missing, and what is wrong -----------------------------------------------------------
+
+
+def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
+    """Original and semi-informed alone, as a challenge's results have them; the semi-informed of women alone."""
+    write_oracle(layout, tmp_path / "some", "original")
+    write_oracle(layout, tmp_path / "some", "semi-informed")
+    shutil.rmtree(tmp_path / "some" / trial_files("semi-informed")[1][0])
+    outcome = run(layout, tmp_path / "out", f"scores:{tmp_path}/some", page=True)
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    served = [(one["gender"], one["scenario"]) for one in results["conditions"]]
+    assert served == [("f", "original"), ("m", "original"), ("all", "original"), ("f", "semi-informed")]
+    (told,) = [one for one in results["sanity"] if one["check"] == "attackers of others"]
+    assert told["level"] == "warning"
+    assert "was left out of 5 conditions" in told["text"]
+    assert "tiny_test f ignorant" in told["text"]
+    left_out = re.findall(r"scores-some is left out of (\S+): there is no", (tmp_path / "out/run.log").read_text())
+    assert len(left_out) == 5
+    assert trial_files("semi-informed")[1][0] in left_out
+
+
+def write_function(text: str) -> Callable[[Path], str]:
+    def write_it(folder: Path) -> str:
+        (folder / "own.py").write_text(f"def attack(training, seed):\n    {text}\n")
+        return f"{folder}/own.py:attack"
+
+    return write_it
+
+
+def command(text: str) -> Callable[[Path], str]:
+    return lambda folder: f"command:{text} # {{enrolment}} {{tested}} {{trials}}"
+
+
+def scores(change: Callable[[str], str]) -> Callable[[Path], str]:
+    """Scores of women on original speech, changed."""
+
+    def write_it(folder: Path) -> str:
+        path = folder / "mine" / trial_files("original")[0][0] / "scores"
+        path.parent.mkdir(parents=True)
+        path.write_text(
+            change("".join(f"{m} {m[0]}00{s}-{t} {s}\n" for m in ENROLLED["f"] for s in range(1, 6) for t in (3, 4)))
+        )
+        return f"scores:{folder}/mine"
+
+    return write_it
+
+
+def vectors(ids: list[str], name: str = "tiny_test_trials_f") -> Callable[[Path], str]:
+    def write_it(folder: Path) -> str:
+        (folder / "mine").mkdir()
+        everybody = [f"{one}-{take}" for sex in "fm" for one in ENROLLED[sex] for take in (1, 2)]
+        for directory, names in (("tiny_test_enrolls", everybody), (name, ids)):
+            some = np.random.default_rng(0).normal(size=(len(names), 3))
+            some = Embeddings(np.array(names, object), np.array(names, object), some)
+            write_embeddings(folder / "mine" / f"{directory}.npz", some)
+        return f"vectors:{folder}/mine"
+
+    return write_it
+
+
+SCORE = "return lambda enrolment, tested, trials:"
+WOMEN = "tiny_test_trials_f"
+BROKEN: dict[str, tuple[Callable[[Path], str], list[str]]] = {
+    "raises when it learns": (
+        write_function("1 / 0"),
+        ["own-attack", "ZeroDivisionError: division", "tiny_train", "leave it out"],
+    ),
+    "raises when it scores": (write_function(f"{SCORE} 1 / 0"), ["own-attack", "ZeroDivisionError", WOMEN]),
+    "gives no function": (
+        write_function("return 3"),
+        ["own-attack", "gave int, expected a function score", "tiny_train"],
+    ),
+    "gives NaN": (
+        write_function(f"{SCORE} [float('nan')] * len(trials)"),
+        ["own-attack", "not a number", WOMEN, "leave it out"],
+    ),
+    "gives too few": (
+        write_function(f"{SCORE} [1.0]"),
+        ["own-attack", r"expected 40 scores, one a trial, got shape \(1,\)"],
+    ),
+    "gives words": (write_function(f"{SCORE} ['a'] * len(trials)"), ["own-attack", "expected 40 numbers"]),
+    "a command that fails": (
+        command("echo no luck >&2; exit 3; {scores}"),
+        ["command-echo", "ended with status 3: no luck", WOMEN],
+    ),
+    "a command that writes nothing": (command("true {scores}"), ["command-true", "wrote no {scores}"]),
+    "a command that scores one": (
+        command("echo f001 f001-3 1 > {scores}"),
+        ["command-echo", "39 trials of 40 without a score", WOMEN],
+    ),
+    "scores of other trials": (
+        scores(lambda text: text.replace("f001 ", "f999 ")),
+        [
+            "scores-mine",
+            f"asv_orig/tiny_test_enrolls-{WOMEN}",
+            "10 trials of 40 without a score",
+            "score the trials of",
+        ],
+    ),
+    "a score that is missing": (
+        scores(lambda text: text.split("\n", 1)[1]),
+        ["scores-mine", "1 trial of 40 without a score", "f001 f001-3"],
+    ),
+    "a score that is no number": (
+        scores(lambda text: text.replace(" 1\n", " nan\n", 1)),
+        ["scores-mine", "nan|NaN", "scores"],
+    ),
+    "a file that holds no scores": (scores(lambda text: "\0\1"), ["scores-mine", "scores"]),
+    "vectors that are missing": (
+        vectors(["f001-3"]),
+        ["vectors-mine", f"9 of 10 utterances of {WOMEN} without an embedding: 'f001-4'", "extract them"],
+    ),
+    "vectors of other sets alone": (
+        vectors(["f001-3"], "other"),
+        ["vectors-mine", "serves no condition", "own_attackers.md"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_used_is_one_error_that_names_attacker_and_data(layout, tmp_path, name):
+    make, words = BROKEN[name]
+    outcome = run_recipe(
+        layout, tmp_path / "out", "--until", "scores", attackers=json.dumps([make(tmp_path)]), evaluation__replicates=0
+    )
+    assert outcome.status == 2, outcome.err
+    for word in words:
+        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("attackers", "message"),
+    [
+        ("[no_such_module:f]", "the attacker 'no_such_module:f' cannot be imported: ModuleNotFoundError"),
+        ("[no_such.py:f]", "cannot be imported: FileNotFoundError"),
+        ("['json:nothing']", "json has no function 'nothing'"),
+        ("[scores:no/such/folder]", "attacker 'scores-folder': no such folder"),
+        ("[vectors:no/such/folder]", "attacker 'vectors-folder': no such folder"),
+        ("[scores:.]", "expected files asv_orig/<enrolment>-<trials>/scores, found none"),
+        ("['command:cat {trials}']", "attacker 'command-cat': the command 'cat {trials}' has no {enrolment}"),
+        ("[\"command:cat '{trials}' {enrolment} {tested} {scores}\"]", "has a place in quotes"),
+        ("['command:cat {trial} {enrolment} {tested} {scores}']", "cannot be filled in: 'trial'"),
+        ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
+        ("[plda]", "'plda' is no preset"),
+        ("[scores]", "'scores' would be called scores, as a file beside its folder is"),
+    ],
+)
+def test_doors_that_do_not_open_are_told_before_anything_else(attackers, message):
+    with pytest.raises(ConfigError) as caught:
+        chosen_attackers(load_config(Config, settings=[f"attackers={attackers}"]))
+    assert message in str(caught.value)
+
+
+def test_an_attacker_of_ones_own_can_be_named_and_has_no_further_settings():
+    settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
+    (attacker,) = chosen_attackers(load_config(Config, settings=settings))
+    assert attacker.name == "mine"
+    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: an attacker of one's own has none"):
+        chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.ubm.components=4"]))
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        ("scores:/a/b/ecapa/exp/", "scores-ecapa"),
+        ("scores:/a/run7/exp", "scores-run7"),
+        ("vectors:x y;z", "vectors-x-y-z"),
+        ("my/file.py:attack", "file-attack"),
+        ("package.module:attack", "module-attack"),
+        ("command:nice python3.11 /x/run_it.py {trials}", "command-run_it"),
+        ("command:/opt/asv --in {trials}", "command-asv"),
+        ("vectors:" + 100 * "x", "vectors-" + 32 * "x"),
+    ],
+)
+def test_short_names_are_safe(entry, name):
+    assert short_name(entry) == name
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
+    page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(example.splitlines()) <= 30
+    (tmp_path / "ltas.py").write_text(example)
+    outcome = run(layout, tmp_path / "out", f"{tmp_path}/ltas.py:attack", "gmm-ubm", lists="[f]")
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    for row in results["summary"]:
+        assert list(row["attackers"]) == ["ltas-attack", "gmm-ubm"]
+        assert row["eer"] == min(row["attackers"].values())
+    # long-term spectra tell the tiny set's speakers apart, so that it is an attacker to be reckoned with
+    assert condition(results, "f", "original", "ltas-attack")["eer"]["rocch"] < 0.4
+    first = read_scores(tmp_path / "out" / condition(results, "f", "original", "ltas-attack")["scores"])
+    assert run(layout, tmp_path / "again", f"{tmp_path}/ltas.py:attack", lists="[f]").status == 0
+    again = read_scores(tmp_path / "again" / condition(results, "f", "original", "ltas-attack")["scores"])
+    np.testing.assert_array_equal(again.values, first.values)
+
+
+def test_the_documents_name_every_door_preset_and_kind():
+    page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
+    for door in (FUNCTION, *DOORS.values()):
+        forms = " or ".join(f"`{form}`" for form in door.form.split(" or "))
+        assert f"| {forms} | {door.summary} |" in page
+    classic = (ROOT / "docs/attackers.md").read_text(encoding="utf-8")
+    for name in (*PRESETS, *KINDS):
+        assert f"**{name}" in classic or f"**{name}.**" in classic
+    recipe = (ROOT / "recipes/voiceprivacy/README.md").read_text(encoding="utf-8")
+    assert f"| `attackers` | `[{', '.join(PRESETS)}]` |" in recipe
