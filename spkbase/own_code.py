@@ -62,7 +62,7 @@ def load_named(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | Non
             remedy=f"give MODULE:{placeholder}, with the module's folder in PYTHONPATH, or FILE.py:{placeholder}",
         ) from error
     if not hasattr(module, object_name):
-        raise ConfigError(f"the {what} {name!r}: {where} has no {kind} {object_name!r}".replace("  ", " "))
+        raise ConfigError(f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}")
     file = getattr(module, "__file__", None)
     return getattr(module, object_name), None if file is None else Path(file)
 
