@@ -4,13 +4,18 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Extras that install as wheels. [world] needs a compiler and [torch] gigabytes: their tests skip without them.
 EXTRAS := sphere,demo,kaldi,wer,asr,dask,dev
+# Tests run in so many processes; those of one file stay together, since they share what they only read.
+WORKERS ?= 2
+PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-all lint bench clean
+.PHONY: help venv demo check test test-all kernels lint bench clean
 
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
+	@echo "make check     the quick loop: lint, types, and the tests of the science without whole programs"
 	@echo "make test      lint, format check, type check and tests"
 	@echo "make test-all  the same with the slow tests (48 minutes)"
+	@echo "make kernels   the numerical tests as another type of CPU computes them"
 	@echo "make bench     all benchmarks"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
@@ -37,11 +42,17 @@ lint: venv
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
 	  else echo "types not checked: those of NumPy 2.2, the newest for Python 3.10, are others"; fi
 
+check: lint
+	$(PYTEST) -m "not slow and not whole"
+
 test: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-all: lint
 	$(BIN)/python -m pytest -m ""
+
+kernels: venv
+	$(BIN)/python tests/other_kernel.py -n $(WORKERS) --dist loadfile
 
 bench: venv
 	$(BIN)/python -m benchmarks

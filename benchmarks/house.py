@@ -340,6 +340,9 @@ def main() -> None:
     texts = [path.read_text(encoding="utf-8") for path in chain(house.files.values(), benchmarks)]
     print(f"lines without tests, with benchmarks: {sum(len(text.splitlines()) for text in texts)}")
     if arguments.names:
+        of_packages = [" - ".join(circle) for circle in circles(whole)]
+        print("".join(f"\npackages, circle: {circle}" for circle in of_packages), end="")
+        print("".join(f"\nwhole house, circle of modules: {circle}" for circle in between), end="")
         for package in packages:
             for title, values in accounts[package][1].items():
                 print("".join(f"\n{package}, {title}: {value}" for value in values), end="")

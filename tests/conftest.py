@@ -11,6 +11,7 @@ import pytest
 from array_devices import MAKERS
 from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
+from quick_loop import RANK
 
 from spkbase.work.devices import Device
 
@@ -26,6 +27,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is no quick test, and put what takes long first; the order within a file stays."""
+    for item in items:
+        if item.path.stem in RANK or item.path.is_relative_to(ROOT / "tests" / "recipes"):
+            item.add_marker(pytest.mark.whole)
+    items.sort(key=lambda item: RANK.get(item.path.stem, len(RANK)))
 
 
 @pytest.fixture(scope="session")

@@ -44,8 +44,8 @@ def test_scripts_and_settings_in_commands_exist(path):
 def test_make_targets_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = set(re.findall(r"`?make ([a-z-]+)`?", text)) - {"only"}
-    assert {"demo", "test", "test-all", "bench", "venv"} <= targets
-    for target in ("demo", "test", "test-all", "bench", "venv"):
+    assert {"demo", "check", "test", "test-all", "kernels", "bench", "venv"} <= targets
+    for target in targets:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
 

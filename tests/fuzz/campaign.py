@@ -138,8 +138,13 @@ def _worker(
 def _watch(process: subprocess.Popen[str], progress: Path, hung: threading.Event) -> None:
     """Kill a worker that has been at one input for long."""
     last, since = "", time.monotonic()
-    while process.poll() is None:
-        time.sleep(0.2)
+    while True:
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return
         try:
             number = progress.read_text()
         except FileNotFoundError:  # the worker came to its end meanwhile
