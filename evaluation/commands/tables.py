@@ -15,7 +15,13 @@ _WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
 
 
 def format_evaluation(result: Evaluation) -> str:
-    """Lay out a result, with a column of intervals where there are any, and its notes below."""
+    """Return a result as a table, with a column of intervals where there are any, and its notes below.
+
+    Parameters
+    ----------
+    result : Evaluation
+        See `evaluation.metrics.evaluate`.
+    """
     counts = {"target trials": f"{result.n_target:,}", "nontarget trials": f"{result.n_nontarget:,}"}
     rows: list[dict[str, Any]] = [
         {"metric": title, "value": text} for title, text in (counts | {"convention": result.convention}).items()
@@ -32,7 +38,13 @@ def format_evaluation(result: Evaluation) -> str:
 
 
 def format_groups(groups: Groups) -> str:
-    """Show the main metrics of each group, and where each is highest and lowest."""
+    """Return the main metrics of each group as a table, and a second one of where each is highest and lowest.
+
+    Parameters
+    ----------
+    groups : Groups
+        See `evaluation.uncertainty.evaluate_groups`.
+    """
     titles = dict(_narrow(groups.metrics))
     rows = [
         {groups.column: name, "target": group.n_target, "nontarget": group.n_nontarget}

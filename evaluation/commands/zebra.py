@@ -72,7 +72,14 @@ def zebra(
 
 
 def export_path(label: str, extension: str) -> Path:
-    """Name of an exported file: the prefix stands before the last part of the label.
+    """Return the name of an exported file: the prefix stands before the last part of the label.
+
+    Parameters
+    ----------
+    label : str
+        Of the system; may begin with a folder.
+    extension : str
+        Without its dot.
 
     Examples
     --------

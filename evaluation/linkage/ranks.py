@@ -15,24 +15,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.linkage.table import TIE_RULES, Ranks, TieRule, read_ranks, write_ranks
+from evaluation.linkage.table import Ranks
 from evaluation.trials import Key, Scores, find_rows, split_scores
 from spkbase.errors import DataError, few
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
     from spkbase.work import Work
-
-__all__ = [
-    "TIE_RULES",
-    "Ranks",
-    "TieRule",
-    "rank_scores",
-    "ranks_from_embeddings",
-    "ranks_from_scores",
-    "read_ranks",
-    "write_ranks",
-]
 
 logger = logging.getLogger(__name__)
 

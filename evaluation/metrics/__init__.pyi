@@ -28,6 +28,9 @@ from .equal_error import METHODS as METHODS
 from .equal_error import eer as eer
 from .equal_error import eer_of as eer_of
 from .interval_methods import Method as Method
+from .metric import FRACTION as FRACTION
+from .metric import Metric as Metric
+from .metric import compute_all as compute_all
 from .operating_points import tpr_at_fpr_of as tpr_at_fpr_of
 from .sorted_scores import Blocks as Blocks
 from .sorted_scores import Hull as Hull
@@ -42,11 +45,8 @@ from .summary import evaluate as evaluate
 from .summary import metrics_of as metrics_of
 from .system_linkability import d_sys_of as d_sys_of
 from .system_linkability import d_sys_pav_of as d_sys_pav_of
-from .table import FRACTION as FRACTION
 from .table import METRICS as METRICS
 from .table import PRIORS as PRIORS
-from .table import Metric as Metric
-from .table import compute_all as compute_all
 from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low
 from .table import method_of as method_of

@@ -59,6 +59,11 @@ class Convention:
 def convention_named(name: str) -> Convention:
     """Return a convention by its name.
 
+    Parameters
+    ----------
+    name : str
+        One of `CONVENTIONS`.
+
     Raises
     ------
     DataError
@@ -69,24 +74,24 @@ def convention_named(name: str) -> Convention:
     return CONVENTIONS[name]
 
 
-def eer_of_zebra(scores: SortedScores, reading: str) -> float:
+def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as ZEBRA has it: that of the hull without ties, under Laplace's rule."""
     return hull_eer(hull_of(scores.untied.laplace_blocks)) if reading == "rocch" else eer_of(scores, reading)
 
 
-def eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
+def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
     """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
     if reading == "rocch":
         return hull_eer(scores.untied.hull)
     return eer_of(scores.in_single_precision if reading in ("kaldi", "speechbrain") else scores, reading)
 
 
-def threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
+def _threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
     """Return the threshold at an equal error rate of float32 scores."""
     return equal_error_of(scores.in_single_precision, reading).threshold
 
 
-def cllr_with_underflow(scores: SortedScores) -> float:
+def _cllr_with_underflow(scores: SortedScores) -> float:
     """Return Cllr in bits, infinite where a posterior underflows."""
     with np.errstate(over="ignore", divide="ignore"):
         costs = [
@@ -96,38 +101,38 @@ def cllr_with_underflow(scores: SortedScores) -> float:
     return float(sum(costs) / 2)
 
 
-def min_cllr_with_rise(scores: SortedScores) -> float:
+def _min_cllr_with_rise(scores: SortedScores) -> float:
     """Return the least Cllr in bits, of LLRs that rise a little in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
     return cllr_of(SortedScores(llr, is_target.astype(float), (~is_target).astype(float)))
 
 
-def min_cllr_untied(scores: SortedScores) -> float:
+def _min_cllr_untied(scores: SortedScores) -> float:
     """Return the least Cllr in bits, of LLRs that rise a little, with targets above nontargets of equal score."""
-    return min_cllr_with_rise(scores.untied)
+    return _min_cllr_with_rise(scores.untied)
 
 
-def population_with_rise(scores: SortedScores) -> float:
+def _population_with_rise(scores: SortedScores) -> float:
     """Return ZEBRA's population metric in bits, of LLRs that rise a little in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
     told = [_disclosure(llr[is_target]).mean(), _disclosure(-llr[~is_target]).mean()]
     return float(sum(told) / np.log(2))
 
 
-def individual_untied(scores: SortedScores) -> float:
+def _individual_untied(scores: SortedScores) -> float:
     """Return ZEBRA's individual metric, with targets above nontargets of equal score and LLRs that rise a little."""
     llr, _ = _trials(scores.untied, scores.untied.laplace_blocks)
     return float(np.abs(llr).max() / np.log(10))
 
 
 _ZEBRA: dict[str, Callable[..., Any]] = {
-    "eer": eer_of_zebra,
-    "cllr": cllr_with_underflow,
-    "min_cllr": min_cllr_with_rise,
-    "zebra.population": population_with_rise,
-    "zebra.individual": individual_untied,
+    "eer": _eer_of_zebra,
+    "cllr": _cllr_with_underflow,
+    "min_cllr": _min_cllr_with_rise,
+    "zebra.population": _population_with_rise,
+    "zebra.individual": _individual_untied,
 }
-_VOICEPRIVACY = _ZEBRA | {"eer": eer_of_voiceprivacy, "min_cllr": min_cllr_untied}
+_VOICEPRIVACY = _ZEBRA | {"eer": _eer_of_voiceprivacy, "min_cllr": _min_cllr_untied}
 CONVENTIONS = {
     convention.name: convention
     for convention in (
@@ -137,7 +142,7 @@ CONVENTIONS = {
             Convention(
                 name,
                 reading,
-                _VOICEPRIVACY | {"threshold_at_eer": partial(threshold_of_voiceprivacy, reading=reading)},
+                _VOICEPRIVACY | {"threshold_at_eer": partial(_threshold_of_voiceprivacy, reading=reading)},
             )
             for name, reading in (("vpc2022", "kaldi"), ("vpc2024", "speechbrain"))
         ),

@@ -294,12 +294,24 @@ def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
 
 
 def hull_eer(vertices: Hull) -> float:
-    """Return the equal error rate of a hull, a fraction of at most 0.5."""
+    """Return the equal error rate of a hull, a fraction of at most 0.5.
+
+    Parameters
+    ----------
+    vertices : Hull
+        See `hull`.
+    """
     return balance(vertices.p_miss, vertices.p_fa)
 
 
 def hull_prbep(vertices: Hull) -> float:
-    """Return the number of errors where a hull has equally many misses and false alarms."""
+    """Return the number of errors where a hull has equally many misses and false alarms.
+
+    Parameters
+    ----------
+    vertices : Hull
+        See `hull`.
+    """
     return balance(vertices.misses.astype(float), vertices.false_alarms.astype(float))
 
 

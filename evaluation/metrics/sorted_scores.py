@@ -102,7 +102,13 @@ class SortedScores:
         return len(self.thresholds)
 
     def places(self, scores: ArrayLike) -> np.ndarray:
-        """Return the place of each score among the thresholds, of which it must be one; shape and order as `scores`."""
+        """Return the place of each score among the thresholds.
+
+        Parameters
+        ----------
+        scores : array_like of float, shape (N,)
+            Each must be one of the thresholds.
+        """
         return np.searchsorted(self.thresholds, np.asarray(scores, np.float64))
 
     def reweighted(self, target: np.ndarray, nontarget: np.ndarray) -> SortedScores:
@@ -291,13 +297,26 @@ def laplace_of(blocks: Blocks) -> Blocks:
 
 
 def hull_of(blocks: Blocks) -> Hull:
-    """Return the vertices of the ROC convex hull: the corners between isotonic blocks."""
+    """Return the vertices of the ROC convex hull: the corners between isotonic blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        See `pav`.
+    """
     misses, rejected = (np.concatenate([[0.0], np.cumsum(weights)]) for weights in (blocks.target, blocks.nontarget))
     return Hull(misses, rejected[-1] - rejected, as_count(misses[-1]), as_count(rejected[-1]))
 
 
 def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
     """Return scores as float64 of shape (N,), or say what is wrong with them.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (N,)
+        Scores; infinite ones are legal.
+    name : str
+        What they are, for the error: ``"target"``, say.
 
     Raises
     ------
@@ -317,7 +336,13 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
 
 
 def as_count(weight: float) -> int | float:
-    """Return a sum of weights, as int where it is a whole number, as it is for trials that count once."""
+    """Return a sum of weights, as int where it is a whole number.
+
+    Parameters
+    ----------
+    weight : float
+        Their number, for trials that count once.
+    """
     return int(weight) if float(weight).is_integer() else float(weight)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evaluation.metrics.conventions import convention_named
+from evaluation.metrics.metric import Metric, at_priors, check_metrics, compute_all, number_of
 from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
-from evaluation.metrics.table import METRICS, PRIORS, Metric, at_priors, check_metrics, compute_all, number_of
+from evaluation.metrics.table import METRICS, PRIORS
 from evaluation.metrics.zebra_profile import Zebra
 
 
@@ -85,7 +86,15 @@ class Evaluation:
     def with_intervals(
         self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None
     ) -> Evaluation:
-        """Return the same with confidence intervals, and notes about them."""
+        """Return the same with confidence intervals, and notes about them.
+
+        Parameters
+        ----------
+        intervals : mapping of str to (low, high)
+            By the name that `values` gives.
+        notes : mapping of str to str, optional
+            Added to the notes there are.
+        """
         return replace(self, intervals=dict(intervals), notes={**self.notes, **(notes or {})})
 
 
@@ -128,7 +137,8 @@ class Metrics:
         """Return the table at these priors and under this convention."""
         replaces = convention_named(self.convention).replaces
         rows = at_priors(self.metrics, self.priors)
-        check_metrics(rows)
+        if self.metrics is not METRICS:
+            check_metrics(rows)
         if not replaces:
             return rows
         return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
@@ -192,7 +202,13 @@ def evaluate_of(
 
 
 def metrics_of(statistic: Callable[[SortedScores], Mapping[str, float]]) -> tuple[Metric, ...]:
-    """Return the table that says how the numbers of a statistic are read: its own, or the built-in one."""
+    """Return the table that says how the numbers of a statistic are read: its own, or the built-in one.
+
+    Parameters
+    ----------
+    statistic : callable
+        Gives numbers by name from `SortedScores`.
+    """
     return statistic.rows if isinstance(statistic, Metrics) else METRICS
 
 

@@ -261,7 +261,12 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
 
 
 def format_value(value: float) -> str:
-    """Return a value as text as the reference does: three decimals, or one digit with an exponent where small, or 0.
+    """Return a value as the reference prints it: three decimals, or one digit with an exponent where small, or 0.
+
+    Parameters
+    ----------
+    value : float
+        Not negative.
 
     Examples
     --------
@@ -275,6 +280,13 @@ def format_value(value: float) -> str:
 
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     """Return the lines of the reference's command, a blank one before and after.
+
+    Parameters
+    ----------
+    result : Zebra
+        See `zebra`.
+    label : str
+        Name of the system.
 
     Examples
     --------

@@ -86,7 +86,15 @@ def save_profiles(
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
 ) -> None:
-    """Plot ZEBRA profiles of scores that are sorted already; see `plot_zebra`."""
+    """Plot ZEBRA profiles of scores that are sorted already.
+
+    Parameters
+    ----------
+    cores : sequence of Core
+        Systems; see `evaluation.plots.as_cores`.
+    path, title, sort, scale
+        See `plot_zebra`.
+    """
     profiles = [zebra_of(core.scores, scale=scale) for core in cores]
     by_population = np.argsort([profile.population for profile in profiles], kind="stable")
     order = by_population if sort else range(len(cores))
@@ -113,8 +121,12 @@ def plot_ece(
 
     Parameters
     ----------
-    systems, path, title
-        See `plot_zebra`.
+    systems : sequence of System, or of (name, target, nontarget)
+        One or several systems, with natural LLRs as scores.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    title : str, optional
+        Stands above the plot.
     sort : bool
         Put the systems in the order of their Cllr.
     normalised : bool
@@ -139,8 +151,12 @@ def plot_ape(
 
     Parameters
     ----------
-    systems, path, title
-        See `plot_zebra`.
+    systems : sequence of System, or of (name, target, nontarget)
+        One or several systems, with natural LLRs as scores.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    title : str, optional
+        Stands above the plot.
     sort : bool
         Put the systems in the order of their Cllr.
     normalised : bool
@@ -160,18 +176,50 @@ def plot_ape(
 
 
 def default_ece(log_odds: np.ndarray) -> np.ndarray:
-    """Return the entropy of the prior in bits, shape as `log_odds`."""
+    """Return the entropy of the prior in bits.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float64, shape (P,)
+        Prior log-odds log(P / (1 - P)).
+
+    Returns
+    -------
+    ndarray of float64, shape (P,)
+    """
     prior = _prior(log_odds)
     return -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
 
 
 def default_error(log_odds: np.ndarray) -> np.ndarray:
-    """Return the error rate of deciding by the prior alone, shape as `log_odds`."""
+    """Return the error rate of deciding by the prior alone.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float64, shape (P,)
+        Prior log-odds log(P / (1 - P)).
+
+    Returns
+    -------
+    ndarray of float64, shape (P,)
+    """
     return _prior(-np.abs(log_odds))
 
 
 def actual_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
-    """Return the error rate of Bayes decisions by natural LLRs, which accept at -log_odds and above."""
+    """Return the error rate of Bayes decisions by natural LLRs, which accept at -log_odds and above.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        See `evaluation.metrics.sort_scores`.
+    log_odds : ndarray of float64, shape (P,)
+        Prior log-odds log(P / (1 - P)).
+
+    Returns
+    -------
+    ndarray of float64, shape (P,)
+    """
     cut = np.searchsorted(scores.thresholds, -log_odds, side="left")
     p_miss = scores.misses[cut] / scores.n_target
     p_fa = 1 - scores.rejected[cut] / scores.n_nontarget
@@ -180,7 +228,19 @@ def actual_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
 
 
 def least_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
-    """Return the least error rate over all thresholds, shape as `log_odds`."""
+    """Return the least error rate over all thresholds.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        See `evaluation.metrics.sort_scores`.
+    log_odds : ndarray of float64, shape (P,)
+        Prior log-odds log(P / (1 - P)).
+
+    Returns
+    -------
+    ndarray of float64, shape (P,)
+    """
     prior = _prior(log_odds)[:, None]
     return (prior * scores.hull.p_miss + (1 - prior) * scores.hull.p_fa).min(axis=1)
 

@@ -56,7 +56,7 @@ class Sample:
     is_target : np.ndarray of bool, shape (N,)
         Whether each is a target trial.
     starts : np.ndarray of int64, shape (R,)
-        First trial of each distinct score.
+        First trial of each run of equal scores.
     first, second : np.ndarray of int64, shape (N,)
         The units that each trial hangs on: its weight is the product of theirs. Where it hangs on one alone, the
         second is `n_units`, whose weight is 1.
@@ -93,7 +93,7 @@ class Sample:
         return min(n_target, len(self) - n_target)
 
     def runs(self, weights: np.ndarray | None = None) -> SortedScores:
-        """Return sorted scores under weights of the units and a 1 behind them, shape (n_units + 1,), or all 1."""
+        """Give the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
         if weights is None:
             counts = np.ones(len(self))
         else:
@@ -212,7 +212,7 @@ def bootstrap(
         Several share each draw, as systems on the same trials or groups of one set of trials must: their units are
         those of one table.
     statistic : callable
-        Gives metrics by name from `SortedScores`. For several workers it must be importable.
+        Gives metrics by name from runs. For several workers it must be importable.
     replicates : int
         Number of resamples.
     seed : int
@@ -273,7 +273,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
 
 
 def _starts(scores: np.ndarray) -> np.ndarray:
-    """Return the first of each distinct score."""
+    """First of each run of equal scores."""
     return np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
 
 
@@ -285,8 +285,8 @@ def _replicate(
     rows: list[list[Mapping[str, float] | None]] = [[] for _ in samples]
     for weights in draw(samples[0], seed=seed, block=number, size=size):
         for sample, values in zip(samples, rows, strict=True):
-            scores = sample.runs(weights)
-            values.append(statistic(scores) if scores.n_target > 0 and scores.n_nontarget > 0 else None)
+            runs = sample.runs(weights)
+            values.append(statistic(runs) if runs.n_target > 0 and runs.n_nontarget > 0 else None)
     return rows
 
 

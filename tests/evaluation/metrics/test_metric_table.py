@@ -15,9 +15,10 @@ import pytest
 
 from evaluation.commands.tables import format_evaluation, format_groups
 from evaluation.metrics.interval_methods import Method
+from evaluation.metrics.metric import RESERVED, Metric, Unit, check_metrics
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.summary import Metrics, evaluate
-from evaluation.metrics.table import METRICS, RESERVED, Metric, Unit, is_worse_low, method_of, metrics_with
+from evaluation.metrics.table import METRICS, is_worse_low, method_of, metrics_with
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences
 from evaluation.uncertainty.groups import Grouping, evaluate_groups
@@ -90,12 +91,16 @@ def test_a_metric_of_ones_own_is_in_values_json_and_tables() -> None:
 def test_a_metric_with_points_and_one_made_of_others() -> None:
     shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
     ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
+    powers = Metric("power", lambda eer, point: eer ** float(point), of=("eer.rocch",), points=("1", "2"))
     priors = Metric("odds", lambda scores, prior: float(prior) / (1 - float(prior)), points=(), over_priors=True)
-    found = evaluate([1.0, 2.0, 3.0, 4.0], [0.0, 2.5], metrics=table_of(shares, ratio, priors), priors=("0.5", 0.8))
+    found = evaluate(
+        [1.0, 2.0, 3.0, 4.0], [0.0, 2.5], metrics=table_of(shares, ratio, powers, priors), priors=("0.5", 0.8)
+    )
     values = found.values()
     assert found.quantile == {"0.25": 2.0, "0.5": 3.0}
     assert values["quantile.0.5"] == 3.0
     assert values["ratio"] == values["eer.rocch"] / values["min_dcf.0.5"]
+    assert found.power == {"1": values["eer.rocch"], "2": values["eer.rocch"] ** 2}
     assert found.odds == {"0.5": 1.0, "0.8": pytest.approx(4.0)}
     lines = format_evaluation(found).splitlines()
     assert any(line.split() == ["score", "at", "0.25", "2"] for line in lines)
@@ -152,6 +157,12 @@ def test_the_table_can_be_part_of_ours() -> None:
     assert found.zebra == {"population": found.values()["zebra.population"]}
     with pytest.raises(AttributeError, match="expected a metric among eer, zebra, d_sys, got 'cllr'"):
         found.cllr  # noqa: B018
+
+
+def test_a_prior_that_is_asked_for_twice_counts_once() -> None:
+    found = evaluate([1.0, 2.0], [0.0, 1.5], priors=("0.5", 0.1, "0.5", 0.1))
+    assert list(found.min_dcf) == list(found.act_dcf) == ["0.5", "0.1"]
+    check_metrics(METRICS)
 
 
 def test_another_omega_and_other_tags() -> None:

@@ -128,3 +128,31 @@ def test_malformed_weights_are_refused(options: dict[str, list[float]], words: s
 def test_one_class_alone_has_no_blocks() -> None:
     with pytest.raises(DataError, match="trials of both classes, got 0 target and 2 nontarget"):
         pav(SortedScores(np.zeros(1), np.zeros(1), np.full(1, 2.0)))
+
+
+def test_blocks_and_hull_are_found_once_and_agree() -> None:
+    scores = sort_scores([1.0, 3.0, 4.0, 4.0], [0.0, 2.0, 3.0])  # n t n (t n) tt
+    assert scores.blocks is scores.blocks
+    assert scores.hull is scores.hull
+    assert scores.blocks.target.tolist() == [0, 2, 2]
+    assert scores.blocks.nontarget.tolist() == [1, 2, 0]
+    assert scores.hull.misses.tolist() == [0, 0, 2, 4]
+    assert scores.hull.false_alarms.tolist() == [3, 2, 0, 0]
+    assert scores.hull.p_miss.tolist() == [0, 0, 0.5, 1]
+    assert type(scores.hull.n_target) is int
+    assert scores.laplace_blocks.llr.tolist() == pav(scores, laplace=True).llr.tolist()
+
+
+def test_untied_scores_have_targets_above_nontargets() -> None:
+    untied = sort_scores([1.0, 1.0, 2.0], [0.0, 1.0]).untied
+    assert untied.thresholds.tolist() == [0, 1, 1, 2]
+    assert untied.target.tolist() == [0, 0, 2, 1]
+    assert untied.nontarget.tolist() == [1, 1, 0, 0]
+    assert untied.untied.thresholds.tolist() == untied.thresholds.tolist()
+
+
+def test_single_precision_makes_ties() -> None:
+    rounded = sort_scores([1.0, 1e300], [1.0 + 2.0**-30, 0.5]).in_single_precision
+    assert rounded.thresholds.tolist() == [0.5, 1.0, np.inf]
+    assert rounded.target.tolist() == [0, 1, 1]
+    assert rounded.nontarget.tolist() == [1, 1, 0]
