@@ -21,6 +21,7 @@ BOUNDARY = {
     "parallel",
     "stored",
     "trials",
+    "unpickle",
     "worker_options",
 }
 

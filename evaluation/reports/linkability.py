@@ -15,8 +15,6 @@ mean of theirs. Ranks are places from 1 in the whole gallery, in the middle of t
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +42,7 @@ from evaluation.linkage import (
     write_ranks,
 )
 from spkbase.errors import DataError
-from spkbase.files import write_json, write_text
+from spkbase.files import format_csv, write_json, write_text
 
 REPORT, RANKS = "linkability.json", "ranks.npz"
 ALL = 0
@@ -308,9 +306,4 @@ def _cmc(ranks: Ranks, settings: Settings) -> NDArray[np.float64] | None:
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lay rows out with commas; what is undefined stays blank."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow(["" if one is None or one != one else one for one in row])
-    return stream.getvalue()
+    return format_csv(header, ([None if value != value else value for value in row] for row in rows))

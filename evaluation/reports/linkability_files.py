@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ from evaluation.linkage import (
 from evaluation.linkage.extrapolation import backtest
 from evaluation.reports.linkability import RANKS, REPORT, Run, Settings, name_of
 from spkbase.errors import DataError
-from spkbase.files import write_text
+from spkbase.files import format_csv, write_text
 
 _WRITTEN = re.compile(
     r"(linkability\.json|ranks\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
@@ -150,21 +148,19 @@ def extrapolated_rows(beyond: Mapping[int, Beyond]) -> list[tuple[Any, ...]]:
 
 def write_extrapolation(folder: str | Path, beyond: Mapping[int, Beyond]) -> None:
     """Write ``extrapolation.csv``: every method at every population, and the span."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind"))
+    rows: list[tuple[Any, ...]] = []
     for number, one in beyond.items():
         found = one.populations
         ends = found.span()
         parts = {name: (part.linkability, part.low, part.high) for name, part in found.predictions.items()}
         parts["span"] = (np.full(len(found.sizes), np.nan), *ends)
-        for name, columns in parts.items():
-            for size, *values in zip(
-                found.sizes.astype(np.int64).tolist(), *(c.tolist() for c in columns), strict=True
-            ):
-                cells = ["" if value != value else value for value in values]
-                writer.writerow((name_of(number), size, name, *cells, found.measured_to, "extrapolated"))
-    write_text(Path(folder) / "extrapolation.csv", stream.getvalue())
+        for name, part in parts.items():
+            sizes = found.sizes.astype(np.int64).tolist()
+            for size, *values in zip(sizes, *(column.tolist() for column in part), strict=True):
+                cells = [None if value != value else value for value in values]
+                rows.append((name_of(number), size, name, *cells, found.measured_to, "extrapolated"))
+    columns = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
+    write_text(Path(folder) / "extrapolation.csv", format_csv(columns, rows))
 
 
 def write_plots(
