@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Union
 import yaml
 
 from spkbase.errors import ConfigError, Problems
-from spkbase.files import load_yaml, read_yaml_text
+from spkbase.files import as_plain, load_yaml, read_yaml_text, write_text
 
 Config = TypeVar("Config")
 
@@ -132,15 +132,13 @@ def _names(values: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 def to_dict(config: Any) -> dict[str, Any]:
     """Plain mapping of a configuration, fit for YAML and JSON."""
-    plain = _plain(config)
+    plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
     assert isinstance(plain, dict)
     return plain
 
 
 def write_yaml(path: str | Path, config: Any) -> None:
     """Write a resolved configuration as YAML, whole or not at all."""
-    from spkbase.files import write_text
-
     write_text(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True))
 
 
@@ -272,13 +270,3 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
 
 def _type_name(hint: Any) -> str:
     return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(hint, str(hint))
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value

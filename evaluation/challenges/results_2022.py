@@ -149,10 +149,10 @@ def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[s
     15.0
     """
     wanted = [(corpus, sex) for corpus in weights for sex in ("f", "m")]
-    if not all(one in values for one in wanted):
+    if not all(group in values for group in wanted):
         return None
     total = sum(weights[corpus] for corpus, _ in wanted)
-    return sum(weights[one[0]] * values[one] for one in wanted) / total
+    return sum(weights[group[0]] * values[group] for group in wanted) / total
 
 
 def _take(results: Results2022, header: str, text: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ from evaluation.challenges.team_scores import VOICEPRIVACY, Assessment, NamingRu
 from evaluation.metrics import format_value
 from evaluation.plots import Core, escape, save_profiles
 from spkbase.errors import DataError
-from spkbase.files import format_table, write_text
+from spkbase.files import format_csv, format_table, write_text
 
 # the columns of the ZEBRA toolkit: name, value of an assessment, factor, decimals
 _COLUMNS = (
@@ -57,14 +55,14 @@ def write_challenge(
     if len({_file_name(name) for name in systems}) < len(systems):
         raise DataError("two systems would get files of assessment name", remedy="rename a team or a system")
     columns = [*_NAMES, *_headers(assessed)]
-    write_text(output / "results.csv", _as_csv(columns, [_row(assessment, exact=True) for assessment in assessed]))
+    write_text(output / "results.csv", format_csv(columns, [_row(assessment, exact=True) for assessment in assessed]))
     rows = [_row(assessment) for assessment in assessed]
     averages = average_rows(assessed, rule)
     table = format_table(rows, columns, markdown=True)
     write_text(output / "results.md", f"# Results\n\n{table}\n\n{_averages_text(averages)}")
     write_text(output / "results.tex", _as_tex(columns, rows))
     if averages:
-        write_text(output / "averages.csv", _as_csv(list(averages[0]), averages))
+        write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name, part in _by(assessed, lambda assessment: assessment.source.name).items():
         own = format_table([_row(assessment) for assessment in part], columns, markdown=True)
         theirs = _averages_text([row for row in averages if row["System"] == name])
@@ -128,14 +126,6 @@ def _shown(value: float, metric: str, decimals: int, exact: bool) -> str:
     if math.isnan(value):
         return "-"
     return format_value(value) if metric.startswith("zebra") else f"{value:.{decimals}f}"
-
-
-def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _as_tex(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 from numpy.typing import NDArray
 
-from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option
+from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option, show_json
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors
 from evaluation.formats import join, read_scores_and_key
 from evaluation.linkage import (
@@ -44,7 +44,7 @@ from evaluation.reports import (
 )
 from spkbase.console import worker_options
 from spkbase.errors import DataError
-from spkbase.files import format_table, to_json, write_json
+from spkbase.files import format_table
 from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
@@ -173,11 +173,8 @@ def linkability(**options: Any) -> None:
         additions["extrapolation"] = report_extrapolation(beyond)
     report = linkage.report | additions if options["output"] is None else _written(linkage, beyond, additions, options)
     json_path: Path | None = options["json_path"]
-    if json_path is not None and str(json_path) == "-":
-        click.echo(to_json(report))
+    if show_json(report, json_path):
         return
-    if json_path is not None:
-        write_json(json_path, report)
     click.echo("\n".join([_summary(linkage, report), *_beyond_summary(beyond)]))
 
 

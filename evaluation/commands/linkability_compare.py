@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evaluation.commands.options import FILE
+from evaluation.commands.options import FILE, show_json
 from evaluation.linkage import (
     KINDS,
     MEASURES,
@@ -34,7 +32,7 @@ from evaluation.reports import RANKS, utterances_name
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command
 from spkbase.errors import DataError, Problems
-from spkbase.files import format_table, to_json, write_json, write_text
+from spkbase.files import format_csv, format_table, write_json, write_text
 
 _REPLICATES, _MOST_BANDS = 500, 6
 
@@ -112,11 +110,8 @@ def linkability_compare(
 
             plot_jaccard(found, path=[output / "jaccard.png", output / "jaccard.svg"])
         plot_runs(output, tables, ties=ties, seed=seed, level=level)
-    if json_path is not None and str(json_path) == "-":
-        click.echo(to_json(report))
+    if show_json(report, json_path):
         return
-    if json_path is not None:
-        write_json(json_path, report)
     click.echo(format_comparisons(found))
 
 
@@ -204,18 +199,16 @@ def format_comparisons(found: Comparisons) -> str:
 
 def members_csv(found: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
     """Linkability and set of each speaker in each condition, as CSV."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     names = [condition.name for condition in found.sets]
-    writer.writerow(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))])
+    rows = []
     shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
     for speaker in shared:
         row: list[str] = [speaker]
         for condition, sets in found.sets.items():
             kinds = [kind for kind in KINDS if speaker in getattr(sets, kind)]
             row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
-        writer.writerow(row)
-    return buffer.getvalue()
+        rows.append(row)
+    return format_csv(["speaker", *(f"{name} {what}" for name in names for what in ("linkability", "set"))], rows)
 
 
 _FORMATS = {"Jaccard": ".3f", "chance": ".3f", "from": ".3f", "to": ".3f", "corrected": ".3f", "p": ".2g"}

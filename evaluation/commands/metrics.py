@@ -16,6 +16,7 @@ from evaluation.commands.options import (
     missing_option,
     parse_prior,
     scores_option,
+    show_json,
 )
 from evaluation.commands.tables import format_evaluation, format_groups
 from evaluation.formats import join, read_scores_and_key
@@ -24,7 +25,6 @@ from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, r
 from evaluation.uncertainty import Grouping, Groups, Sample, confidence_intervals, evaluate_groups, sample_from
 from spkbase.console import worker_options
 from spkbase.errors import DataError
-from spkbase.files import to_json, write_json
 
 convention_option = click.option(
     "--convention",
@@ -104,11 +104,8 @@ def metrics(
         result = evaluate(*reader.split(scores, key), convention=convention, priors=priors, metrics=table)
     report = result.to_dict() | ({"interval_methods": methods} if methods else {})
     report |= {} if groups is None else {"groups": groups.to_dict()}
-    if json_path is not None and str(json_path) == "-":
-        click.echo(to_json(report))
+    if show_json(report, json_path):
         return
-    if json_path is not None:
-        write_json(json_path, report)
     click.echo(format_evaluation(result))
     if groups is not None:
         click.echo("\n" + format_groups(groups))

@@ -131,6 +131,25 @@ def match_keys(
     return list(zip(names, scores_paths, keys, strict=True))
 
 
+def show_json(report: Any, json_path: Path | None) -> bool:
+    """Write a result where ``--json`` says, if it does.
+
+    Returns
+    -------
+    bool
+        Whether it went to the standard output, where nothing else should stand then.
+    """
+    from spkbase.files import to_json, write_json
+
+    if json_path is None:
+        return False
+    if str(json_path) == "-":
+        click.echo(to_json(report))
+        return True
+    write_json(json_path, report)
+    return False
+
+
 def parse_prior(text: str, option: str = "--prior") -> float:
     """Read a probability strictly between 0 and 1."""
     from evaluation.metrics import effective_prior
@@ -142,7 +161,7 @@ def parse_prior(text: str, option: str = "--prior") -> float:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(",") if one.strip()) if text else ()
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
 
 
 def _format(name: str) -> Format:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import FILE, level_option
+from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.utility import NORMALISERS
 from spkbase.console import worker_options
 from spkbase.errors import DataError
-from spkbase.files import format_table, to_json, write_json
+from spkbase.files import format_table
 
 if TYPE_CHECKING:
     from evaluation.challenges import Entry, RankedSystem, Ranking, RankingRule, Reading
@@ -286,12 +286,8 @@ def rank(
     rankings = rank_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
-    if json_path is not None:
-        report = ranking_to_dict(rankings, systems, rule)
-        if str(json_path) == "-":
-            click.echo(to_json(report))
-            return
-        write_json(json_path, report)
+    if json_path is not None and show_json(ranking_to_dict(rankings, systems, rule), json_path):
+        return
     click.echo(_rankings(systems, rankings, rule))
 
 
@@ -333,11 +329,8 @@ def _difference(gap: Interval | None) -> dict[str, Any]:
 def _show(
     rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
 ) -> None:
-    if json_path is not None and str(json_path) == "-":
-        click.echo(to_json(report))
+    if show_json(report, json_path):
         return
-    if json_path is not None:
-        write_json(json_path, report)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
     shown = [{name: None if value != value else value for name, value in row.items()} for row in rows]

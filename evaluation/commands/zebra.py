@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from evaluation.commands.metrics import convention_option, json_option, scale_option
-from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option
+from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option, show_json
 from evaluation.metrics import SCALE, evaluate, format_profile, metrics_with, read_scale
 from spkbase.errors import DataError
-from spkbase.files import to_json, write_json
 
 if TYPE_CHECKING:
     from evaluation.plots import System
@@ -54,12 +53,8 @@ def zebra(
     target, nontarget = reader.split(scores, key)
     result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
-    if json_path is not None and str(json_path) == "-":
-        click.echo(to_json({"label": label} | report))
-    else:
+    if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
-    if json_path is not None and str(json_path) != "-":
-        write_json(json_path, {"label": label} | report)
     if not (extensions or show):
         return
     from evaluation.plots import System, plot_zebra

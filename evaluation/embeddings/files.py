@@ -115,7 +115,7 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
         with atomic_file(path) as file, h5py.File(file, "w") as root:
             root.create_dataset("vectors", data=embeddings.vectors)
             for name, values in (("ids", ids), ("speakers", speakers)):
-                root.create_dataset(name, data=np.array([one.encode() for one in values]))
+                root.create_dataset(name, data=np.array([value.encode() for value in values]))
     else:
         raise DataError(f"no format of embeddings is known for {path.suffix!r}", file=path, remedy="use .npz or .h5")
 
@@ -176,7 +176,7 @@ def _read_npz(path: Path, map_above: int) -> Columns:
 def _map_member(path: Path, name: str, map_above: int) -> NDArray[Any] | None:
     """Map an array within an npz, if it is not packed and large enough."""
     with zipfile.ZipFile(path) as archive:
-        info = next((one for one in check_members(archive) if one.filename == name), None)
+        info = next((member for member in check_members(archive) if member.filename == name), None)
     if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size <= map_above:
         return None
     with path.open("rb") as handle:
@@ -248,10 +248,10 @@ def _read_pickle(path: Path, allow_pickle: bool) -> Columns:
             raise DataError(f"{shape}, got {type(entries).__name__} for {speaker!r:.60}", file=path)
         for number, entry in enumerate(entries, 1):
             pair = isinstance(entry, (tuple, list)) and len(entry) == 2 and isinstance(entry[0], (str, int))
-            one, vector = entry if pair else (f"{speaker}#{number}", entry)
+            utterance, vector = entry if pair else (f"{speaker}#{number}", entry)
             if not isinstance(vector, np.ndarray) or vector.dtype.kind != "f":
-                raise DataError(f"{shape}, got {type(vector).__name__} for {one!r:.60}", file=path)
-            ids.append(str(one))
+                raise DataError(f"{shape}, got {type(vector).__name__} for {utterance!r:.60}", file=path)
+            ids.append(str(utterance))
             speakers.append(str(speaker))
             vectors.append(vector.reshape(-1) if vector.ndim != 1 and max(vector.shape) == vector.size else vector)
             held += vector.nbytes + 1
@@ -265,13 +265,11 @@ def _stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) ->
     if not vectors:
         raise DataError("expected embeddings, got none", file=path, remedy="write it again")
     first = vectors[0].shape
-    for one, vector in zip(ids, vectors, strict=True):
+    for utterance, vector in zip(ids, vectors, strict=True):
         if vector.ndim != 1 or vector.shape != first:
-            raise DataError(
-                f"expected vectors of as many dimensions each, got {first} for {ids[0]} and {vector.shape} for {one}",
-                file=path,
-                remedy="use one extractor for all",
-            )
+            got = f"{first} for {ids[0]} and {vector.shape} for {utterance}"
+            text = f"expected vectors of as many dimensions each, got {got}"
+            raise DataError(text, file=path, remedy="use one extractor for all")
     return np.stack(vectors)
 
 
@@ -290,7 +288,7 @@ def _text(columns: dict[str, Any], name: str, path: Path) -> list[str]:
     if column.ndim != 1 or column.dtype.kind not in "USO":
         raise DataError(f"expected {name} of text, got {column.dtype} of shape {column.shape}", file=path)
     try:
-        return [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in column.tolist()]
+        return [value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in column.tolist()]
     except UnicodeDecodeError as error:
         raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r:.60}", file=path) from error
 
@@ -298,11 +296,11 @@ def _text(columns: dict[str, Any], name: str, path: Path) -> list[str]:
 def _mapped(ids: Sequence[str], speakers: Path, path: Path) -> list[str]:
     """Look the speakers of ids up in a map."""
     table = read_speakers(speakers)
-    absent = [one for one in ids if one not in table]
+    absent = [utterance for utterance in ids if utterance not in table]
     if absent:
         text = f"{len(absent)} of {len(ids)} utterances of {path} without a speaker: {few(absent)}"
         raise DataError(text, file=speakers, remedy="the map must name the speaker of each")
-    return [table[one] for one in ids]
+    return [table[utterance] for utterance in ids]
 
 
 def _broken(path: Path, kind: str, error: BaseException) -> DataError:

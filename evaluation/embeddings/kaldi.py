@@ -67,7 +67,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
         if len(columns) != 2:
             problems.add(f"expected 'id archive:offset', got {line.strip()[:60]!r}", line=number)
             continue
-        one, entry = columns[0], columns[1].strip()
+        vector_id, entry = columns[0], columns[1].strip()
         reason = _why_not(entry)
         if reason:
             problems.add(reason, line=number, remedy="write the vectors to an archive, and an scp of it")
@@ -82,7 +82,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
             absent[name].append(number)
             continue
         places[archive].append((int(match["offset"] or 0), len(ids), number))
-        ids.append(one)
+        ids.append(vector_id)
     for name, numbers in absent.items():
         more = f", which {len(numbers)} lines name" if len(numbers) > 1 else ""
         remedy = f"tried it as it is, in {path.parent}, and beside the scp; an .ark can be given itself"
@@ -98,9 +98,9 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     ids, vectors = [], []
     try:
         with path.open("rb") as handle:
-            while one := _next_id(handle, path):
-                ids.append(one)
-                vectors.append(_decode(handle, path, None, one))
+            while vector_id := _next_id(handle, path):
+                ids.append(vector_id)
+                vectors.append(_decode(handle, path, None, vector_id))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     return ids, vectors
@@ -133,7 +133,7 @@ def _why_not(entry: str) -> str:
 
 def _find(scp: Path, name: str) -> Path | None:
     candidates = [Path(name), scp.parent / name, scp.parent / Path(name).name]
-    return next((one for one in candidates if is_file(one)), None)
+    return next((candidate for candidate in candidates if is_file(candidate)), None)
 
 
 def _decode(handle: BinaryIO, path: Path, line: int | None, what: str) -> NDArray[np.floating]:
@@ -273,12 +273,12 @@ def _next_id(handle: BinaryIO, path: Path) -> str:
         if len(found) > _LONGEST_ID:
             break
     try:
-        one = found.decode("utf-8")
+        text = found.decode("utf-8")
     except UnicodeDecodeError:
-        one = ""
-    if found and (not one or len(found) > _LONGEST_ID or "\0" in one):
+        text = ""
+    if found and (not text or len(found) > _LONGEST_ID or "\0" in text):
         raise DataError("expected an id before each vector", file=path, remedy="this is no archive of vectors")
-    return one
+    return text
 
 
 def _lines(path: Path) -> list[str]:

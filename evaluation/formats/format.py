@@ -48,7 +48,7 @@ class Choice:
         return bool(self.model or self.segment or self.score or self.label)
 
 
-DETECT = Choice()
+DETECT: Choice = Choice()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,29 +27,18 @@ import numpy as np
 
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
-from spkbase.files import BROKEN_HDF5, check_hdf5, is_text, read_bytes, read_text, write_bytes
+from spkbase.files import is_text, open_hdf5_checked, read_bytes, read_text, write_bytes
 
 if TYPE_CHECKING:
     import h5py
 
 logger = logging.getLogger(__name__)
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _SIDEKIT_ID_LENGTH = 100
 _CELLS_PER_BLOCK = 1 << 23
 _CELLS_PER_CHUNK = 1 << 17
 _NO_CODES = np.empty(0, np.int32)
 _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/column_ids")}
-
-
-def is_hdf5(path: str | Path) -> bool:
-    """Tell from the first bytes (also behind a user block, as Matlab writes) whether a file is HDF5."""
-    with Path(path).open("rb") as handle:
-        for offset in (0, 512, 1024, 2048):
-            handle.seek(offset)
-            if handle.read(len(_SIGNATURE)) == _SIGNATURE:
-                return True
-    return False
 
 
 def read_hdf5_trials(path: str | Path) -> Trials:
@@ -130,27 +119,19 @@ def write_hdf5_scores(
         _write_matrix(file, "scores", scores, scores.values)
 
 
-@contextmanager
-def _opened(path: str | Path) -> Iterator[h5py.File]:
-    import h5py
-
-    try:
-        with h5py.File(BytesIO(read_bytes(path)) if _is_gzip(path) else path, "r") as file:
-            check_hdf5(file)
-            yield file
-    except DataError as error:
-        if error.file is not None:
-            raise
-        raise DataError(error.text, file=path, remedy=error.remedy) from error
-    except BROKEN_HDF5 as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        remedy = "it may be truncated or no HDF5 file: copy or write it again"
-        raise DataError(f"cannot be read as HDF5: {why}", file=path, remedy=remedy) from error
+def _opened(path: str | Path) -> AbstractContextManager[h5py.File]:
+    return open_hdf5_checked(
+        path,
+        image=BytesIO(read_bytes(path)) if _is_gzip(path) else None,
+        broken="cannot be read as HDF5",
+        remedy="it may be truncated or no HDF5 file: copy or write it again",
+    )
 
 
 def _is_gzip(path: str | Path) -> bool:
-    with Path(path).open("rb") as handle:
+    with suppress(OSError), Path(path).open("rb") as handle:  # what cannot be opened is told by who opens it
         return handle.read(2) == b"\x1f\x8b"
+    return False
 
 
 def _read_ids(file: h5py.File, path: str | Path) -> tuple[np.ndarray, np.ndarray]:
@@ -245,10 +226,10 @@ def _write_strings(file: h5py.File, name: str, ids: np.ndarray) -> None:
     import h5py
 
     try:
-        raw = [one.encode("utf-8") for one in ids]
+        raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
         raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    padded = next((one for one in raw if b"\0" in one), None)
+    padded = next((text for text in raw if b"\0" in text), None)
     if padded is not None:
         raise DataError(f"id {padded!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
     charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"

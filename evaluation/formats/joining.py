@@ -52,7 +52,20 @@ def read_split(
 def read_scores_and_key(
     scores: str | Path, key: str | Path, *, scores_columns: Choice = DETECT, key_columns: Choice = DETECT
 ) -> tuple[Scores, Key]:
-    """Read both files; parameters and errors as for `read_split`."""
+    """Read scores and a key.
+
+    Parameters
+    ----------
+    scores, key : path
+        Files of any format; the same file may be both.
+    scores_columns, key_columns : Choice
+        What is said about the columns of each file.
+
+    Raises
+    ------
+    DataError
+        With file and line, if a file is malformed.
+    """
     return read_scores(scores, scores_columns), read_key(key, key_columns)
 
 

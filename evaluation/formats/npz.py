@@ -74,15 +74,15 @@ def write_npz(path: str | Path, trials: Trials) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
-            one = io.BytesIO()
-            np.lib.format.write_array(one, np.ascontiguousarray(array), allow_pickle=False)
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
             # a fixed date, so that the same list gives the same bytes
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), one.getvalue(), zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
     write_bytes(path, content.getvalue())
 
 
 def _texts(ids: np.ndarray) -> np.ndarray:
-    torn = next((one for one in ids if one.endswith("\0")), None)
+    torn = next((name for name in ids if name.endswith("\0")), None)
     if torn is not None:
         raise DataError(f"id {torn!r} ends with a zero byte, which NumPy drops", remedy="rename it")
     return ids.astype(str) if len(ids) else np.empty(0, "U1")

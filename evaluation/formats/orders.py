@@ -58,7 +58,7 @@ def write_in_order(
     if "label" in roles or "real" in roles:
         is_target = _truth_of(trials, truth)
         words = ("0", "1") if layout in _NUMBERS else ("nontarget", "target")
-        columns["label"] = [words[one] for one in is_target.astype(int).tolist()]
+        columns["label"] = [words[truth] for truth in is_target.astype(int).tolist()]
         if "real" in roles:
             columns["real"] = _real(columns, is_target, speakers)
     write_columns(path, trials, [columns[role] for role in roles])

@@ -35,13 +35,43 @@ def read_trials(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[
 
 
 def read_key(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[Format] = ()) -> Key:
-    """Read a key: trials with their truth. Parameters and errors as for `read_trials`."""
+    """Read a key: trials with their truth.
+
+    Parameters
+    ----------
+    path : path
+        Any of the formats, told apart by content.
+    choice : Choice
+        What is said about the columns of a text or a table; the rest is detected.
+    formats : sequence of Format
+        Formats of one's own, which are asked before `evaluation.formats.FORMATS`.
+
+    Raises
+    ------
+    DataError
+        With the place: as `read_trials`, or a label is neither target nor nontarget.
+    """
     key: Key = _read(path, "key", choice, formats)
     return key
 
 
 def read_scores(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[Format] = ()) -> Scores:
-    """Read scores; NaN is an error, infinite scores are legal. Parameters and errors as for `read_trials`."""
+    """Read scores, float64; infinite ones are legal.
+
+    Parameters
+    ----------
+    path : path
+        Any of the formats, told apart by content.
+    choice : Choice
+        What is said about the columns of a text or a table; the rest is detected.
+    formats : sequence of Format
+        Formats of one's own, which are asked before `evaluation.formats.FORMATS`.
+
+    Raises
+    ------
+    DataError
+        With the place: as `read_trials`, or a score is no number or NaN.
+    """
     scores: Scores = _read(path, "scores", choice, formats)
     return scores
 
@@ -88,14 +118,46 @@ def write_trials(
 def write_key(
     path: str | Path, key: Key, *, attributes: dict[str, str] | None = None, formats: Sequence[Format] = ()
 ) -> None:
-    """Write a key; HDF5 and CSV keep trial types. Parameters and errors as for `write_trials`."""
+    """Write a key; HDF5 and CSV keep trial types.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, whole or not at all; its extension says how.
+    key : Key
+    attributes : dict of str, optional
+        Kept with an HDF5 file, such as the fingerprint of its inputs; other formats have no place for them.
+    formats : sequence of Format
+        Formats of one's own, whose extensions win over those of `evaluation.formats.FORMATS`.
+
+    Raises
+    ------
+    DataError
+        If the extension is unknown, an id cannot be written in this format, or the file cannot be written.
+    """
     _write(path, "key", key, attributes, formats)
 
 
 def write_scores(
     path: str | Path, scores: Scores, *, attributes: dict[str, str] | None = None, formats: Sequence[Format] = ()
 ) -> None:
-    """Write scores, to the last bit. Parameters and errors as for `write_trials`."""
+    """Write scores, to the last bit.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, whole or not at all; its extension says how.
+    scores : Scores
+    attributes : dict of str, optional
+        Kept with an HDF5 file, such as the fingerprint of its inputs; other formats have no place for them.
+    formats : sequence of Format
+        Formats of one's own, whose extensions win over those of `evaluation.formats.FORMATS`.
+
+    Raises
+    ------
+    DataError
+        If the extension is unknown, an id cannot be written in this format, or the file cannot be written.
+    """
     _write(path, "scores", scores, attributes, formats)
 
 

@@ -93,7 +93,7 @@ def find_header(path: Path, raw: bytes, content: Content | None, choice: Choice 
     lacking = [role for role in _needed(content, places) if role not in places]
     if not lacking:
         return Header(delimiter, len(names), places)
-    likely = "model" in places and "segment" in places and not any(is_number(one.encode()) for one in names)
+    likely = "model" in places and "segment" in places and not any(is_number(name.encode()) for name in names)
     if choice.names_columns or (likely and delimiter is not None):
         options = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
         remedy = f"name it: {', '.join(options[role] for role in lacking)}"
@@ -128,7 +128,7 @@ def read_table_key(path: Path, raw: bytes, header: Header) -> Key:
     table = _read(path, raw, header, roles)
     if roles != ("label",):
         claimed, real = table.columns["claimed"], table.columns["real"]
-        is_target = np.array([one == other for one, other in zip(claimed, real, strict=True)], bool)
+        is_target = np.array([claim == other for claim, other in zip(claimed, real, strict=True)], bool)
         return Key.trusted(**table.ids(path), is_target=is_target)
     is_target = np.empty(len(table.lines), bool)
     for row, text in enumerate(table.columns["label"]):
@@ -264,9 +264,9 @@ def _decoded(path: Path, raw: bytes) -> str:
 
 def _fields(line: str, delimiter: str | None) -> list[str]:
     if delimiter is None:
-        return [one.strip('"') for one in line.split()]
+        return [field.strip('"') for field in line.split()]
     try:
-        return [one.strip() for one in next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])]
+        return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=delimiter), [])]
     except csv.Error:
         return []
 

@@ -178,7 +178,7 @@ def _labels(columns: Columns, column: int) -> np.ndarray:
     truth = {}
     for token in set(tokens):
         if not is_label(token):
-            row = min(tokens.index(one) for one in set(tokens) if not is_label(one))
+            row = min(tokens.index(token) for token in set(tokens) if not is_label(token))
             text = f"expected target or nontarget, got {shown(tokens[row])}"
             raise DataError(text, file=columns.path, line=columns.line(row), remedy="1, 0, true and false will do too")
         truth[token] = LABELS[token.lower()]
@@ -187,7 +187,7 @@ def _labels(columns: Columns, column: int) -> np.ndarray:
 
 def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:
     """Refuse a file that begins with lines of scores first, and goes on with lines of scores last."""
-    strange = next((one for one in segment_ids if is_number(one.encode())), None)
+    strange = next((name for name in segment_ids if is_number(name.encode())), None)
     if strange is not None:
         row = next(row for row, token in enumerate(columns.tokens(2)) if token == strange.encode())
         text = f"the score is first in the lines before, but here it could be the last: {strange!r}"
@@ -197,12 +197,12 @@ def _check_not_kaldi(columns: Columns, segment_ids: np.ndarray) -> None:
 
 def write_columns(path: str | Path, trials: Trials, columns: Sequence[Sequence[str]]) -> None:
     """Write lines of columns that belong to trials, whole or not at all. Errors as for trials."""
-    _check_writable(*trials.model_ids, *trials.segment_ids, *{one for column in columns for one in column})
+    _check_writable(*trials.model_ids, *trials.segment_ids, *{field for column in columns for field in column})
     _write_pieces(Path(path), ("".join(f"{line}\n" for line in map(" ".join, zip(*columns, strict=True))),))
 
 
 def _check_writable(*ids: str) -> None:
-    torn = next((one for one in ids if _UNWRITABLE.search(one)), None)
+    torn = next((name for name in ids if _UNWRITABLE.search(name)), None)
     if torn is not None:
         remedy = "write HDF5 instead, or rename it"
         raise DataError(f"id {torn!r} holds white space or other bytes that a text list cannot hold", remedy=remedy)

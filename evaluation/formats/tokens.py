@@ -158,7 +158,7 @@ class Columns:
             if self._same(column, n_words, first[codes]):
                 return first, codes.astype(np.int32)
         places: dict[bytes, int] = {}
-        codes = np.array([places.setdefault(one, len(places)) for one in self.tokens(column)], np.int32)
+        codes = np.array([places.setdefault(token, len(places)) for token in self.tokens(column)], np.int32)
         _, first = np.unique(codes, return_index=True)
         return first, codes
 

@@ -21,8 +21,6 @@ Everything is computed in `evaluation.reports.linkability`.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +38,7 @@ from evaluation.reports.linkability import (
     utterances_name,
 )
 from spkbase.errors import DataError
-from spkbase.files import write_json, write_text
+from spkbase.files import format_csv, write_json, write_text
 
 REPORT, RANKS = "linkability.json", "ranks.npz"
 SHOWN = "normal"
@@ -225,9 +223,4 @@ def write_speaker_lists(folder: str | Path, quarters: Mapping[int, DisclosureSet
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lay rows out with commas; what is undefined stays blank."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
-    return stream.getvalue()
+    return format_csv(header, ([None if cell != cell else cell for cell in row] for row in rows))

@@ -70,9 +70,9 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
         if len(row) != len(header):
             problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=number)
             continue
-        one, value = row[0].strip(), row[place].strip()
-        if values.setdefault(one, value) != value:
-            problems.add(f"{one!r} is {value!r} here, but {values[one]!r} further up", line=number)
+        row_id, value = row[0].strip(), row[place].strip()
+        if values.setdefault(row_id, value) != value:
+            problems.add(f"{row_id!r} is {value!r} here, but {values[row_id]!r} further up", line=number)
     problems.raise_if_any()
     return values
 

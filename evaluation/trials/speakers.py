@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.trials.lists import Key
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, few
+from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def read_speakers(path: str | Path) -> dict[str, str]:
     Parameters
     ----------
     path : path
-        Text in UTF-8; blank lines, Windows line ends and a byte order mark are accepted.
+        Text in UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted.
 
     Raises
     ------
@@ -68,26 +69,7 @@ def read_speakers(path: str | Path) -> dict[str, str]:
         With file and line: wrong number of columns, an id with two speakers, an empty file, not UTF-8. All problems
         are reported together.
     """
-    path = Path(path)
-    problems = Problems(path)
-    speakers: dict[str, str] = {}
-    lines: dict[str, int] = {}
-    for number, line in enumerate(_lines(path), 1):
-        columns = line.split()
-        if not columns:
-            continue
-        if len(columns) != 2:
-            problems.add(f"expected 2 columns (id speaker), got {len(columns)}: {line.strip()[:60]!r}", line=number)
-            continue
-        one, speaker = columns
-        known = speakers.setdefault(one, speaker)
-        if known != speaker:
-            problems.add(f"{one!r} has the speaker {speaker!r}, but {known!r} in line {lines[one]}", line=number)
-        lines.setdefault(one, number)
-    problems.raise_if_any()
-    if not speakers:
-        raise DataError("expected lines 'id speaker', got an empty file", file=path, remedy="write the map again")
-    return speakers
+    return read_id_list(path, "id speaker", same_twice=True)
 
 
 def find_speakers(
@@ -195,13 +177,3 @@ def _warn_of_strangers(key: Key) -> None:
             n_alone,
             int(used.sum()),
         )
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_bytes().decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise DataError("expected text in UTF-8", file=path, line=line, remedy="give lines 'id speaker'") from None

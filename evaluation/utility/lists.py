@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import is_file, line_at, not_text, read_text_bytes
+from spkbase.files import is_file, read_id_list
 
 
 def read_transcripts(path: str | Path) -> dict[str, str]:
@@ -27,7 +27,7 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     DataError
         With file and line: an utterance that is there twice, an empty file, not UTF-8. All problems at once.
     """
-    return _read(path, "utterance words", lambda columns: columns[1] if len(columns) == 2 else "", least=1)
+    return read_id_list(path, "utterance words", n_columns=1, rest=True)
 
 
 def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
@@ -45,7 +45,7 @@ def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
     DataError
         As `read_transcripts`, or if a line has another number of columns.
     """
-    return _read(path, f"id {what}", lambda columns: columns[1].strip(), least=2, single=True)
+    return read_id_list(path, f"id {what}")
 
 
 def read_recordings(path: str | Path) -> dict[str, Path]:
@@ -64,7 +64,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     """
     path = Path(path)
     path = path / "wav.scp" if path.is_dir() else path
-    named = _read(path, "utterance file", lambda columns: columns[1].strip(), least=2)
+    named = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
     folders = [Path(), home.parent, home.parent.parent, home]
     problems = Problems(path)
@@ -75,7 +75,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
         places = [folder / name for folder in folders]
-        place = next((one for one in places if is_file(one)), None)
+        place = next((candidate for candidate in places if is_file(candidate)), None)
         if place is None:
             tried = ", ".join(dict.fromkeys(map(str, places)))
             problems.add(f"the audio of {utterance!r} is not there", remedy=f"tried {tried}")
@@ -95,8 +95,8 @@ def check_same(
     DataError
         That names what is missing and what is unknown, both at once.
     """
-    missing = [one for one in expected if one not in got]
-    extra = [] if allow_extra else [one for one in got if one not in expected]
+    missing = [name for name in expected if name not in got]
+    extra = [] if allow_extra else [name for name in got if name not in expected]
     parts = [
         f"{len(ids)} {what} {word}: {named(ids)}" for ids, word in ((missing, "missing"), (extra, "unknown")) if ids
     ]
@@ -117,40 +117,8 @@ def speakers_of(utterances: Collection[str], speakers: Mapping[str, str], file: 
     DataError
         If some have none.
     """
-    absent = [one for one in utterances if one not in speakers]
+    absent = [utterance for utterance in utterances if utterance not in speakers]
     if absent:
         text = f"{len(absent)} of {len(utterances)} utterances without a speaker: {named(absent)}"
         raise DataError(text, file=file, remedy="add them to utt2spk")
-    return [speakers[one] for one in utterances]
-
-
-def _read(
-    path: str | Path, expected: str, value: Callable[[list[str]], str], *, least: int, single: bool = False
-) -> dict[str, str]:
-    path = Path(path)
-    raw = read_text_bytes(path)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
-    problems = Problems(path)
-    values: dict[str, str] = {}
-    lines: dict[str, int] = {}
-    # not splitlines, which also cuts at characters that a transcript may hold
-    for number, line in enumerate(text.split("\n"), 1):
-        columns = line.split(maxsplit=1)
-        if not columns:
-            continue
-        if len(columns) < least or (single and len(columns[1].split()) != 1):
-            got = len(line.split())
-            problems.add(f"expected '{expected}', got {got} columns: {line.strip()[:60]!r}", line=number)
-            continue
-        one = columns[0]
-        if one in lines:
-            problems.add(f"{one!r} is there already, in line {lines[one]}", line=number)
-            continue
-        lines[one], values[one] = number, value([part.strip() for part in columns])
-    problems.raise_if_any()
-    if not values:
-        raise DataError(f"expected lines '{expected}', got an empty file", file=path, remedy="write it again")
-    return values
+    return [speakers[utterance] for utterance in utterances]

@@ -4,6 +4,7 @@ from .archives import check_text as check_text
 from .archives import read_header as read_header
 from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
+from .atomic import as_plain as as_plain
 from .atomic import atomic_file as atomic_file
 from .atomic import atomic_path as atomic_path
 from .atomic import bytes_of as bytes_of
@@ -31,12 +32,16 @@ from .hdf5 import write_strings as write_strings
 from .hdf5_guard import check_hdf5 as check_hdf5
 from .hdf5_guard import check_memory as check_memory
 from .hdf5_guard import is_as_in_memory as is_as_in_memory
+from .hdf5_opening import open_hdf5_checked as open_hdf5_checked
 from .hdf5_strings import is_text as is_text
 from .hdf5_strings import read_text as read_text
+from .id_lists import read_id_list as read_id_list
+from .json_and_tables import format_csv as format_csv
 from .json_and_tables import format_table as format_table
 from .json_and_tables import to_json as to_json
 from .json_and_tables import write_json as write_json
 from .pickle_guard import check_pickle as check_pickle
+from .plain_pickle import load_plain as load_plain
 from .plain_pickle import read_pickle as read_pickle
 from .source import inner_suffix as inner_suffix
 from .source import line_at as line_at

@@ -7,8 +7,9 @@ import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -154,6 +155,29 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Turn dataclasses and mappings into dictionaries with names of text, lists and tuples into lists.
+
+    Parameters
+    ----------
+    value : object
+    leaf : function
+        What all other values become.
+
+    Examples
+    --------
+    >>> as_plain({1: (Path("a"), [2.5])}, str)
+    {'1': ['a', ['2.5']]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): as_plain(item, leaf) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(item, leaf) for item in value]
+    return leaf(value)
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:

@@ -45,9 +45,9 @@ def load_json(path: str | Path) -> Any:
     level: list[Any] = [[found]]
     for _ in range(_DEEPEST):
         values: Iterator[Any] = (
-            one for holder in level for one in (holder.values() if isinstance(holder, dict) else holder)
+            value for holder in level for value in (holder.values() if isinstance(holder, dict) else holder)
         )
-        level = [one for one in values if isinstance(one, dict | list)]
+        level = [value for value in values if isinstance(value, dict | list)]
         if not level:
             return found
     raise DataError(f"expected JSON whose values lie at most {_DEEPEST} deep in each other", file=path)

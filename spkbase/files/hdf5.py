@@ -7,11 +7,10 @@ version.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, StoredArray
 from spkbase.errors import DataError
-from spkbase.files.atomic import atomic_file
-from spkbase.files.broken import BROKEN_HDF5
-from spkbase.files.hdf5_guard import check_hdf5, check_memory, is_as_in_memory
+from spkbase.files.atomic import as_plain, atomic_file
+from spkbase.files.hdf5_guard import check_memory, is_as_in_memory
+from spkbase.files.hdf5_opening import open_hdf5_checked
 from spkbase.files.hdf5_strings import is_text, read_text
 
 if TYPE_CHECKING:
@@ -45,18 +44,15 @@ def fingerprint(*parts: Any) -> str:
     True
     """
     digest = hashlib.sha256()
-    digest.update(json.dumps([FORMAT_VERSION, *map(_plain, parts)], sort_keys=True).encode())
+    digest.update(json.dumps([FORMAT_VERSION, *(as_plain(part, _digested) for part in parts)], sort_keys=True).encode())
     return digest.hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+def _digested(value: Any) -> Any:
+    """Turn a single value of a fingerprint into what JSON knows: an array into the digest of its bytes."""
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            return [_plain(item) for item in value]
+            return [as_plain(item, _digested) for item in value]
         return [value.dtype.str, list(value.shape), hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()]
     if isinstance(value, np.generic):
         return value.item()
@@ -65,7 +61,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Iterable):
-        return [_plain(item) for item in value]
+        return [as_plain(item, _digested) for item in value]
     raise TypeError(f"no fingerprint for {type(value)}")
 
 
@@ -111,8 +107,7 @@ def new_file(path: str | Path, *, attributes: Mapping[str, Any] | None = None) -
             file.attrs[name] = value
 
 
-@contextmanager
-def open_file(path: str | Path) -> Iterator[h5py.File]:
+def open_file(path: str | Path) -> AbstractContextManager[h5py.File]:
     """Open an HDF5 file for reading.
 
     Raises
@@ -121,23 +116,8 @@ def open_file(path: str | Path) -> Iterator[h5py.File]:
         If it is missing, truncated or not HDF5, holds what no file of ours does (`spkbase.files.hdf5_guard`), or a
         dataset that is asked for is not there.
     """
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as file:
-            check_hdf5(file)
-            yield file
-    except FileNotFoundError:
-        raise DataError("no such file", file=path) from None
-    except DataError as error:
-        if error.file is not None:
-            raise
-        raise DataError(error.text, file=path, remedy=error.remedy or "remove it and run again") from error
-    except BROKEN_HDF5 as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(
-            f"not a complete HDF5 file of the expected kind: {why}", file=path, remedy="remove it and run again"
-        ) from error
+    text, remedy = "not a complete HDF5 file of the expected kind", "remove it and run again"
+    return open_hdf5_checked(path, broken=text, remedy=remedy, other_remedy=remedy)
 
 
 def read_arrays(path: str | Path, *names: str) -> dict[str, NDArray]:

@@ -55,7 +55,7 @@ def read_text(dataset: h5py.Dataset) -> np.ndarray:
     raw = dataset[()].tolist() if dataset.dtype.kind == "S" else _strings(dataset, name)
     values = np.empty(len(raw), object)
     try:
-        values[:] = [one.decode("utf-8") for one in raw]
+        values[:] = [text.decode("utf-8") for text in raw]
     except UnicodeDecodeError as error:
         raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r:.80}") from error
     return values
@@ -80,11 +80,11 @@ def _strings(dataset: h5py.Dataset, name: str) -> list[bytes]:
         if address not in heaps:
             heaps[address] = _heap(read, base + address, room, n_length, name)
             room -= sum(map(len, heaps[address].values()))
-        one = heaps[address].get(int.from_bytes(row[-4:].tobytes(), "little"))
-        if one is None or len(one) < length:
+        text = heaps[address].get(int.from_bytes(row[-4:].tobytes(), "little"))
+        if text is None or len(text) < length:
             raise refused(f"{shown(name)} names a string that is not there")
         # the library ends a string at a zero byte too
-        found.append(one[:length].partition(b"\0")[0])
+        found.append(text[:length].partition(b"\0")[0])
     return found
 
 
@@ -134,12 +134,12 @@ def _rows(dataset: h5py.Dataset, width: int, name: str) -> np.ndarray:
 
 def _unpacked(mask: int, raw: bytes, filters: list[int], width: int, most: int) -> bytes:
     """Undo the filters of a piece of rows."""
-    for number, one in reversed(list(enumerate(filters))):
+    for number, code in reversed(list(enumerate(filters))):
         if mask >> number & 1:
             continue
-        if one == _FLETCHER:
+        if code == _FLETCHER:
             raw = raw[:-_CHECKSUM]
-        elif one == _SHUFFLE:
+        elif code == _SHUFFLE:
             n_rows = len(raw) // width
             raw = np.frombuffer(raw[: n_rows * width], np.uint8).reshape(width, n_rows).T.tobytes()
         else:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spkbase.errors import DataError
-from spkbase.files.atomic import write_text
+from spkbase.files.atomic import as_plain, write_text
 
 
 def to_json(value: Any) -> str:
@@ -39,12 +40,36 @@ def to_json(value: Any) -> str:
       "cllr": null
     }
     """
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(as_plain(value, _as_json), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def write_json(path: str | Path, value: Any) -> None:
     """Write a result as JSON, whole or not at all; see `to_json`."""
     write_text(path, to_json(value) + "\n")
+
+
+def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
+    r"""Lay out rows with commas, below a header.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The header.
+    rows : iterable of mappings or sequences
+        Values by column, or in the order of the columns. None and what a mapping lacks stay blank; what a mapping has
+        beyond the columns is passed over.
+
+    Examples
+    --------
+    >>> format_csv(["system", "EER"], [{"system": "svm"}, ("a, b", 0.25)])
+    'system,EER\nsvm,\n"a, b",0.25\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([row.get(name, "") for name in columns] if isinstance(row, Mapping) else row)
+    return text.getvalue()
 
 
 def format_table(
@@ -82,9 +107,12 @@ def format_table(
     right = [any(_is_number(row.get(name)) for row in rows) for name in formats]
     if markdown:
         cells = [[cell.replace("|", r"\|") for cell in line] for line in cells]
-    widths = [max(3, *(len(line[place]) for line in cells)) for place in range(len(formats))]
+    widths = [max(3, *(len(line[column]) for line in cells)) for column in range(len(formats))]
     lines = [
-        [cell.rjust(widths[place]) if right[place] else cell.ljust(widths[place]) for place, cell in enumerate(line)]
+        [
+            cell.rjust(widths[column]) if right[column] else cell.ljust(widths[column])
+            for column, cell in enumerate(line)
+        ]
         for line in cells
     ]
     if markdown:
@@ -93,16 +121,10 @@ def format_table(
     return "\n".join("  ".join(line).rstrip() for line in [lines[0], ["-" * width for width in widths], *lines[1:]])
 
 
-def _plain(value: Any) -> Any:
-    """Turn what a result may hold into what JSON knows."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+def _as_json(value: Any) -> Any:
+    """Turn a single value of a result into what JSON knows."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
+        return as_plain(value.tolist(), _as_json)
     if isinstance(value, float):
         return value if math.isfinite(value) else None if math.isnan(value) else str(value)
     if isinstance(value, (str, int, type(None))):

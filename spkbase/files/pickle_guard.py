@@ -63,7 +63,7 @@ def _follow(opcode: pickletools.OpcodeInfo, name: str, stack: list[int]) -> None
     taken += [stack.pop() for _ in range(below)]
     # what grows in place is as deep as before, or as what is put into it
     grown = [taken.pop()] if name in _IN_PLACE else []
-    depth = max([*grown, *(1 + one for one in taken)], default=0)
+    depth = max([*grown, *(1 + value for value in taken)], default=0)
     if depth > _DEEPEST:
         raise ValueError(f"its values lie deeper than {_DEEPEST} in each other")
     stack.extend(_MARK if name == "MARK" else depth for _ in makes)

@@ -47,7 +47,7 @@ def read_pickle(path: str | Path) -> Any:
         If the file cannot be read, or is no whole pickle.
     """
     try:
-        return _plain(_load(io.BytesIO(Path(path).read_bytes())), {})
+        return load_plain(Path(path).read_bytes())
     except _Refused as error:
         raise RefusedError(
             f"is a pickle that asks for {error.name}, which is no part of plain data: nothing of it was run",
@@ -63,9 +63,20 @@ def read_pickle(path: str | Path) -> Any:
         ) from None
 
 
+def load_plain(raw: bytes) -> Any:
+    """Return what a pickle holds, of containers, strings, numbers, arrays and tensors.
+
+    Raises
+    ------
+    Exception
+        Of any kind if it is broken, `pickle.UnpicklingError` if it asks for anything else; nothing of it was run.
+    """
+    return _plain(_load(io.BytesIO(raw)), {})
+
+
 class _Refused(pickle.UnpicklingError):
     def __init__(self, name: str) -> None:
-        super().__init__(name)
+        super().__init__(f"{name} is not admitted")
         self.name = name
 
 
@@ -212,12 +223,12 @@ def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: objec
         raise pickle.UnpicklingError("a tensor beyond its storage")
     places = np.full(shape, start)
     for axis, (length, step) in enumerate(zip(shape, steps, strict=True)):
-        places += (np.arange(length) * step).reshape([-1 if one == axis else 1 for one in range(len(shape))])
+        places += (np.arange(length) * step).reshape([-1 if other == axis else 1 for other in range(len(shape))])
     return values[places]
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, tuple) or not all(isinstance(one, int) and 0 <= one < 1 << 48 for one in shape):
+    if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size < 1 << 48 for size in shape):
         raise pickle.UnpicklingError(f"expected sizes, got {shape!r:.60}")
     return shape
 
@@ -291,9 +302,9 @@ def _converted(value: Any, done: dict[int, Any]) -> Any:
     if isinstance(value, _Array):
         return value.array()
     if isinstance(value, dict):
-        return {_plain(name, done): _plain(one, done) for name, one in value.items()}
+        return {_plain(name, done): _plain(item, done) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return type(value)([_plain(one, done) for one in value])
+        return type(value)([_plain(item, done) for item in value])
     if value is None or isinstance(value, (str, bytes, int, float, complex, np.ndarray)):
         return value
     raise pickle.UnpicklingError(f"expected plain data, found {type(value).__name__.lstrip('_')}")

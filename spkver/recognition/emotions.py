@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import line_at, not_text, read_text_bytes, write_text
+from spkbase.files import read_id_list, write_text
 from spkbase.runs import Draft, Run, resumed_map
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
@@ -76,7 +76,7 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
         or one that the directory does not know.
     """
     path = datadir.path / "utt2emo"
-    emotions = _read_pairs(path, "utterance emotion")
+    emotions = read_id_list(path, "utterance emotion")
     problems = Problems(path)
     for one, other, what in ((datadir.speakers, emotions, "without emotion"), (emotions, datadir.speakers, "unknown")):
         ids = sorted(set(one) - set(other))
@@ -101,7 +101,7 @@ def read_folds(datadir: DataDir) -> dict[str, str]:
     path = datadir.path / "spk2fold"
     if not path.exists():
         return {speaker: speaker for speaker in speakers}
-    folds = _read_pairs(path, "speaker fold")
+    folds = read_id_list(path, "speaker fold")
     homeless = [speaker for speaker in speakers if speaker not in folds]
     if homeless:
         raise DataError(f"{len(homeless)} speakers without a fold, such as {homeless[0]!r}", file=path)
@@ -204,7 +204,7 @@ def classify_emotions(
         "recognition",
         "predictions",
         make=make,
-        read=partial(_read_pairs, form="utterance emotion"),
+        read=partial(read_id_list, form="utterance emotion"),
         inputs=[
             config,
             jobs,
@@ -328,29 +328,3 @@ def _classify(vectors: NDArray, labels: NDArray, tested: NDArray, cost: float) -
     machine = SVC(kernel="linear", C=cost, class_weight="balanced")
     machine.fit(_standard(vectors, vectors), labels)
     return np.asarray(machine.predict(_standard(tested, vectors)))
-
-
-def _read_pairs(path: Path, form: str) -> dict[str, str]:
-    """Read a list of two columns; every problem at once."""
-    raw = read_text_bytes(path)
-    try:
-        lines = raw.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
-    problems = Problems(path)
-    pairs: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        columns = line.split()
-        if columns and (len(columns) != 2 or columns[0] in pairs):
-            why = (
-                f"{columns[0]!r} is there twice"
-                if len(columns) == 2
-                else f"expected '{form}', got {line.strip()[:60]!r}"
-            )
-            problems.add(why, line=number)
-        elif columns:
-            pairs[columns[0]] = columns[1]
-    problems.raise_if_any()
-    if not pairs:
-        raise DataError(f"expected lines '{form}', got an empty file", file=path)
-    return pairs

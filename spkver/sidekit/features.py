@@ -132,7 +132,9 @@ def _shows(file: h5py.File) -> list[str]:
     found = []
 
     def visit(name: str, item: h5py.HLObject) -> None:
-        if isinstance(item, h5py.Group) and any(isinstance(item.get(one), h5py.Dataset) for one in (*_STREAMS, "vad")):
+        if isinstance(item, h5py.Group) and any(
+            isinstance(item.get(stream), h5py.Dataset) for stream in (*_STREAMS, "vad")
+        ):
             found.append(name)
 
     file.visititems(visit)

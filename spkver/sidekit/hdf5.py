@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import BROKEN_HDF5, atomic_file, check_hdf5, check_memory, read_text
+from spkbase.files import atomic_file, check_memory, open_hdf5_checked, read_text
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _REMEDY = "it is broken or of another kind: copy or write it again"
@@ -43,17 +43,8 @@ def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
     """
     if not is_hdf5(path):
         raise DataError("is not an HDF5 file", file=path, remedy=_REMEDY)
-    try:
-        with h5py.File(path, "r") as file:
-            check_hdf5(file)
-            yield file
-    except DataError as error:
-        if error.file is not None:
-            raise
-        raise DataError(error.text, file=path, remedy=error.remedy or _REMEDY) from error
-    except BROKEN_HDF5 as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"cannot be read: {why}", file=path, remedy=_REMEDY) from error
+    with open_hdf5_checked(path, broken="cannot be read", remedy=_REMEDY, other_remedy=_REMEDY) as file:
+        yield file
 
 
 @contextmanager
@@ -123,10 +114,10 @@ def write_strings(group: h5py.Group, name: str, ids: Sequence[str] | NDArray[np.
         If an id holds a zero byte (HDF5 would cut it there) or cannot be encoded.
     """
     try:
-        raw = [one.encode("utf-8") for one in ids]
+        raw = [text.encode("utf-8") for text in ids]
     except UnicodeEncodeError as error:
         raise DataError(f"id {error.object!r} cannot be written as UTF-8", remedy="rename it") from error
-    cut = next((one for one in raw if b"\0" in one), None)
+    cut = next((text for text in raw if b"\0" in text), None)
     if cut is not None:
         raise DataError(f"id {cut!r} holds a zero byte, which ends a string in HDF5", remedy="rename it")
     charset = "ascii" if all(map(bytes.isascii, raw)) else "utf-8"

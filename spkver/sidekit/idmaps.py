@@ -63,7 +63,7 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
             write_column(file, "start", as_int32(idmap.start))
             write_column(file, "stop", as_int32(idmap.stop))
         return
-    torn = next((one for ids in (idmap.models, idmap.segments) for one in ids if _SPACE.search(one)), None)
+    torn = next((name for ids in (idmap.models, idmap.segments) for name in ids if _SPACE.search(name)), None)
     if torn is not None:
         raise DataError(f"id {torn!r} holds white space, which tears a line of text", remedy="write .h5, or rename it")
     columns = [idmap.models, idmap.segments]

@@ -11,8 +11,6 @@ tables<suffix>.md, tables<suffix>.tex, report.html
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +28,7 @@ from evaluation.challenges import (
     weighted_average,
     write_rank_file,
 )
-from spkbase.files import atomic_path, file_digest, write_text
+from spkbase.files import atomic_path, file_digest, format_csv, write_text
 from spkver.voiceprivacy.conditions import SCENARIOS
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
@@ -145,10 +143,10 @@ def write_challenge_files(
             temporary.write_bytes(scores.read_bytes())
         write_text(scores.parents[1] / "EER", f"{best['eer'][reading]!r}\n")
     rows = challenge_rows(conditions, reading)
-    write_text(output / f"results{suffix}.csv", _as_csv((*_COLUMNS, *_MORE), rows))
+    write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
     for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):
         own = [row for row in rows if row["scenario"] in {one.name for one in names} and row["gender"] != POOLED]
-        write_text(output / f"exp/{attacker}/results{suffix}.csv", _as_csv(_COLUMNS, own))
+        write_text(output / f"exp/{attacker}/results{suffix}.csv", format_csv(_COLUMNS, own))
     sections = list(_rank_sections(rows, utility))
     if sections:  # attackers of others may serve none of what the challenge ranks by
         write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
@@ -189,14 +187,6 @@ def _recalls(found: Mapping[str, Any]) -> Iterator[Section]:
             rows.append(row)
     if rows:
         yield make_section(SER, rows)
-
-
-def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _round(share: Any) -> float | None:

@@ -125,7 +125,7 @@ def test_rank(tmp_path: Path) -> None:
         (["wer", "--ref", "text", "--hyp", "absent", "--utt2spk", "utt2spk"], "absent: cannot be read"),
         (["wer", "--ref", "text", "--hyp", "utt2emo", "--utt2spk", "absent"], "absent: cannot be read"),
         (["wer", "--ref", "text", "--hyp", "short", "--utt2spk", "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "--utt2spk", "short"], "expected 2 columns (id speaker)"),
+        (["wer", "--ref", "text", "--hyp", "hyp", "--utt2spk", "short"], "expected 'id speaker', got"),
         (["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", "--utt2spk", "utt2spk"], "two systems have one name"),
         (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", "--utt2spk", "utt2spk"], "expected a label"),
         (["uar", "--ref", "text", "--predictions", "predictions", "--utt2spk", "utt2spk"], "expected 'id emotion'"),

@@ -87,8 +87,8 @@ def test_read_speakers(tmp_path: Path) -> None:
     [
         (b"", "got an empty file"),
         (b"\n \n", "got an empty file"),
-        (b"u1 s1\nu2\n", r":2: expected 2 columns \(id speaker\), got 1: 'u2'"),
-        (b"u1 s1 x\n", ":1: expected 2 columns"),
+        (b"u1 s1\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
+        (b"u1 s1 x\n", ":1: expected 'id speaker', got 3 columns"),
         (b"u1 s1\nu2 s1\nu1 s2\n", ":3: 'u1' has the speaker 's2', but 's1' in line 1"),
         (b"u1 s1\nu2 \xff\xfe\n", ":2: expected text in UTF-8"),
         (b"u1\nu2\n", "2 problems"),

@@ -209,7 +209,7 @@ def spoil(corpus: Path, folder: Path, name: str, text: str | bytes) -> Path:
         ("utt2emo", "", "expected lines 'utterance emotion', got an empty file"),
         ("utt2emo", "s0-calm-0 calm\n", "15 utterances without emotion: 's0-calm-1', "),
         ("utt2emo", "x calm\n", "1 utterances unknown: 'x'"),
-        ("utt2emo", "x calm\nx calm\ny very calm\n", "2: 'x' is there twice"),
+        ("utt2emo", "x calm\nx calm\ny very calm\n", "2: 'x' is there already, in line 1"),
         ("utt2emo", b"\xff\n", ":1: expected text in UTF-8"),
         ("utt2spk", "s0-calm-0 s0\n", "s0-calm-1"),
         ("spk2fold", "s0 a\n", "3 speakers without a fold, such as 's1'"),

@@ -604,9 +604,11 @@ class Evil:
     ("content", "message"),
     [
         ((Evil(), 1.0), "is not admitted"),
-        ((np.array([Path("a")], dtype=object), 1.0), "expected floats"),
+        ((np.array([Path("a")], dtype=object), 1.0), "an array of 'O8', expected numbers or text"),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
-        ((np.ones(3, dtype=complex), 1.0), "expected floats"),
+        ((np.ones(3, dtype=complex), 1.0), "an array of 'c16', expected numbers or text"),
+        ((np.ones(3, dtype=np.float16), 1.0), "an array of 'f2', expected floats"),
+        ((np.ones(3), np.int64(1)), "expected an array and a float"),
         ((np.array(["a"]), 1.0), "expected floats"),
         ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),
         ((np.array([1.0, np.nan]), 1.0), "expected a finite vector"),
