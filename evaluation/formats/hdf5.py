@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.formats.opening import open_hdf5_checked
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
-from spkbase.files import is_text, read_bytes, read_text, write_bytes
+from spkbase.files import is_text, open_hdf5_checked, read_bytes, read_text, write_bytes
 
 if TYPE_CHECKING:
     import h5py

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.formats import read_id_list
 from evaluation.trials.lists import Key
 from spkbase.errors import DataError, few
+from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
 

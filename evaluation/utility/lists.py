@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from evaluation.formats import read_id_list
 from spkbase.errors import DataError, Problems, few
-from spkbase.files import is_file
+from spkbase.files import is_file, read_id_list
 
 
 def read_transcripts(path: str | Path) -> dict[str, str]:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats import open_hdf5_checked
 from spkbase.arrays import Rows, StoredArray
 from spkbase.errors import DataError
 from spkbase.files.atomic import as_plain, atomic_file
 from spkbase.files.hdf5_guard import check_memory, is_as_in_memory
+from spkbase.files.hdf5_opening import open_hdf5_checked
 from spkbase.files.hdf5_strings import is_text, read_text
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats import read_id_list
 from spkbase.errors import ConfigError, DataError, Problems, few
-from spkbase.files import write_text
+from spkbase.files import read_id_list, write_text
 from spkbase.runs import Draft, Run, resumed_map
 from spkver.audio import read_audio
 from spkver.datadir import DataDir

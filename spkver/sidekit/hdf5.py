@@ -15,9 +15,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.formats import open_hdf5_checked
 from spkbase.errors import DataError
-from spkbase.files import atomic_file, check_memory, read_text
+from spkbase.files import atomic_file, check_memory, open_hdf5_checked, read_text
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _REMEDY = "it is broken or of another kind: copy or write it again"

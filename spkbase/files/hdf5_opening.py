@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spkbase.errors import DataError
-from spkbase.files import BROKEN_HDF5, check_hdf5
+from spkbase.files.broken import BROKEN_HDF5
+from spkbase.files.hdf5_guard import check_hdf5
 
 if TYPE_CHECKING:
     import h5py

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import line_at, not_text, read_text_bytes
+from spkbase.files.source import line_at, not_text, read_text_bytes
 
 
 def read_id_list(
