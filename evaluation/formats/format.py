@@ -10,7 +10,7 @@ from typing import Literal
 
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
-from spkbase.files import read_bytes, read_text_bytes
+from spkbase.files import check_text, read_bytes
 
 Kind = Literal["scores", "key", "trials"]
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
@@ -80,7 +80,7 @@ class ListFile:
     @cached_property
     def text(self) -> bytes:
         """Its bytes without a byte order mark; a DataError if they hold zero bytes, which no text does."""
-        return read_text_bytes(self.path)
+        return check_text(self.path, self.content)
 
     def lines(self) -> list[str]:
         """Return its lines as text in UTF-8; a DataError if it is none."""

@@ -38,10 +38,14 @@ def read_bytes(path: str | Path) -> bytes:
 
 def read_text_bytes(path: str | Path) -> bytes:
     """Read a text file as `read_bytes` does, without a byte order mark, and refuse zero bytes, which no text holds."""
-    raw = read_bytes(path)
+    return check_text(path, read_bytes(path))
+
+
+def check_text(path: str | Path, raw: bytes) -> bytes:
+    """Return the content of a text file without a byte order mark; a DataError if it holds zero bytes."""
     if b"\0" in raw:
         raise not_text(Path(path), line_at(raw, raw.index(b"\0")), "it holds zero bytes")
-    return raw[len(_BYTE_ORDER_MARK) :] if raw.startswith(_BYTE_ORDER_MARK) else raw
+    return raw.removeprefix(_BYTE_ORDER_MARK)
 
 
 def write_bytes(path: str | Path, raw: bytes) -> None:
