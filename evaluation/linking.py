@@ -16,10 +16,10 @@ from evaluation.linkage import Curve, all_sizes, linkability_curve, ranks_from_e
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.work import ALL_CORES, Work
 
 if TYPE_CHECKING:
     from evaluation.linkage import TieRule
-    from spkbase.work import Work
 
 
 def linkability(
@@ -30,7 +30,7 @@ def linkability(
     utterances: int | Literal["all"] | None = None,
     ties: TieRule = "shared",
     resampling: Resampling | None = None,
-    work: Work | None = None,
+    work: Work = ALL_CORES,
 ) -> Curve:
     """Return how often the owner of a voice scores highest among N enrolled speakers, for many N.
 
@@ -48,7 +48,7 @@ def linkability(
         What an impostor with the owner's score counts; see `evaluation.linkage.curve`.
     resampling : Resampling, optional
         Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
-    work : Work, optional
+    work : Work
         Who computes; the result does not depend on it.
 
     Returns
