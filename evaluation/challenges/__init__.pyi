@@ -7,12 +7,12 @@ from .rank_files import Section as Section
 from .rank_files import make_section as make_section
 from .rank_files import write_rank_file as write_rank_file
 from .ranking import RULES as RULES
+from .ranking import ComparedSystem as ComparedSystem
 from .ranking import Entry as Entry
-from .ranking import RankedSystem as RankedSystem
-from .ranking import Ranking as Ranking
-from .ranking import RankingRule as RankingRule
-from .ranking import rank_systems as rank_systems
-from .ranking import ranking_to_dict as ranking_to_dict
+from .ranking import OrderingRule as OrderingRule
+from .ranking import SystemOrder as SystemOrder
+from .ranking import order_systems as order_systems
+from .ranking import orders_to_dict as orders_to_dict
 from .ranking_sources import SIZES as SIZES
 from .ranking_sources import Reading as Reading
 from .ranking_sources import read_system as read_system

@@ -45,7 +45,7 @@ Cell = str | float
 class Section:
     """One table of a file.
 
-    Parameters
+    Attributes
     ----------
     title : str
         Such as ``"ASR results"``.
@@ -73,18 +73,18 @@ class Section:
             raise DataError(f"section {self.title!r}: expected {len(self.columns)} cells and a number for each row")
 
     def records(self) -> list[dict[str, Cell]]:
-        """Each row as a mapping of column to cell."""
+        """Return each row as a mapping of column to cell."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def value(self, column: str, **where: str) -> float | None:
-        """Find the number of the one row whose cells are as asked for; None if there is no such row.
+        """Return the number of the one row whose cells are as asked for; None if there is no such row.
 
         Raises
         ------
         DataError
             If several rows are, or the cell is no number.
         """
-        found = [one[column] for one in self.records() if all(one.get(name) == cell for name, cell in where.items())]
+        found = [row[column] for row in self.records() if all(row.get(name) == cell for name, cell in where.items())]
         if len(found) > 1 or any(isinstance(cell, str) for cell in found):
             raise DataError(f"section {self.title!r}: expected one number {column} for {where}, got {found}")
         return float(found[0]) if found else None
@@ -97,11 +97,11 @@ class RankFile:
     sections: tuple[Section, ...]
 
     def section(self, title: str) -> Section | None:
-        """Give the section of that title, or None."""
-        return next((one for one in self.sections if one.title == title), None)
+        """Return the section of that title, or None."""
+        return next((section for section in self.sections if section.title == title), None)
 
     def value(self, title: str, column: str, **where: str) -> float | None:
-        """Find a number, see `Section.value`; None where the section or the row is not there."""
+        """Return a number, see `Section.value`; None where the section or the row is not there."""
         section = self.section(title)
         return None if section is None else section.value(column, **where)
 
@@ -109,7 +109,7 @@ class RankFile:
 def make_section(
     title: str, records: Sequence[Mapping[str, Cell]], *, index: Sequence[int] | None = None, time: str | None = None
 ) -> Section:
-    """Make a section of rows by name.
+    """Return a section of rows by name.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def make_section(
 
 
 def format_rank_file(file: RankFile) -> str:
-    """Give the text of a file.
+    """Return the text of a file.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def write_rank_file(path: str | Path, file: RankFile) -> None:
 
 
 def read_rank_file(path: str | Path) -> RankFile:
-    """Read a file.
+    """Return the sections of a file.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def read_rank_file(path: str | Path) -> RankFile:
         raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
     sections: list[Section] = []
     for title, time, start, block in _blocks(lines, path):
-        if any(one.title == title for one in sections):
+        if any(section.title == title for section in sections):
             raise DataError(f"the section {title!r} is there already", file=path, line=start)
         sections.append(_section(title, time, start, block, path))
     if not sections:
@@ -250,24 +250,24 @@ def _numeric_columns(columns: Sequence[str], title: str, rows: Sequence[Sequence
     known = COLUMNS.get(title, ())
     found = {
         name
-        for place, name in enumerate(columns)
-        if name not in known and all(len(row) > place and _NUMBER.match(row[place]) for row in rows)
+        for column, name in enumerate(columns)
+        if name not in known and all(len(row) > column and _NUMBER.match(row[column]) for row in rows)
     }
     return found | set(known[-1:])
 
 
 def _table(section: Section) -> str:
     """Lay out a table as pandas does: one blank between columns and one more before each cell."""
-    labels = [str(one) for one in section.index]
+    labels = [str(number) for number in section.index]
     first = max(map(len, ["", *labels]))
     heads = [section.columns, section.subtitles] if section.subtitles else [section.columns]
     lines = [" " * first for _ in heads] + [label.ljust(first) for label in labels]
-    for place in range(len(section.columns)):
-        cells = [row[place] for row in section.rows]
+    for number in range(len(section.columns)):
+        cells = [row[number] for row in section.rows]
         numeric = all(not isinstance(cell, str) for cell in cells)
         texts = _decimals([float(cell) for cell in cells]) if numeric else [str(cell) for cell in cells]
         # a single line of names sets those of numbers in too
-        names = [f" {head[place]}" if numeric and len(heads) == 1 else head[place] for head in heads]
+        names = [f" {head[number]}" if numeric and len(heads) == 1 else head[number] for head in heads]
         column = [*names, *(f" {text}" for text in texts)]
         width = max(map(len, column))
         lines = [f"{line} {text.rjust(width)}" for line, text in zip(lines, column, strict=True)]

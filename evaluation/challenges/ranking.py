@@ -1,15 +1,15 @@
-"""Ranks of systems: by utility, within each least privacy that they reach.
+"""Systems in order: by utility, within each least privacy that they reach.
 
 Conventions
 -----------
 A condition is a least EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and 30 %
-in 2022). A system is ranked in each condition that it reaches (``reached``), or only in the highest one (``highest``);
-the plans can be read either way. Within a condition systems are ranked by each utility alone. Equal values share a
+in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one (``highest``);
+the plans can be read either way. Within a condition systems are ordered by each utility alone. Equal values share a
 place.
 
 Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals
 [1]_. By default it is that of systems measured on different data; on the same data, where errors of two systems go
-together, it errs on the side of ties, and `RankingRule.correlation` may say how much they go together. From the ties
+together, it errs on the side of ties, and `OrderingRule.correlation` may say how much they go together. From the ties
 follow the best and the worst place that a system may truly have. Without intervals nothing is known about ties.
 
 References
@@ -35,10 +35,10 @@ _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "ee
 
 
 @dataclass(frozen=True)
-class RankedSystem:
-    """What a ranking needs to know about a system.
+class ComparedSystem:
+    """What is known of a system that is compared with others.
 
-    Parameters
+    Attributes
     ----------
     name : str
     eer : Interval
@@ -59,20 +59,20 @@ class RankedSystem:
 
 
 @dataclass(frozen=True)
-class RankingRule:
-    """How systems are ranked.
+class OrderingRule:
+    """How systems are ordered.
 
-    Parameters
+    Attributes
     ----------
     name : str
     targets : tuple of float
         Least EERs, rising, fractions of 1.
     utilities : tuple of str
-        What to rank by.
+        What to order by.
     assignment : {"reached", "highest"}
         See the module.
     least : dict of str to float
-        Utilities that must be above a value for a system to be ranked at all.
+        Utilities that must be above a value for a system to take part at all.
     correlation : float
         Of the errors of two systems, from 0 (included) to 1.
     """
@@ -98,9 +98,9 @@ class RankingRule:
             raise DataError(f"expected a correlation from 0 to less than 1, got {self.correlation}")
 
 
-RULES: Mapping[str, RankingRule] = {
-    "vpc2024": RankingRule("vpc2024", (0.1, 0.2, 0.3, 0.4)),
-    "vpc2022": RankingRule("vpc2022", (0.15, 0.2, 0.25, 0.3), ("wer",), least={"f0": 0.3}),
+RULES: Mapping[str, OrderingRule] = {
+    "vpc2024": OrderingRule("vpc2024", (0.1, 0.2, 0.3, 0.4)),
+    "vpc2022": OrderingRule("vpc2022", (0.15, 0.2, 0.25, 0.3), ("wer",), least={"f0": 0.3}),
 }
 
 
@@ -108,7 +108,7 @@ RULES: Mapping[str, RankingRule] = {
 class Entry:
     """A system's place in a condition.
 
-    Parameters
+    Attributes
     ----------
     system : str
     place : int
@@ -133,10 +133,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """The ranking by one utility among the systems that reach a least EER.
+class SystemOrder:
+    """The order by one utility among the systems that reach a least EER.
 
-    Parameters
+    Attributes
     ----------
     target : float
         Least EER.
@@ -144,9 +144,9 @@ class Ranking:
     entries : tuple of Entry
         By place.
     excluded : dict of str to str
-        Why other systems are not ranked here.
+        Why other systems take no part here.
     doubts : dict of str to str
-        Systems, ranked or not, whose EER may truly be on the other side of the target.
+        Systems, here or not, whose EER may truly be on the other side of the target.
     """
 
     target: float
@@ -156,19 +156,19 @@ class Ranking:
     doubts: dict[str, str]
 
 
-def rank_systems(systems: Sequence[RankedSystem], rule: RankingRule) -> list[Ranking]:
-    """Return the rankings of systems, one for each least EER and utility, in their order.
+def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list[SystemOrder]:
+    """Return the orders of systems, one for each least EER and utility, in their order.
 
     Parameters
     ----------
-    systems : sequence of RankedSystem
+    systems : sequence of ComparedSystem
         At least one, with names that differ.
-    rule : RankingRule
-        How they are ranked.
+    rule : OrderingRule
+        How they are ordered.
 
     Returns
     -------
-    list of Ranking
+    list of SystemOrder
 
     Raises
     ------
@@ -177,15 +177,15 @@ def rank_systems(systems: Sequence[RankedSystem], rule: RankingRule) -> list[Ran
 
     Examples
     --------
-    >>> first = RankedSystem("first", Interval(0.35), {"wer": Interval(0.05)})
-    >>> second = RankedSystem("second", Interval(0.22), {"wer": Interval(0.04)})
-    >>> for ranking in rank_systems([first, second], RankingRule("", (0.2, 0.3), ("wer",))):
-    ...     print(ranking.target, [entry.system for entry in ranking.entries])
+    >>> first = ComparedSystem("first", Interval(0.35), {"wer": Interval(0.05)})
+    >>> second = ComparedSystem("second", Interval(0.22), {"wer": Interval(0.04)})
+    >>> for order in order_systems([first, second], OrderingRule("", (0.2, 0.3), ("wer",))):
+    ...     print(order.target, [entry.system for entry in order.entries])
     0.2 ['second', 'first']
     0.3 ['first']
     """
     _check(systems)
-    return [_rank(systems, rule, target, utility) for target in rule.targets for utility in rule.utilities]
+    return [_order(systems, rule, target, utility) for target in rule.targets for utility in rule.utilities]
 
 
 def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
@@ -221,8 +221,10 @@ def _joined(one: float, other: float, correlation: float) -> float:
     return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
-def ranking_to_dict(rankings: Sequence[Ranking], systems: Sequence[RankedSystem], rule: RankingRule) -> dict[str, Any]:
-    """Return rule, systems and rankings by name, for a report."""
+def orders_to_dict(
+    orders: Sequence[SystemOrder], systems: Sequence[ComparedSystem], rule: OrderingRule
+) -> dict[str, Any]:
+    """Return rule, systems and orders by name, for a report."""
     return {
         "rule": asdict(rule),
         "systems": [
@@ -232,14 +234,14 @@ def ranking_to_dict(rankings: Sequence[Ranking], systems: Sequence[RankedSystem]
             for system in systems
         ],
         "conditions": [
-            asdict(ranking)
-            | {"entries": tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in ranking.entries)}
-            for ranking in rankings
+            asdict(order)
+            | {"entries": tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in order.entries)}
+            for order in orders
         ],
     }
 
 
-def _check(systems: Sequence[RankedSystem]) -> None:
+def _check(systems: Sequence[ComparedSystem]) -> None:
     if not systems:
         raise DataError("no system to rank")
     names = [system.name for system in systems]
@@ -252,25 +254,25 @@ def _check(systems: Sequence[RankedSystem]) -> None:
                 raise DataError(f"system {system.name!r}: {_TITLES.get(name, name)} is undefined")
 
 
-def _rank(systems: Sequence[RankedSystem], rule: RankingRule, target: float, utility: str) -> Ranking:
-    excluded, ranked, doubts = {}, [], {}
+def _order(systems: Sequence[ComparedSystem], rule: OrderingRule, target: float, utility: str) -> SystemOrder:
+    excluded, ordered, doubts = {}, [], {}
     for system in systems:
         why = _why_not(system, rule, target, utility)
         if why:
             excluded[system.name] = why
         else:
-            ranked.append(system)
+            ordered.append(system)
         doubt = _doubt(system, target)
         if doubt:
             doubts[system.name] = doubt
     sign = 1 if LOWER_IS_BETTER[utility] else -1
-    ranked.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
-    entries = tuple(_entry(system, ranked, rule, (target, utility), doubts.get(system.name, "")) for system in ranked)
-    return Ranking(target, utility, entries, excluded, doubts)
+    ordered.sort(key=lambda system: (sign * system.utilities[utility].value, system.name))
+    entries = tuple(_entry(system, ordered, rule, (target, utility), doubts.get(system.name, "")) for system in ordered)
+    return SystemOrder(target, utility, entries, excluded, doubts)
 
 
-def _why_not(system: RankedSystem, rule: RankingRule, target: float, utility: str) -> str:
-    """Say why a system is not ranked in a condition; blank if it is."""
+def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
+    """Say why a system takes no part in a condition; blank if it is."""
     if system.eer.value < target:
         return f"EER {_percent(system.eer.value)} is below {_percent(target)}"
     if utility not in system.utilities:
@@ -287,7 +289,7 @@ def _why_not(system: RankedSystem, rule: RankingRule, target: float, utility: st
     return ""
 
 
-def _doubt(system: RankedSystem, target: float) -> str:
+def _doubt(system: ComparedSystem, target: float) -> str:
     eer = system.eer
     if not eer.has_interval or not eer.low < target <= eer.high:
         return ""
@@ -297,12 +299,12 @@ def _doubt(system: RankedSystem, target: float) -> str:
 
 
 def _entry(
-    system: RankedSystem, ranked: Sequence[RankedSystem], rule: RankingRule, where: tuple[float, str], doubt: str
+    system: ComparedSystem, ordered: Sequence[ComparedSystem], rule: OrderingRule, where: tuple[float, str], doubt: str
 ) -> Entry:
     target, utility = where
     mine = system.utilities[utility]
     sign = 1 if LOWER_IS_BETTER[utility] else -1
-    others = [other for other in ranked if other is not system]
+    others = [other for other in ordered if other is not system]
     place = 1 + sum(sign * other.utilities[utility].value < sign * mine.value for other in others)
     known = mine.has_interval and all(other.utilities[utility].has_interval for other in others)
     ties: list[str] = []
@@ -319,9 +321,9 @@ def _entry(
             better += 1
         else:
             worse += 1
-    best, worst = (1 + better, len(ranked) - worse) if known else (0, 0)
+    best, worst = (1 + better, len(ordered) - worse) if known else (0, 0)
     reached = f"EER {_percent(system.eer.value)} reaches {_percent(target)}"
-    standing = f"{_TITLES[utility]} {_with_ends(utility, mine)} is number {place} of {len(ranked)}"
+    standing = f"{_TITLES[utility]} {_with_ends(utility, mine)} is number {place} of {len(ordered)}"
     reason = f"{reached}; {standing}{_apart(ties, known) if others else ''}"
     reason += f". In doubt: {doubt}" if doubt else ""
     return Entry(system.name, place, best, worst, mine, tuple(ties), reason)

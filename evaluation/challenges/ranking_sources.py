@@ -1,4 +1,4 @@
-"""Systems to rank, from result files: VoicePrivacy 2024's ``result_for_rank*``, our ``results.json``, 2022's summaries.
+"""Systems to order, from result files: 2024's ``result_for_rank*``, our ``results.json``, 2022's summaries.
 
 Files of the challenges hold rates without intervals. An approximate interval is then made of the numbers of trials,
 words, utterances and speakers that the challenge's sets have: that of independent trials, its variance taken
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
-from evaluation.challenges.ranking import RankedSystem
+from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
@@ -33,7 +33,7 @@ Average = Literal["mean", "least"]
 class Sizes:
     """How much data stand behind the rates of a split.
 
-    Parameters
+    Attributes
     ----------
     targets : dict of str to (int, int)
         Target trials and their speakers, by sex.
@@ -64,7 +64,7 @@ _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 class Reading:
     """What to take from a file.
 
-    Parameters
+    Attributes
     ----------
     split : str
         ``dev`` or ``test``.
@@ -82,8 +82,8 @@ class Reading:
     alike: Mapping[str, float] = field(default_factory=lambda: ALIKE)
 
 
-def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> RankedSystem:
-    """Read a system from any of the known kinds of file.
+def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> ComparedSystem:
+    """Return a system read from any of the known kinds of file.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def read_system(path: str | Path, name: str = "", reading: Reading | None = None
 
 
 def design_effect(count: float, speakers: float, alike: float) -> float:
-    """How many times the variance is that of independent trials, for `count` trials spread over speakers.
+    """Return how many times the variance is that of independent trials, for `count` trials spread over speakers.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def design_effect(count: float, speakers: float, alike: float) -> float:
 
 
 def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -> Interval:
-    """Give a rate of `count` trials its Wilson interval, as of `count / design` independent ones.
+    """Return a rate of `count` trials with its Wilson interval, as of `count / design` independent ones.
 
     References
     ----------
@@ -141,11 +141,12 @@ def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -
     return Interval(rate, min(centre - reach, rate), max(centre + reach, rate))
 
 
-def _from_rank_file(path: Path, name: str, reading: Reading) -> RankedSystem:
+def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     file = read_rank_file(path)
     section = file.section(ASV_ANON)
     rows = [] if section is None else section.records()
-    anon = [one for one in rows if (one["split"], one["enrollment"], one["trial"]) == (reading.split, "anon", "anon")]
+    wanted = (reading.split, "anon", "anon")
+    anon = [row for row in rows if (row["split"], row["enrollment"], row["trial"]) == wanted]
     if not anon:
         remedy = "the semi-informed attacker's results are needed"
         raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
@@ -164,14 +165,14 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> RankedSystem:
         utilities["uar"] = _recall(file, uar, reading)
     sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
     note = _origin(path, eers, sizes)
-    return RankedSystem(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
+    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
 
 
 def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
     """Whether a table is of the challenge's own set, as far as its name tells."""
     section = file.section(title)
     rows = [] if section is None else section.records()
-    return {str(one["dataset"]) for one in rows if one["split"] == split} == {_GUESSED[key]}
+    return {str(row["dataset"]) for row in rows if row["split"] == split} == {_GUESSED[key]}
 
 
 def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Interval:
@@ -183,7 +184,7 @@ def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, sp
     section = file.section(title)
     if section is None:
         return None
-    found = [float(one[column]) for one in section.records() if (one["split"], one[kind]) == (split, "anon")]
+    found = [float(row[column]) for row in section.records() if (row["split"], row[kind]) == (split, "anon")]
     if any(math.isnan(value) for value in found):
         raise DataError(f"{column} of anonymised speech is undefined in {title!r}", file=path)
     return sum(found) / len(found) / 100 if found else None
@@ -194,12 +195,12 @@ def _recall(file: RankFile, value: float, reading: Reading) -> Interval:
     section = file.section(SER)
     if reading.sizes is None or section is None or not _is_known(file, SER, "uar", reading.split):
         return Interval(value)
-    rows = [one for one in section.records() if (one["split"], one["ser"]) == (reading.split, "anon")]
+    rows = [row for row in section.records() if (row["split"], row["ser"]) == (reading.split, "anon")]
     recalls = [float(cell) / 100 for name, cell in rows[0].items() if name.startswith("ACC_")]
     if len(rows) != 1 or len(recalls) < 2:
         return Interval(value)
     each = reading.sizes.utterances[0] / len(recalls) / design_effect(*reading.sizes.utterances, reading.alike["uar"])
-    variance = sum(one * (1 - one) / each for one in recalls) / len(recalls) ** 2
+    variance = sum(recall * (1 - recall) / each for recall in recalls) / len(recalls) ** 2
     reach = 1.96 * math.sqrt(variance)
     return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
@@ -207,19 +208,19 @@ def _recall(file: RankFile, value: float, reading: Reading) -> Interval:
 def _together(measures: Sequence[Interval], average: Average, weights: Sequence[float] = ()) -> Interval:
     """Join the EERs of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
     if average == "least":
-        return min(measures, key=lambda one: one.value)
-    shares = [one / sum(weights) for one in weights] or [1 / len(measures)] * len(measures)
-    value = sum(share * one.value for share, one in zip(shares, measures, strict=True))
-    if not all(one.has_interval for one in measures):
+        return min(measures, key=lambda measure: measure.value)
+    shares = [weight / sum(weights) for weight in weights] or [1 / len(measures)] * len(measures)
+    value = sum(share * measure.value for share, measure in zip(shares, measures, strict=True))
+    if not all(measure.has_interval for measure in measures):
         return Interval(value)
     down, up = (
-        math.hypot(*(share * (one.value - end) for share, one, end in zip(shares, measures, ends, strict=True)))
-        for ends in ([one.low for one in measures], [one.high for one in measures])
+        math.hypot(*(share * (value.value - end) for share, value, end in zip(shares, measures, ends, strict=True)))
+        for ends in ([measure.low for measure in measures], [measure.high for measure in measures])
     )
     return Interval(value, value - down, value + up)
 
 
-def _from_2022(path: Path, name: str, reading: Reading) -> RankedSystem:
+def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
     results = read_results(path)
     averages = recompute_averages(results)
     eer = averages.get(f"Weighted average EER {reading.split} anon")
@@ -232,10 +233,10 @@ def _from_2022(path: Path, name: str, reading: Reading) -> RankedSystem:
     }
     utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
-    return RankedSystem(name or _name(path), Interval(eer / 100), utilities, (note,))
+    return ComparedSystem(name or _name(path), Interval(eer / 100), utilities, (note,))
 
 
-def _from_results(path: Path, name: str, reading: Reading) -> RankedSystem:
+def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     """Read our own results: the least EER over attackers, of each set and sex."""
     results = _load(path)
     best: dict[tuple[str, str], Interval] = {}
@@ -243,10 +244,10 @@ def _from_results(path: Path, name: str, reading: Reading) -> RankedSystem:
         if row.get("scenario") != "semi-informed" or not _is_of(str(row.get("dataset", "")), reading.split):
             continue
         measure = _eer(row)
-        place = (str(row.get("dataset", "")), str(row.get("gender", "all")))
-        if measure is not None and (place not in best or measure.value < best[place].value):
-            best[place] = measure
-    sexes = {place: one for place, one in best.items() if place[1] != "all"}
+        group = (str(row.get("dataset", "")), str(row.get("gender", "all")))
+        if measure is not None and (group not in best or measure.value < best[group].value):
+            best[group] = measure
+    sexes = {group: measure for group, measure in best.items() if group[1] != "all"}
     chosen = sexes or best
     if not chosen:
         remedy = "run the recipe with a semi-informed attacker"
@@ -255,7 +256,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> RankedSystem:
     utility = _mapping(results, "utility")
     for key in ("wer", "cer", "uar", "f0"):
         blocks = _blocks(utility.get(key), reading.split)
-        measures = [found for one in blocks if (found := _measure(one)) is not None]
+        measures = [measure for block in blocks if (measure := _measure(block)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")
     sets = tuple(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
@@ -263,7 +264,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> RankedSystem:
     weights = _weights(results, [dataset for dataset, _ in chosen])
     eer = _together(list(chosen.values()), reading.average, weights)
     weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
-    return RankedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
+    return ComparedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
 
 
 def _is_of(dataset: str, split: str) -> bool:
@@ -283,7 +284,7 @@ def _weights(results: Mapping[str, Any], datasets: Sequence[str]) -> list[float]
     weights = _mapping(_mapping(_mapping(results, "config"), "challenge"), "weights")
     matches = [_SET.fullmatch(dataset) for dataset in datasets]
     found = [weights.get(match["corpus"] + (match["subset"] or "")) for match in matches if match]
-    known = [float(one) for one in found if isinstance(one, (int, float)) and one > 0]
+    known = [float(weight) for weight in found if isinstance(weight, (int, float)) and weight > 0]
     return known if len(known) == len(datasets) else []
 
 
@@ -320,7 +321,7 @@ def _blocks(value: Any, split: str) -> list[Mapping[str, Any]]:
         return [value["anonymised"]]
     if "value" in value:
         return [value]
-    return [block for name, one in value.items() if _is_of(str(name), split) for block in _blocks(one, split)]
+    return [block for name, inner in value.items() if _is_of(str(name), split) for block in _blocks(inner, split)]
 
 
 def _measure(block: Mapping[str, Any]) -> Interval | None:

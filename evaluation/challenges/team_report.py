@@ -53,7 +53,7 @@ def write_challenge(
         raise DataError("expected assessed scores to write, got none")
     systems = {assessment.source.name for assessment in assessed}
     if len({_file_name(name) for name in systems}) < len(systems):
-        raise DataError("two systems would get files of assessment name", remedy="rename a team or a system")
+        raise DataError("two systems would get files of one name", remedy="rename a team or a system")
     columns = [*_NAMES, *_headers(assessed)]
     write_text(output / "results.csv", format_csv(columns, [_row(assessment, exact=True) for assessment in assessed]))
     rows = [_row(assessment) for assessment in assessed]

@@ -35,7 +35,7 @@ from spkbase.files import is_file, load_yaml, read_yaml_text
 class NamingRule:
     """How names are read.
 
-    Parameters
+    Attributes
     ----------
     scores : str
         Regular expression of a file of scores, as a path below the results with ``/``. Groups: team, system, enrol,
@@ -274,12 +274,12 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule)
     anonymised = "a" if said["anon"] else "o"
     enrolled = "a" if enrol.groupdict().get("anon") else "o"
     try:
-        places = [keys / template.format(**(names | said)) for template in rule.keys]
+        candidates = [keys / template.format(**(names | said)) for template in rule.keys]
     except (KeyError, IndexError, ValueError) as error:
         raise ConfigError(f"keys: no such group as {error} in the names", remedy=remedy) from error
-    key = next((place for place in places if is_file(place)), None)
+    key = next((path for path in candidates if is_file(path)), None)
     if key is None:
-        looked = ", ".join(place.relative_to(keys).as_posix() for place in places)
+        looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
         raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --keys")
     return ScoreList(
         names["team"],

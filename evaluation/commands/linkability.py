@@ -59,7 +59,7 @@ class ListCommand(click.Command):
     lists = ("--utterances", "--sizes", "--top", "--extrapolate")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the option before each of its values, which is what click knows."""
+        """Return what click parses when the option is repeated before each of its values, which is what it knows."""
         spread: list[str] = []
         option = ""
         for argument in args:

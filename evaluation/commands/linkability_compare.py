@@ -116,7 +116,7 @@ def linkability_compare(
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
-    """Read the ranks of each run, for each number of utterances.
+    """Return the ranks of each run, for each number of utterances.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def format_comparisons(found: Comparisons) -> str:
 
 
 def members_csv(found: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
-    """Linkability and set of each speaker in each condition, as CSV."""
+    """Return linkability and set of each speaker in each condition, as CSV."""
     names = [condition.name for condition in found.sets]
     rows = []
     shared = sorted(set.intersection(*(set(values) for values in conditions.values())))

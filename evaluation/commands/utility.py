@@ -16,7 +16,7 @@ from spkbase.errors import DataError
 from spkbase.files import format_table
 
 if TYPE_CHECKING:
-    from evaluation.challenges import Entry, RankedSystem, Ranking, RankingRule, Reading
+    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
     from evaluation.uncertainty import Interval, Resampling
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
@@ -272,7 +272,7 @@ def rank(
     FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024, or summaries of
     2022; the EER is that of the semi-informed attacker, of ours the strongest one.
     """
-    from evaluation.challenges import RULES, SIZES, Reading, rank_systems, ranking_to_dict, read_system
+    from evaluation.challenges import RULES, SIZES, Reading, order_systems, orders_to_dict, read_system
 
     changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
@@ -283,12 +283,12 @@ def rank(
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
     systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
-    rankings = rank_systems(systems, rule)
+    orders = order_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
-    if json_path is not None and show_json(ranking_to_dict(rankings, systems, rule), json_path):
+    if json_path is not None and show_json(orders_to_dict(orders, systems, rule), json_path):
         return
-    click.echo(_rankings(systems, rankings, rule))
+    click.echo(_orders(systems, orders, rule))
 
 
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
@@ -337,18 +337,18 @@ def _show(
     click.echo(format_table(shown, decimals) + f"\n\n{note}")
 
 
-def _rankings(systems: Sequence[RankedSystem], rankings: Sequence[Ranking], rule: RankingRule) -> str:
+def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
     lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
     lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
-    for ranking in rankings:
-        lines += ["", f"EER of {100 * ranking.target:g} % or more, by {ranking.utility.upper()}"]
-        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in ranking.entries]
-        lines += [f"  -  {name}: {why}{_doubt(ranking, name)}" for name, why in ranking.excluded.items()]
+    for order in orders:
+        lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
+        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in order.entries]
+        lines += [f"  -  {name}: {why}{_doubt(order, name)}" for name, why in order.excluded.items()]
     return "\n".join(lines)
 
 
-def _doubt(ranking: Ranking, name: str) -> str:
-    return f"; in doubt: {ranking.doubts[name]}" if name in ranking.doubts else ""
+def _doubt(order: SystemOrder, name: str) -> str:
+    return f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
 
 
 def _places(entry: Entry) -> str:

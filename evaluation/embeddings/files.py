@@ -34,10 +34,10 @@ from spkbase.files import (
     BROKEN_NPZ,
     atomic_file,
     check_array,
+    check_characters,
     check_hdf5,
     check_members,
     check_memory,
-    check_text,
     is_as_in_memory,
     is_text,
     read_header,
@@ -156,7 +156,7 @@ def _read_folder(path: Path, map_above: int) -> Columns:
             with file.open("rb") as handle:
                 check_array(handle, size)
             mapped = name == "vectors" and size > map_above
-            columns[name] = check_text(np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False))
+            columns[name] = check_characters(np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False))
         except BROKEN_NPZ as error:
             raise _broken(file, "npy", error) from error
     return _columns(columns, path, "a folder with")

@@ -25,13 +25,13 @@ _ROWS = 1 << 13
 class Embeddings:
     """Vectors of utterances.
 
-    Parameters
+    Attributes
     ----------
-    ids : np.ndarray of str, shape (n,), dtype object
+    ids : ndarray of str of shape (n,), dtype object
         Distinct ids of the utterances.
-    speakers : np.ndarray of str, shape (n,), dtype object
+    speakers : ndarray of str of shape (n,), dtype object
         Speaker of each.
-    vectors : np.ndarray of a floating type, shape (n, D)
+    vectors : ndarray of a floating type of shape (n, D)
         Their embeddings; may be mapped from a file.
     notes : tuple of str
         What a reader of the results should know about their origin.

@@ -36,7 +36,7 @@ _ROWS = 1 << 14
 class Averaging:
     """How means are made and utterances are chosen; see the module.
 
-    Parameters
+    Attributes
     ----------
     mean : {"plain", "normalised"}
         Whether vectors are scaled to length 1 before they are averaged.
@@ -62,13 +62,13 @@ class Averaging:
 class SpeakerVectors:
     """One vector a speaker.
 
-    Parameters
+    Attributes
     ----------
-    names : np.ndarray of str, shape (P,), dtype object
+    names : ndarray of str of shape (P,), dtype object
         Distinct speakers.
-    vectors : np.ndarray, shape (P, D)
+    vectors : ndarray of shape (P, D)
         Their vectors, not normalised; float64 where they are means, else as they came, perhaps mapped.
-    norms : np.ndarray of float64, shape (P,)
+    norms : ndarray of float64 of shape (P,)
         Lengths of the vectors, none 0.
     notes : tuple of str
         What a reader of the results should know.

@@ -33,7 +33,7 @@ from spkbase.errors import DataError
 class Agreement:
     """How far sets agree.
 
-    Parameters
+    Attributes
     ----------
     intersection, union : float
         Numbers of speakers; means where it is a mean over pairs.
@@ -131,7 +131,7 @@ def joint_agreement(
 
     Parameters
     ----------
-    members : np.ndarray of bool, shape (n_sets, n_speakers)
+    members : ndarray of bool of shape (n_sets, n_speakers)
         Who is in each set; at least 2 sets.
     permutations : int
         Of the speakers of each set.
@@ -164,7 +164,7 @@ def mean_agreement(
 
     Parameters
     ----------
-    members : np.ndarray of bool, shape (n_sets, n_speakers)
+    members : ndarray of bool of shape (n_sets, n_speakers)
         Who is in each set.
     pairs : sequence of (int, int)
         Rows to compare; a set may be in several pairs, and is permuted once for all of them.

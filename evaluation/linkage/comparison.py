@@ -61,7 +61,7 @@ PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
 class LinkageCondition:
     """One level of each factor, in the order of the factors.
 
-    Parameters
+    Attributes
     ----------
     levels : tuple of (str, str)
         Factor and level; the number of utterances is the factor ``utterances``.
@@ -81,7 +81,7 @@ class LinkageCondition:
 class Comparison:
     """A comparison of levels that differ in one factor (or in all, where there is no factor).
 
-    Parameters
+    Attributes
     ----------
     factor : str
         What differs; ``all`` for all conditions at once.
@@ -114,7 +114,7 @@ class Comparison:
 class Comparisons:
     """All comparisons of some conditions.
 
-    Parameters
+    Attributes
     ----------
     n_speakers : int
         Speakers that all conditions share.
@@ -260,9 +260,10 @@ class _Comparing:
     level: float
 
     def means(self) -> dict[str, dict[str, Agreement]]:
+        """Return the mean over the pairs of each factor."""
         found = {}
         for factor in self.factors:
-            pairs = self._pairs_of(factor)
+            pairs = self._pairs_differing_in(factor)
             if pairs:
                 draws: dict[str, Any] = {"permutations": self.permutations, "seed": self.seed, "level": self.level}
                 found[factor] = {
@@ -271,9 +272,10 @@ class _Comparing:
         return found
 
     def pairs(self) -> list[Comparison]:
+        """Return each pair of conditions that differ in one factor."""
         found = []
         for factor in self.factors:
-            for left, right in self._pairs_of(factor):
+            for left, right in self._pairs_differing_in(factor):
                 pair = self.conditions[left], self.conditions[right]
                 found.append(self._compare(factor, *pair, lambda kind, which: getattr(self.sets[which], kind)))
         return found
@@ -344,7 +346,7 @@ class _Comparing:
         rows = [[name in getattr(self.sets[condition], kind) for name in self.speakers] for condition in conditions]
         return np.array(rows, bool)
 
-    def _pairs_of(self, factor: str) -> list[tuple[int, int]]:
+    def _pairs_differing_in(self, factor: str) -> list[tuple[int, int]]:
         numbered = combinations(range(len(self.conditions)), 2)
         return [
             (left, right)

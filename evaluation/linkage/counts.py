@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.linkage.table import Counts
 from spkbase.arrays import Rows, part, stored_rows
-from spkbase.work import Work, chunk_bounds, ordered_map, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, ships_items
 
 # Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
 _GROUP = 255
@@ -64,22 +64,22 @@ def count_beaters(
     trials: NDArray[np.floating],
     owners: NDArray[np.int64],
     *,
-    work: Work | None = None,
+    work: Work = ALL_CORES,
     blocks: tuple[int, int] = (GALLERY_BLOCK, TRIAL_BLOCK),
 ) -> Counts:
     """Return for each trial how many vectors of a gallery beat its owner.
 
     Parameters
     ----------
-    gallery : np.ndarray, shape (G, D)
+    gallery : ndarray of shape (G, D)
         Vectors of the enrolled, of any floating type; they may stand in a file, and are read block by block, once.
-    norms : np.ndarray of float64, shape (G,)
+    norms : ndarray of float64 of shape (G,)
         Their lengths, none 0.
-    trials : np.ndarray, shape (n, D)
+    trials : ndarray of shape (n, D)
         Vectors of the trials, none of length 0.
-    owners : np.ndarray of int64, shape (n,)
+    owners : ndarray of int64 of shape (n,)
         For each trial the row of its owner in the gallery.
-    work : Work, optional
+    work : Work
         Who computes; the counts do not depend on it. Where workers are other processes, a mapped gallery travels as the
         name of its file, another one in parts.
     blocks : (int, int)
@@ -89,7 +89,6 @@ def count_beaters(
     -------
     Counts
     """
-    work = work or Work()
     if work.device is not None:
         from evaluation.linkage.counts_device import count_on_device
 

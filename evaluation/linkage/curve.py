@@ -54,7 +54,7 @@ def linkability_at_sizes(
     ----------
     ranks : Ranks
         Beaters, ties and impostors of each row.
-    sizes : array_like of int, shape (S,)
+    sizes : array_like of int of shape (S,)
         Sizes N of the gallery, owner included, from 1 to the largest that every row can serve.
     ties : {"shared", "strict", "lenient"}
         What a tie counts; see the module.
@@ -63,7 +63,7 @@ def linkability_at_sizes(
 
     Returns
     -------
-    np.ndarray of float64, shape (S,)
+    ndarray of float64 of shape (S,)
 
     Raises
     ------
@@ -77,10 +77,10 @@ def linkability_at_sizes(
     >>> linkability_at_sizes(Ranks.of([2], 0, 9), [1, 2, 10]).round(3)
     array([1.   , 0.778, 0.   ])
     """
-    spans = spans_of(ranks, ties)
+    spans = distinct_spans(ranks, ties)
     shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
     sizes = checked_sizes(ranks, sizes)
-    return np.concatenate([shares @ block for block in blocks_of(spans, sizes, top)] or [np.empty(0)])
+    return np.concatenate([shares @ block for block in probability_blocks(spans, sizes, top)] or [np.empty(0)])
 
 
 def linkability_by_row(
@@ -92,11 +92,11 @@ def linkability_by_row(
     -------
     ndarray of float64 of shape (n, S)
     """
-    spans = spans_of(ranks, ties)
+    spans = distinct_spans(ranks, ties)
     sizes = checked_sizes(ranks, sizes)
     found = np.empty((len(ranks), len(sizes)))
     at = 0
-    for block in blocks_of(spans, sizes, top):
+    for block in probability_blocks(spans, sizes, top):
         found[:, at : at + block.shape[1]] = block[spans.inverse]
         at += block.shape[1]
     return found
@@ -116,7 +116,7 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
 
     Returns
     -------
-    np.ndarray of float64, shape (n,)
+    ndarray of float64 of shape (n,)
         1 for owners that nobody beats, 0 for those that all beat.
 
     Raises
@@ -167,7 +167,7 @@ def monte_carlo(
 
     Returns
     -------
-    np.ndarray of float64, shape (runs, S)
+    ndarray of float64 of shape (runs, S)
 
     Raises
     ------
@@ -208,11 +208,11 @@ def published_sizes(largest: int) -> NDArray[np.int64]:
 class Spans:
     """The distinct kinds of rows: low to high beaters, each as likely, among so many impostors.
 
-    Parameters
+    Attributes
     ----------
-    low, high, impostors : np.ndarray of int64, shape (D,)
+    low, high, impostors : ndarray of int64 of shape (D,)
         Of each kind.
-    inverse : np.ndarray of int64, shape (n,)
+    inverse : ndarray of int64 of shape (n,)
         The kind of each row.
     """
 
@@ -222,7 +222,7 @@ class Spans:
     inverse: NDArray[np.int64]
 
 
-def spans_of(ranks: Ranks, ties: TieRule = "shared") -> Spans:
+def distinct_spans(ranks: Ranks, ties: TieRule = "shared") -> Spans:
     """Return the distinct kinds of rows under a rule for ties."""
     low, high = ranks.span(ties)
     kinds, inverse = np.unique(np.stack([ranks.impostors, low, high]), axis=1, return_inverse=True)
@@ -250,7 +250,7 @@ def checked_sizes(ranks: Ranks, sizes: ArrayLike) -> NDArray[np.int64]:
     return wanted.astype(np.int64)
 
 
-def blocks_of(spans: Spans, sizes: NDArray[np.int64], top: int = 1) -> Iterator[NDArray[np.float64]]:
+def probability_blocks(spans: Spans, sizes: NDArray[np.int64], top: int = 1) -> Iterator[NDArray[np.float64]]:
     """Yield the probabilities of the kinds of rows, shape (D, block), for blocks of sizes that bound the memory."""
     _check_top(top)
     tables = {impostors: _log_factorials(impostors) for impostors in np.unique(spans.impostors).tolist()}

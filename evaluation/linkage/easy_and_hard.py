@@ -39,7 +39,7 @@ _DIGITS = 12  # values that differ less are equal: sums of the same numbers in a
 class DisclosureSets:
     """Easy-to-link and hard-to-link speakers.
 
-    Parameters
+    Attributes
     ----------
     easy, hard : frozenset of str
         Their names.

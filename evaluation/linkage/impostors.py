@@ -39,7 +39,7 @@ def largest_impostor_scores(
 
     Returns
     -------
-    np.ndarray of float64, shape (n_rows, count)
+    ndarray of float64 of shape (n_rows, count)
         Falling; of products in float32.
 
     Raises
@@ -62,8 +62,8 @@ def largest_impostor_scores(
     parts = ((start, part(vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
     best = np.full((len(rows), count), -np.inf, np.float32)
     search = partial(_largest, unit, owners, count)
-    for found in ordered_map(search, parts, jobs=jobs, threads=True, total=len(bounds)):
-        best = _keep_largest(np.concatenate([best, found], axis=1), count)
+    for largest in ordered_map(search, parts, jobs=jobs, threads=True, total=len(bounds)):
+        best = _keep_largest(np.concatenate([best, largest], axis=1), count)
     return -np.sort(-best.astype(np.float64), axis=1)
 
 

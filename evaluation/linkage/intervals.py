@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.curve import Spans, blocks_of, chance, checked_sizes, linkability_at_sizes, spans_of
+from evaluation.linkage.curve import (
+    Spans,
+    chance,
+    checked_sizes,
+    distinct_spans,
+    linkability_at_sizes,
+    probability_blocks,
+)
 from evaluation.linkage.table import Ranks, TieRule
 from evaluation.metrics import Method, clopper_pearson
 from evaluation.uncertainty import (
@@ -96,7 +103,7 @@ def linkability_curve(
     if resampling is None or not resampling.replicates:
         values = linkability_at_sizes(ranks, sizes, ties=ties, top=top)
         return Curve(sizes, values, blank, blank.copy(), chance(sizes, top=top), top)
-    spans = spans_of(ranks, ties)
+    spans = distinct_spans(ranks, ties)
     shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
     counts = _counts(ranks, spans)
     n_speakers = counts.shape[0]
@@ -108,7 +115,7 @@ def linkability_curve(
     rows = np.ones((len(spans.low), 1)) if single else np.asarray(counts.sum(axis=1), np.float64)[:, None]
     alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(n_speakers)
     parts = []
-    for block in blocks_of(spans, sizes, top):
+    for block in probability_blocks(spans, sizes, top):
         step = max(1, _CELLS // max(resampling.replicates, len(rows)))
         for start, stop in chunk_bounds(block.shape[1], step):
             some = block[:, start:stop]

@@ -17,10 +17,10 @@ from evaluation.linkage.ranks import ranks_from_embeddings, ranks_from_scores
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.work import ALL_CORES, Work
 
 if TYPE_CHECKING:
     from evaluation.linkage.table import TieRule
-    from spkbase.work import Work
 
 
 def linkability(
@@ -31,7 +31,7 @@ def linkability(
     utterances: int | Literal["all"] | None = None,
     ties: TieRule = "shared",
     resampling: Resampling | None = None,
-    work: Work | None = None,
+    work: Work = ALL_CORES,
 ) -> Curve:
     """Return how often the owner of a voice scores highest among N enrolled speakers, for many N.
 
@@ -49,7 +49,7 @@ def linkability(
         What an impostor with the owner's score counts; see `evaluation.linkage.curve`.
     resampling : Resampling, optional
         Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
-    work : Work, optional
+    work : Work
         Who computes; the result does not depend on it.
 
     Returns

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from evaluation.linkage.table import Ranks
 from evaluation.trials import Key, Scores, find_rows, split_scores
 from spkbase.errors import DataError, few
+from spkbase.work import ALL_CORES, Work
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
-    from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def ranks_from_embeddings(
     averaging: Averaging | None = None,
     strict_utterances: bool = False,
     not_enrolled: Literal["error", "drop"] = "error",
-    work: Work | None = None,
+    work: Work = ALL_CORES,
 ) -> Ranks:
     """Return the rank of each trial speaker's owner in the whole gallery, by cosine similarity.
 
@@ -50,7 +50,7 @@ def ranks_from_embeddings(
         Raise an error for speakers that have fewer utterances, instead of a note.
     not_enrolled : {"error", "drop"}
         What to do with trial speakers that are not enrolled.
-    work : Work, optional
+    work : Work
         Who computes; the counts do not depend on it.
 
     Returns
@@ -76,7 +76,7 @@ def rank_speakers(
     trials: SpeakerVectors,
     *,
     not_enrolled: Literal["error", "drop"] = "error",
-    work: Work | None = None,
+    work: Work = ALL_CORES,
 ) -> Ranks:
     """Return the rank of each trial vector's owner in a gallery; see `ranks_from_embeddings`, which makes both."""
     from evaluation.linkage.counts import count_beaters
@@ -250,7 +250,7 @@ def _by_segment(key: Key, values: NDArray[np.float64]) -> tuple[_Joined, int]:
     rows = row_of[key.segments]
     kept = rows >= 0
     n_without = len(np.unique(key.segments[~kept]))
-    names = np.array([f"segment {one!r}" for one in key.segment_ids[found[order]].tolist()], object)
+    names = np.array([f"segment {name!r}" for name in key.segment_ids[found[order]].tolist()], object)
     columns = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
     return _Joined(*columns, owners[order], names), n_without
 

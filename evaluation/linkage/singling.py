@@ -53,7 +53,7 @@ _PREDICATES = 64
 class SinglingOut:
     """Probability of isolation; see the module.
 
-    Parameters
+    Attributes
     ----------
     probability : Interval
         Share of successes, with its interval over the enrolled speakers.
@@ -63,9 +63,9 @@ class SinglingOut:
         Enrolled speakers that were attacked; speakers in a crowd; calibration conversations of each; crowds drawn.
     notes : tuple of str
         Who was left out.
-    per_predicate : np.ndarray of float64, shape (n_predicates,)
+    per_predicate : ndarray of float64 of shape (n_predicates,)
         Share of successes of each attacked speaker, by `speakers`.
-    speakers : np.ndarray of str
+    speakers : ndarray of str
         Attacked speakers.
     """
 
@@ -111,9 +111,9 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
 
     Parameters
     ----------
-    calibration : np.ndarray, shape (P, N, M)
+    calibration : ndarray of shape (P, N, M)
         Scores of each predicate with M calibration conversations of each of N speakers.
-    tested : np.ndarray, shape (P, N)
+    tested : ndarray of shape (P, N)
         Scores with the tested conversation of each.
 
     Returns

@@ -31,17 +31,17 @@ _FIELDS = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostor
 class Ranks:
     """The rank of the owner in each row; see the module.
 
-    Parameters
+    Attributes
     ----------
-    speakers : np.ndarray of str, shape (n,)
+    speakers : ndarray of str of shape (n,)
         Owner of each row.
-    beaters : np.ndarray of int64, shape (n,)
+    beaters : ndarray of int64 of shape (n,)
         Impostors that score strictly higher than the owner.
-    ties : np.ndarray of int64, shape (n,)
+    ties : ndarray of int64 of shape (n,)
         Impostors that score the same.
-    impostors : np.ndarray of int64, shape (n,)
+    impostors : ndarray of int64 of shape (n,)
         Impostors that the row was compared with, at least as many as beaters and ties.
-    mated : np.ndarray of float64, shape (n,)
+    mated : ndarray of float64 of shape (n,)
         Score of the owner.
     notes : tuple of str
         What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
@@ -128,11 +128,11 @@ class Ranks:
 class Counts:
     """What was counted for each trial.
 
-    Parameters
+    Attributes
     ----------
-    beaters, ties : np.ndarray of int64, shape (n,)
+    beaters, ties : ndarray of int64 of shape (n,)
         Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
-    mated : np.ndarray of float64, shape (n,)
+    mated : ndarray of float64 of shape (n,)
         Cosine of each trial with its owner.
     """
 

@@ -58,7 +58,7 @@ Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 class Settings:
     """What is computed of ranks.
 
-    Parameters
+    Attributes
     ----------
     sizes : {"all", "log", "published"} or tuple of int
         All sizes, a thousand alike on a log scale (also for `all` above 100,000), those of the Speaker-Linkability

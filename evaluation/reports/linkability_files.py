@@ -88,7 +88,7 @@ def write_linkage(
     write_text(folder / "per_speaker.csv", _csv(*speaker_table(linkage)))
     write_text(folder / "curve.csv", _csv(_CURVE, [*measured_rows(linkage), *extrapolated_rows(beyond or {})]))
     matches = {utterances_name(number): match for number, match in match_curves(linkage).items()}
-    rows = [(name, place, share) for name, match in matches.items() for place, share in enumerate(match.tolist(), 1)]
+    rows = [(name, rank, share) for name, match in matches.items() for rank, share in enumerate(match.tolist(), 1)]
     write_text(folder / "cmc.csv", _csv(("utterances", "place", "share"), rows))
     write_json(folder / REPORT, report)
     return report

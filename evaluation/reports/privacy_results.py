@@ -22,7 +22,7 @@ NAN = float("nan")
 class Condition:
     """One attacker in one scenario on one set of trials.
 
-    Parameters
+    Attributes
     ----------
     dataset, gender, scenario, attacker : str
         Which one it is.
@@ -38,7 +38,7 @@ class Condition:
 
     def interval(self, name: str) -> Interval:
         """Return a number by its flat name, such as ``"eer.rocch"``, with its interval."""
-        low, high = ends_of(_mapping(self.values.get("intervals")).get(name))
+        low, high = interval_ends(_mapping(self.values.get("intervals")).get(name))
         return Interval(as_number(find(self.values, name)), low, high)
 
     @property
@@ -52,14 +52,14 @@ class Condition:
     @property
     def speakers(self) -> list[Mapping[str, Any]]:
         """What is known of each speaker."""
-        return [one for one in _sequence(self.values.get("speakers")) if isinstance(one, Mapping)]
+        return [speaker for speaker in _sequence(self.values.get("speakers")) if isinstance(speaker, Mapping)]
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The result of a scenario: that of the strongest attacker, who leaves the least privacy.
 
-    Parameters
+    Attributes
     ----------
     dataset, gender, scenario, attacker : str
         Which one it is, and who is the strongest.
@@ -94,7 +94,7 @@ class Outcome:
 class Results:
     """All of it; see `parse_results`.
 
-    Parameters
+    Attributes
     ----------
     conditions : tuple of Condition
         In the order of the file.
@@ -109,7 +109,7 @@ class Results:
     raw: Mapping[str, Any] = field(repr=False)
 
     def block(self, name: str) -> Mapping[str, Any]:
-        """Give a part of the results that is a mapping, empty if it is missing."""
+        """Return a part of the results that is a mapping, empty if it is missing."""
         return _mapping(self.raw.get(name))
 
     @property
@@ -139,52 +139,52 @@ class Results:
         """Checks as (level, name, text), warnings first."""
         order = {"warning": 0, "note": 1, "ok": 2}
         found = [
-            tuple(str(one.get(name) or "") for name in ("level", "check", "text"))
-            for one in _sequence(self.raw.get("sanity"))
-            if isinstance(one, Mapping)
+            tuple(str(stated.get(name) or "") for name in ("level", "check", "text"))
+            for stated in _sequence(self.raw.get("sanity"))
+            if isinstance(stated, Mapping)
         ]
         known = [(level if level in order else "warning", check, text) for level, check, text in found]
-        return sorted(known, key=lambda one: order[one[0]])
+        return sorted(known, key=lambda stated: order[stated[0]])
 
     def datasets(self) -> list[str]:
-        """Names of the data sets, in the order of the file."""
-        return _distinct(one.dataset for one in self.conditions)
+        """Return the names of the data sets, in the order of the file."""
+        return _distinct(condition.dataset for condition in self.conditions)
 
     def genders(self, dataset: str) -> list[str]:
-        """Sexes of a data set, pooled ones first."""
-        return _ordered({one.gender for one in self.conditions if one.dataset == dataset}, tuple(GENDERS))
+        """Return the sexes of a data set, pooled ones first."""
+        return _ordered({row.gender for row in self.conditions if row.dataset == dataset}, tuple(GENDERS))
 
     def main_genders(self, dataset: str) -> list[str]:
-        """All speakers pooled where the results have that, else the sexes."""
+        """Return all speakers pooled where the results have that, else the sexes."""
         genders = self.genders(dataset)
         return ["all"] if "all" in genders else genders
 
     def scenarios(self, dataset: str) -> list[str]:
-        """Scenarios of a data set, that without anonymisation first."""
-        return _ordered({one.scenario for one in self.conditions if one.dataset == dataset}, SCENARIOS)
+        """Return the scenarios of a data set, that without anonymisation first."""
+        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIOS)
 
     def attackers(self, dataset: str) -> list[str]:
-        """Attackers of a data set, in the order of the file."""
-        return _distinct(one.attacker for one in self.conditions if one.dataset == dataset)
+        """Return the attackers of a data set, in the order of the file."""
+        return _distinct(row.attacker for row in self.conditions if row.dataset == dataset)
 
     def condition(self, dataset: str, gender: str, scenario: str, attacker: str) -> Condition | None:
-        """Give one condition, or None."""
+        """Return one condition, or None."""
         wanted = (dataset, gender, scenario, attacker)
-        return next((one for one in self.conditions if tuple(getattr(one, name) for name in _NAMES) == wanted), None)
+        return next((row for row in self.conditions if tuple(getattr(row, name) for name in _NAMES) == wanted), None)
 
     def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
-        """Strongest attacker of each scenario."""
-        return [one for one in self.outcomes if (one.dataset, one.gender) == (dataset, gender)]
+        """Return the strongest attacker of each scenario."""
+        return [outcome for outcome in self.outcomes if (outcome.dataset, outcome.gender) == (dataset, gender)]
 
     def worst(self, dataset: str, gender: str) -> Outcome | None:
-        """Outcome with the least privacy among the scenarios with anonymised speech, or that without where alone."""
-        known = [one for one in self.outcomes_of(dataset, gender) if one.eer.known]
-        anonymised = [one for one in known if one.scenario != "original"]
-        return min(anonymised or known, key=lambda one: one.eer.value, default=None)
+        """Return the outcome with the least privacy where speech is anonymised, or that without where it is alone."""
+        known = [outcome for outcome in self.outcomes_of(dataset, gender) if outcome.eer.known]
+        anonymised = [outcome for outcome in known if outcome.scenario != "original"]
+        return min(anonymised or known, key=lambda outcome: outcome.eer.value, default=None)
 
 
 def read_results(path: str | Path) -> dict[str, Any]:
-    """Read the JSON file of the results; see `parse_results` for what it must hold.
+    """Return what the JSON file of the results holds; see `parse_results` for what it must hold.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def read_results(path: str | Path) -> dict[str, Any]:
 
 
 def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
-    """Check results and put them in order. What may be missing may also be null.
+    """Return results checked and in order. What may be missing may also be null.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
 
 
 def find(values: Mapping[str, Any], name: str) -> Any:
-    """Find a value by its flat name in nested mappings, whose own names may hold dots; None if it is not there.
+    """Return a value by its flat name in nested mappings, whose own names may hold dots; None if it is not there.
 
     Examples
     --------
@@ -245,15 +245,15 @@ def find(values: Mapping[str, Any], name: str) -> Any:
     """
     if name in values:
         return values[name]
-    for place in (place for place, letter in enumerate(name) if letter == "."):
-        inner = values.get(name[:place])
-        if isinstance(inner, Mapping) and (found := find(inner, name[place + 1 :])) is not None:
+    for dot in (index for index, letter in enumerate(name) if letter == "."):
+        inner = values.get(name[:dot])
+        if isinstance(inner, Mapping) and (found := find(inner, name[dot + 1 :])) is not None:
             return found
     return None
 
 
 def as_number(value: Any) -> float:
-    """Read a number as the JSON reports write it: infinite ones as text; NaN for everything else.
+    """Return a number as the JSON reports write it: infinite ones as text; NaN for everything else.
 
     Examples
     --------
@@ -268,8 +268,8 @@ def as_number(value: Any) -> float:
     return float(value) if value in ("inf", "-inf") else NAN
 
 
-def ends_of(interval: Any) -> tuple[float, float]:
-    """Read the ends of an interval, written as a mapping or as a pair."""
+def interval_ends(interval: Any) -> tuple[float, float]:
+    """Return the ends of an interval, written as a mapping or as a pair."""
     if isinstance(interval, Mapping):
         return as_number(interval.get("low")), as_number(interval.get("high"))
     if isinstance(interval, (list, tuple)) and len(interval) == 2:
@@ -279,21 +279,21 @@ def ends_of(interval: Any) -> tuple[float, float]:
 
 def _outcomes(conditions: Sequence[Condition], summary: Sequence[Any]) -> Iterator[Outcome]:
     stated = {tuple(row.get(name) for name in _NAMES[:3]): row for row in summary if isinstance(row, Mapping)}
-    for dataset in _distinct(one.dataset for one in conditions):
-        rows = [one for one in conditions if one.dataset == dataset]
-        for gender in _ordered({one.gender for one in rows}, tuple(GENDERS)):
-            for scenario in _ordered({one.scenario for one in rows}, SCENARIOS):
-                part = [one for one in rows if (one.gender, one.scenario) == (gender, scenario)]
+    for dataset in _distinct(condition.dataset for condition in conditions):
+        rows = [condition for condition in conditions if condition.dataset == dataset]
+        for gender in _ordered({condition.gender for condition in rows}, tuple(GENDERS)):
+            for scenario in _ordered({condition.scenario for condition in rows}, SCENARIOS):
+                part = [row for row in rows if (row.gender, row.scenario) == (gender, scenario)]
                 if part:
                     yield _outcome(part, stated.get((dataset, gender, scenario), {}))
 
 
 def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     """Take what the summary states, and the rest from the condition of the strongest attacker."""
-    eers = [one.interval("eer.rocch") for one in part]
-    known = [place for place, eer in enumerate(eers) if eer.known]
-    strongest = part[min(known, key=lambda place: eers[place].value, default=0)]
-    named = [one for one in part if one.attacker == stated.get("strongest")]
+    eers = [condition.interval("eer.rocch") for condition in part]
+    known = [number for number, eer in enumerate(eers) if eer.known]
+    strongest = part[min(known, key=lambda number: eers[number].value, default=0)]
+    named = [condition for condition in part if condition.attacker == stated.get("strongest")]
     condition = named[0] if named else strongest
     own = condition.interval("eer.rocch")
     eer = Interval(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))

@@ -26,12 +26,12 @@ Rows = list[dict[str, str]]
 
 
 def summary_rows(results: Results) -> Rows:
-    """Give a row for the strongest attacker of each data set, sex and scenario; texts by the names of the columns."""
-    return [_summary_row(one) for one in results.outcomes]
+    """Return a row for the strongest attacker of each data set, sex and scenario; texts by the names of the columns."""
+    return [_summary_row(outcome) for outcome in results.outcomes]
 
 
 def attacker_rows(results: Results) -> Rows:
-    """Give a row for each attacker of each data set and sex, with its EER in percent in each scenario."""
+    """Return a row for each attacker of each data set and sex, with its EER in percent in each scenario."""
     scenarios = list(dict.fromkeys(name for dataset in results.datasets() for name in results.scenarios(dataset)))
     rows = []
     for dataset in results.datasets():
@@ -46,7 +46,7 @@ def attacker_rows(results: Results) -> Rows:
 
 
 def format_markdown(results: Mapping[str, Any]) -> str:
-    """Write both tables as Markdown.
+    """Return both tables as Markdown.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def format_markdown(results: Mapping[str, Any]) -> str:
 
 
 def format_latex(results: Mapping[str, Any]) -> str:
-    r"""Write both tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
+    r"""Return both tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
     found = parse_results(results)
     return "\n".join(f"% {title}\n{latex_table(rows)}" for title, rows in _tables(found))
 
@@ -95,14 +95,20 @@ def _tables(results: Results) -> list[tuple[str, Rows]]:
     ]
 
 
-def _summary_row(one: Outcome) -> dict[str, str]:
-    condition = one.condition
-    row = dict(zip(_PLACE, (one.dataset, GENDERS.get(one.gender, one.gender), one.scenario, one.attacker), strict=True))
+def _summary_row(outcome: Outcome) -> dict[str, str]:
+    condition = outcome.condition
+    row = dict(
+        zip(
+            _PLACE,
+            (outcome.dataset, GENDERS.get(outcome.gender, outcome.gender), outcome.scenario, outcome.attacker),
+            strict=True,
+        )
+    )
     for title, name, factor, decimals, wide in _COLUMNS:
-        figure = one.eer if name == "eer.rocch" else condition.interval(name)
+        figure = outcome.eer if name == "eer.rocch" else condition.interval(name)
         row[title] = _with_interval(figure, factor, decimals, wide)
-    row["Category"] = one.tag or MISSING
-    row["Linkability, all [%]"] = _with_interval(one.linkability, 100, 0, True)
+    row["Category"] = outcome.tag or MISSING
+    row["Linkability, all [%]"] = _with_interval(outcome.linkability, 100, 0, True)
     return row
 
 

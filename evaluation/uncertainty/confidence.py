@@ -44,7 +44,7 @@ def sample_from(
     by_trial: bool = False,
     missing: str = "error",
 ) -> tuple[Sample, Key]:
-    """Join scores and key, and sort the trials for a bootstrap.
+    """Return the trials of scores and key, joined and sorted for a bootstrap.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def confidence_intervals(
     jobs: int | None = 1,
     methods: Mapping[str, Method] | None = None,
 ) -> dict[str, Interval]:
-    """Give each metric an interval.
+    """Return each metric with its interval.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ def confidence_intervals(
     resampled = bootstrap(sample, statistic, replicates=replicates, seed=seed, jobs=jobs)[0]
     chosen, rows = dict(methods or {}), metrics_of(statistic)
     settings: dict[str, Any] = {"n_units": sample.n_effective, "n_trials": sample.n_least, "level": level}
-    found = {
+    intervals = {
         name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
         for name, value in values.items()
     }
-    return {name: _with_resolution(name, one, sample) for name, one in found.items()}
+    return {name: _with_resolution(name, found, sample) for name, found in intervals.items()}
 
 
 def paired_differences(
@@ -140,7 +140,7 @@ def paired_differences(
     level: float = 0.95,
     jobs: int | None = 1,
 ) -> dict[str, dict[str, Interval]]:
-    """Compare systems on the same trials: each one's metrics less those of the first, under shared draws.
+    """Return what systems differ by on the same trials: each one's metrics less those of the first, under shared draws.
 
     What is easy or hard for both systems goes out of the difference, so its interval is shorter than the two apart.
 
@@ -173,16 +173,16 @@ def paired_differences(
     return {
         name: {
             metric: interval(
-                float(_difference(values[place][metric], values[0][metric])),
-                _difference(resampled[place][metric], resampled[0][metric]),
+                float(_difference(values[system][metric], values[0][metric])),
+                _difference(resampled[system][metric], resampled[0][metric]),
                 method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
                 n_units=first.n_effective,
                 level=level,
             )
             for metric in values[0]
         }
-        for place, name in enumerate(names)
-        if place
+        for system, name in enumerate(names)
+        if system > 0
     }
 
 
@@ -210,7 +210,7 @@ def _check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -
     if len(base) != len(other) or base.n_units != other.n_units or base.by_trial != other.by_trial:
         counts = f"{len(base)} and {len(other)}"
         raise DataError(f"expected the same trials of {base_name!r} and {name!r}, got {counts}", remedy=remedy)
-    columns = [np.lexsort((one.second, one.first, one.is_target)) for one in (base, other)]
+    columns = [np.lexsort((sample.second, sample.first, sample.is_target)) for sample in (base, other)]
     for field in ("first", "second", "is_target"):
         if (getattr(base, field)[columns[0]] != getattr(other, field)[columns[1]]).any():
             raise DataError(f"expected the same trials of {base_name!r} and {name!r}, but they differ", remedy=remedy)

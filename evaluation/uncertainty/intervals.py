@@ -86,13 +86,13 @@ class Interval:
 def interval(
     value: float, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
 ) -> Interval:
-    """Make an interval from resampled values.
+    """Return the interval of a metric from its resampled values.
 
     Parameters
     ----------
     value : float
         The metric of the trials as they are.
-    resampled : np.ndarray of float64, shape (B,)
+    resampled : ndarray of float64 of shape (B,)
         Its values on resamples; NaN ones do not count.
     method : Method
         See `evaluation.metrics.method_of`.
@@ -137,13 +137,13 @@ def interval(
 def simultaneous(
     values: np.ndarray, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make intervals that hold all true values at once in a share `level` of the cases (max-t).
+    """Return intervals that hold all true values at once in a share `level` of the cases (max-t).
 
     Parameters
     ----------
-    values : np.ndarray of float64, shape (G,)
+    values : ndarray of float64 of shape (G,)
         Finite values.
-    resampled : np.ndarray of float64, shape (B, G)
+    resampled : ndarray of float64 of shape (B, G)
         Finite values, each row of one draw.
     method : Method
         One of percentiles is taken as linear.
@@ -209,7 +209,10 @@ def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> 
         return -np.log(_lifted(method.upper - values, method, n_trials))
     values = _lifted(values, method, n_trials)
     others = _lifted(1 - values, method, n_trials)
-    return np.log(values) - np.log(others)
+    # in place: both are new, and as large as all resamples at many sizes of a gallery
+    np.log(values, out=values)
+    np.log(others, out=others)
+    return np.subtract(values, others, out=values)
 
 
 def from_scale(values: NDArray[np.float64], method: Method) -> NDArray[np.float64]:

@@ -47,17 +47,17 @@ _MAX_LOST = 0.5
 class Sample:
     """Trials in the order of their scores, with who is drawn when they are resampled.
 
-    Parameters
+    Attributes
     ----------
-    order : np.ndarray of int64, shape (N,)
+    order : ndarray of int64 of shape (N,)
         Row of each in the list that the sample was made from.
-    scores : np.ndarray of float64, shape (N,)
+    scores : ndarray of float64 of shape (N,)
         Rising.
-    is_target : np.ndarray of bool, shape (N,)
+    is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
-    starts : np.ndarray of int64, shape (R,)
+    starts : ndarray of int64 of shape (R,)
         First trial of each run of equal scores.
-    first, second : np.ndarray of int64, shape (N,)
+    first, second : ndarray of int64 of shape (N,)
         The units that each trial hangs on: its weight is the product of theirs. Where it hangs on one alone, the
         second is `n_units`, whose weight is 1.
     n_units : int
@@ -118,9 +118,9 @@ def sample_of(scores: ArrayLike, is_target: ArrayLike, speakers: TrialSpeakers |
 
     Parameters
     ----------
-    scores : array_like of float, shape (N,)
+    scores : array_like of float of shape (N,)
         Scores; infinite ones are legal.
-    is_target : array_like of bool, shape (N,)
+    is_target : array_like of bool of shape (N,)
         Whether each is a target trial.
     speakers : TrialSpeakers, optional
         Speakers of each trial, in the same order: the joint speaker bootstrap. Without, trials are drawn one by one.
@@ -222,7 +222,7 @@ def bootstrap(
 
     Returns
     -------
-    list of dict of str to np.ndarray of float64, shape (replicates,)
+    list of dict of str to ndarray of float64 of shape (replicates,)
         For each sample the resampled values of each metric; NaN where a draw left a class empty.
 
     Raises
@@ -257,7 +257,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
 
     Returns
     -------
-    np.ndarray of float64, shape (size, n_units + 1)
+    ndarray of float64 of shape (size, n_units + 1)
         How often each unit comes; the last column is 1.
     """
     rng = block_generator(seed, block)

@@ -41,11 +41,11 @@ _KINDS = ("hits", "substitutions", "deletions", "insertions")
 class ErrorCounts:
     """Edits of each utterance.
 
-    Parameters
+    Attributes
     ----------
     utterances : list of str, length n
         Sorted ids.
-    counts : np.ndarray of int64, shape (n, 4)
+    counts : ndarray of int64 of shape (n, 4)
         Hits, substitutions, deletions, insertions.
     unit : str
         What is counted, see `UNITS`.
@@ -78,7 +78,7 @@ class ErrorCounts:
 class ErrorRate:
     """A pooled error rate.
 
-    Parameters
+    Attributes
     ----------
     interval : Interval
         The rate and its ends.
@@ -99,7 +99,7 @@ class ErrorRate:
     normaliser: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it, for a report."""
+        """Return all of it by name, for a report."""
         named = {"unit": self.unit, "normaliser": self.normaliser, "n_utterances": self.n_utterances}
         lengths = {"n_reference": sum(self.counts[kind] for kind in _KINDS[:3])}
         return self.interval.to_dict() | named | lengths | self.counts | {"speakers": self.speakers}
@@ -114,7 +114,7 @@ def count_errors(
     missing: Missing = "error",
     file: str | Path | None = None,
 ) -> ErrorCounts:
-    """Align transcripts and count their edits.
+    """Return the edits of aligned transcripts, utterance by utterance.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ def count_errors(
         check_same(reference, hypothesis, file=file, what="utterances")
     elif missing == "empty":
         check_same(hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True)
-    utterances = sorted(one for one in reference if one in hypothesis or missing == "empty")
+    utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")
     if not utterances:
         raise DataError("no utterance has both a reference and a hypothesis", file=file, remedy="compare the ids")
     normalise = NORMALISERS[normaliser]
-    pairs = [(normalise(reference[one]), normalise(hypothesis.get(one, ""))) for one in utterances]
+    pairs = [(normalise(reference[name]), normalise(hypothesis.get(name, ""))) for name in utterances]
     counts = _align(pairs, unit)
     if not counts[:, :3].sum():
         raise DataError("the references hold no word, so there is no error rate", remedy="check the reference file")
@@ -163,7 +163,7 @@ def error_rate(
     resampling: Resampling = DEFAULT,
     file: str | Path | None = None,
 ) -> ErrorRate:
-    """Pool the counts; give the rate an interval by a bootstrap of speakers.
+    """Return the pooled rate, with an interval by a bootstrap of speakers.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def error_rate(
 def error_rate_differences(
     systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = DEFAULT
 ) -> list[Interval]:
-    """Compare systems on the same utterances: the rate of each but the first less that of the first, shared draws.
+    """Return what the rates of systems on the same utterances differ by from the first one's, under shared draws.
 
     Raises
     ------
@@ -235,14 +235,14 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
         raise DataError("error rates need the package jiwer", remedy="pip install 'spkver[wer]'") from error
 
     if unit == "characters without blanks":
-        pairs = [(one.replace(" ", ""), other.replace(" ", "")) for one, other in pairs]
+        pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
     process = jiwer.process_words if unit == "words" else jiwer.process_characters
     counts = np.zeros((len(pairs), len(_KINDS)), np.int64)
-    for row, (one, other) in enumerate(pairs):
-        if not one or not other:  # nothing to align
-            spoken, written = (len(text.split() if unit == "words" else text) for text in (one, other))
-            counts[row] = (0, 0, spoken, written)
+    for row, (spoken, written) in enumerate(pairs):
+        if not spoken or not written:  # nothing to align
+            lengths = (len(text.split() if unit == "words" else text) for text in (spoken, written))
+            counts[row] = (0, 0, *lengths)
             continue
-        output = process(one, other)
+        output = process(spoken, written)
         counts[row] = (output.hits, output.substitutions, output.deletions, output.insertions)
     return counts

@@ -49,7 +49,7 @@ LEAST_VOICED = 10
 class TrackComparison:
     """Two tracks compared.
 
-    Parameters
+    Attributes
     ----------
     correlation : float
         NaN where it is undefined.
@@ -68,7 +68,7 @@ class TrackComparison:
 class PitchCorrelation:
     """Mean correlation over utterances.
 
-    Parameters
+    Attributes
     ----------
     interval : Interval
         The mean and its ends.
@@ -93,7 +93,7 @@ class PitchCorrelation:
     tracker: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it, for a report."""
+        """Return all of it by name, for a report."""
         names = ("convention", "tracker", "deviation", "n_utterances", "n_undefined", "voicing_agreement", "speakers")
         return self.interval.to_dict() | {name: getattr(self, name) for name in names}
 
@@ -101,11 +101,11 @@ class PitchCorrelation:
 def compare_tracks(
     first: NDArray[np.float64], second: NDArray[np.float64], *, convention: Convention = "default"
 ) -> TrackComparison:
-    """Align two tracks and correlate them.
+    """Return how two tracks correlate once they are aligned.
 
     Parameters
     ----------
-    first, second : np.ndarray of float64, shape (T1,) and (T2,) [Hz]
+    first, second : ndarray of float64 of shape (T1,) and (T2,) [Hz]
         0 where there is no voice.
     convention : {"default", "vpc2022"}
         See the module.
@@ -151,7 +151,7 @@ def mean_correlation(
     tracker: str = "",
     resampling: Resampling = DEFAULT,
 ) -> PitchCorrelation:
-    """Average over utterances, with an interval by a bootstrap of speakers.
+    """Return the mean correlation over utterances, with an interval by a bootstrap of speakers.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def mean_correlation(
     """
     utterances = sorted(compared)
     names, codes = speaker_codes(speakers_of(utterances, speakers))
-    values = np.array([compared[one].correlation for one in utterances])
+    values = np.array([compared[utterance].correlation for utterance in utterances])
     defined = ~np.isnan(values)
     if not defined.any():
         raise DataError("no utterance has a defined pitch correlation", remedy="check that there is voiced speech")
@@ -187,7 +187,7 @@ def mean_correlation(
         float(kept.std()),
         len(utterances),
         int((~defined).sum()),
-        float(np.mean([compared[one].voicing_agreement for one in utterances])),
+        float(np.mean([compared[utterance].voicing_agreement for utterance in utterances])),
         dict(zip(names, by_speaker.tolist(), strict=True)),
         convention,
         tracker,

@@ -36,17 +36,17 @@ LOWEST, HIGHEST = 75.0, 500.0
 
 
 def pitch_track(samples: NDArray, rate: int, *, tracker: Tracker = "pyin") -> NDArray[np.float64]:
-    """Track the pitch of a recording.
+    """Return the pitch of a recording.
 
     Parameters
     ----------
-    samples : np.ndarray of float, shape (n,)
+    samples : ndarray of float of shape (n,)
     rate : int [Hz]
     tracker : {"pyin", "dio"}
 
     Returns
     -------
-    np.ndarray of float64, shape (T,) [Hz]
+    ndarray of float64 of shape (T,) [Hz]
         One value each 10 ms, 0 where there is no voice.
 
     Raises
@@ -71,7 +71,7 @@ def compare_recordings(
     jobs: int | None = None,
     file: str | Path | None = None,
 ) -> dict[str, TrackComparison]:
-    """Compare the pitch of recordings with that of their anonymised twins.
+    """Return how the pitch of recordings compares with that of their anonymised twins.
 
     Parameters
     ----------
@@ -94,15 +94,16 @@ def compare_recordings(
     if tracker == "dio":
         _import_pyworld()
     utterances = sorted(original)
-    pairs = [(original[one], anonymised[one]) for one in utterances]
-    work = partial(_compare, tracker=tracker, convention=convention)
+    pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
+    compare = partial(_compare, tracker=tracker, convention=convention)
     problems = Problems()
     compared = {}
-    for utterance, found in zip(utterances, ordered_map(work, pairs, jobs=jobs, description="pitch"), strict=True):
-        if isinstance(found, DataError):
-            problems.note(found)
+    comparisons = ordered_map(compare, pairs, jobs=jobs, description="pitch")
+    for utterance, comparison in zip(utterances, comparisons, strict=True):
+        if isinstance(comparison, DataError):
+            problems.note(comparison)
         else:
-            compared[utterance] = found
+            compared[utterance] = comparison
     problems.raise_if_any()
     return compared
 

@@ -48,15 +48,15 @@ _DIGITS = 3  # of percent, as the challenge rounds
 class Confusions:
     """How often each class was taken for which, by speaker.
 
-    Parameters
+    Attributes
     ----------
     classes : list of str, length C
         All that are true or predicted, sorted.
     speakers : list of str, length P
         Sorted.
-    counts : np.ndarray of float64, shape (P, C, C)
+    counts : ndarray of float64 of shape (P, C, C)
         Utterances of a speaker by true class (rows) and predicted class (columns).
-    folds : np.ndarray of intp, shape (P,)
+    folds : ndarray of intp of shape (P,)
         Fold of each speaker.
     fold_names : list of str, length F
         Sorted.
@@ -75,7 +75,7 @@ class Confusions:
 class Recalls:
     """An unweighted average recall.
 
-    Parameters
+    Attributes
     ----------
     interval : Interval
         The UAR and its ends.
@@ -101,7 +101,7 @@ class Recalls:
     convention: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it, for a report."""
+        """Return all of it by name, for a report."""
         names = ("convention", "chance", "n_speakers", "n_utterances", "folds", "recalls", "confusions")
         return self.interval.to_dict() | {name: getattr(self, name) for name in names}
 
@@ -116,7 +116,7 @@ def confusions(
     missing: Literal["error", "drop"] = "error",
     file: str | Path | None = None,
 ) -> Confusions:
-    """Count what was taken for what.
+    """Return how often each class was taken for which.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def confusions(
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
         check_same(truth, predicted, file=file, what="utterances")
-    utterances = sorted(one for one in truth if one in predicted)
+    utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError("no utterance has both a label and a prediction", file=file, remedy="compare the ids")
     names, codes = speaker_codes(speakers_of(utterances, speakers))
@@ -154,17 +154,17 @@ def confusions(
     if homeless:
         raise DataError(f"{len(homeless)} speakers without a fold: {named(homeless)}", remedy="add them to spk2fold")
     fold_names, places = speaker_codes([folds[name] for name in names])
-    classes = sorted({*(truth[one] for one in utterances), *(predicted[one] for one in utterances)})
-    rank = {name: place for place, name in enumerate(classes)}
+    classes = sorted({labels[utterance] for labels in (truth, predicted) for utterance in utterances})
+    code = {name: number for number, name in enumerate(classes)}
     counts = np.zeros((len(names), len(classes), len(classes)))
-    rows = np.array([rank[truth[one]] for one in utterances])
-    columns = np.array([rank[predicted[one]] for one in utterances])
+    rows = np.array([code[truth[utterance]] for utterance in utterances])
+    columns = np.array([code[predicted[utterance]] for utterance in utterances])
     np.add.at(counts, (codes, rows, columns), 1)
     return Confusions(classes, names, counts, places, fold_names, convention)
 
 
 def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Recalls:
-    """Compute the UAR with its interval.
+    """Return the UAR with its interval.
 
     Returns
     -------
@@ -185,14 +185,14 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     size = total.sum(axis=1)
     n_least = int(size[size > 0].min())
     found = interval_by_speaker(float(values[0]), resampled, "uar", resampling, len(counted.speakers), n_least)
-    true = [place for place in range(len(counted.classes)) if size[place]]
+    true = [row for row in range(len(counted.classes)) if size[row]]
     table = {
         counted.classes[row]: dict(zip(counted.classes, total[row].astype(int).tolist(), strict=True)) for row in true
     }
     return Recalls(
         found,
         dict(zip(counted.fold_names, by_fold.tolist(), strict=True)),
-        {counted.classes[place]: float(total[place, place] / size[place]) for place in true},
+        {counted.classes[row]: float(total[row, row] / size[row]) for row in true},
         table,
         1 / len(true),
         len(counted.speakers),
@@ -202,7 +202,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
 
 
 def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
-    """Compare systems on the same utterances: the UAR of each but the first less that of the first, shared draws.
+    """Return what the UARs of systems on the same utterances differ by from the first one's, under shared draws.
 
     Raises
     ------
@@ -225,12 +225,24 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
 
 
 def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """UAR under weights of the speakers, shape (B, P); returns shape (B,)."""
+    """Return the UAR under weights of the speakers.
+
+    Parameters
+    ----------
+    counted : Confusions
+        What was taken for what.
+    weights : ndarray of float64 of shape (B, P)
+        Of each speaker in each resample.
+
+    Returns
+    -------
+    ndarray of float64 of shape (B,)
+    """
     sizes = np.bincount(counted.folds, minlength=len(counted.fold_names))
     values = np.empty(len(weights))
-    for row, one in enumerate(weights):
-        share = np.bincount(counted.folds, weights=one, minlength=len(sizes)) / sizes
-        recalls = _fold_recalls(counted, one)
+    for row, drawn in enumerate(weights):
+        share = np.bincount(counted.folds, weights=drawn, minlength=len(sizes)) / sizes
+        recalls = _fold_recalls(counted, drawn)
         values[row] = share[share > 0] @ recalls[share > 0] / share.sum()
     return values
 

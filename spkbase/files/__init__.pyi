@@ -1,6 +1,6 @@
 from .archives import check_array as check_array
+from .archives import check_characters as check_characters
 from .archives import check_members as check_members
-from .archives import check_text as check_text
 from .archives import read_header as read_header
 from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
@@ -43,6 +43,7 @@ from .json_and_tables import write_json as write_json
 from .pickle_guard import check_pickle as check_pickle
 from .plain_pickle import load_plain as load_plain
 from .plain_pickle import read_pickle as read_pickle
+from .source import check_text as check_text
 from .source import inner_suffix as inner_suffix
 from .source import line_at as line_at
 from .source import not_text as not_text

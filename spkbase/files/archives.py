@@ -122,7 +122,7 @@ def check_array(handle: BinaryIO, size: int) -> None:
         raise ValueError(f"an array of shape {shape} does not fit its {size} bytes")
 
 
-def check_text(array: np.ndarray) -> np.ndarray:
+def check_characters(array: np.ndarray) -> np.ndarray:
     """Give an array back, unless it is of text with numbers that are no characters: NumPy would stumble later."""
     if array.dtype.kind == "U" and array.size:
         codes = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.str[0]}u4")
@@ -142,4 +142,4 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         body = stream.read()
     if len(body) != expected:
         raise ValueError(f"{info.filename[:60]!r} is cut off")
-    return check_text(np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C"))
+    return check_characters(np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C"))

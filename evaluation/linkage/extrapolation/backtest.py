@@ -30,7 +30,7 @@ LEAST_LEFT = 10  # impostors of each trial
 class Backtest:
     """One method at one size, predicted from few impostors and measured with all.
 
-    Parameters
+    Attributes
     ----------
     method : str
         Which one.

@@ -10,33 +10,33 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.linkage.extrapolation.cells import first_of, margins
+from evaluation.linkage.extrapolation.cells import first_probability, margins
 
 Array = NDArray[np.float64]
 _SLACK = 1e-9
 
 
-def bounds_of(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
+def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
     """Return the least and the largest linkability that a band around the measured curve does not contradict.
 
     Parameters
     ----------
-    low, high : np.ndarray of float64, shape (n_inside,)
+    low, high : ndarray of float64 of shape (n_inside,)
         Band around the measured curve.
-    inside : np.ndarray of float64, shape (n_inside,)
+    inside : ndarray of float64 of shape (n_inside,)
         Its sizes.
-    sizes : np.ndarray of float64, shape (n_sizes,)
+    sizes : ndarray of float64 of shape (n_sizes,)
         Populations to extrapolate to.
 
     Returns
     -------
-    least, most : np.ndarray of float64, shape (n_sizes,)
+    least, most : ndarray of float64 of shape (n_sizes,)
         NaN where no distribution runs inside the band.
     """
     from scipy.optimize import linprog
 
     grid = np.append(margins(), np.inf)  # infinite margin: never beaten
-    known, wanted = first_of(grid, inside), first_of(grid, sizes)
+    known, wanted = first_probability(grid, inside), first_probability(grid, sizes)
     limits = np.concatenate([high + _SLACK, -low + _SLACK])
     rows = np.vstack([known.T, -known.T])
     ends = np.full((2, len(sizes)), np.nan)

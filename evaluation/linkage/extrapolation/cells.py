@@ -31,12 +31,12 @@ MIN_ROWS = 20
 class Cells:
     """A table of rank counts.
 
-    Parameters
+    Attributes
     ----------
-    speakers : np.ndarray of int64, shape (S, n_cells)
+    speakers : ndarray of int64 of shape (S, n_cells)
         Where speakers are drawn: share of its trials that each speaker has in each cell; rows sum to the speaker's
         number of trials.
-    likelihood : np.ndarray of float64, shape (n_cells, J)
+    likelihood : ndarray of float64 of shape (n_cells, J)
         Probability of each cell at each margin of the grid.
     n_rows : int
         Number of trials.
@@ -64,13 +64,13 @@ def beat_probability(margin: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(ndtr(-margin))
 
 
-def first_of(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+def first_probability(margin: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
     stays = np.log1p(-np.minimum(beat_probability(margin), 1 - 1e-16))
     return np.exp(np.multiply.outer(stays, np.asarray(sizes, np.float64) - 1))
 
 
-def cells_of(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
+def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> Cells:
     """Return rank counts in cells.
 
     Parameters

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.extrapolation.bounds import bounds_of
-from evaluation.linkage.extrapolation.cells import Cells, cells_of, first_of, margins
+from evaluation.linkage.extrapolation.bounds import curve_bounds
+from evaluation.linkage.extrapolation.cells import Cells, first_probability, margins, rank_cells
 from evaluation.linkage.extrapolation.mixtures import MAX_COMPONENTS, Family, Fit, fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities, fit_tail, influences
 from evaluation.linkage.intervals import share_ends
@@ -36,11 +36,11 @@ _N_INSIDE = 24  # sizes at which the band of the bounds holds
 class Prediction:
     """What one method says. None of it is measured.
 
-    Parameters
+    Attributes
     ----------
     method : str
         Which one.
-    linkability, low, high : np.ndarray of float64, shape (n_sizes,)
+    linkability, low, high : ndarray of float64 of shape (n_sizes,)
         Estimate and the ends of its interval; the bounds have no estimate, NaN.
     inside : float
         Largest distance between the method's curve and the measured one at sizes up to the gallery; NaN for those that
@@ -67,9 +67,9 @@ class Prediction:
 class Extrapolation:
     """Linkability beyond the gallery by several methods.
 
-    Parameters
+    Attributes
     ----------
-    sizes : np.ndarray of float64, shape (n_sizes,)
+    sizes : ndarray of float64 of shape (n_sizes,)
         Populations, the speaker included.
     measured_to : int
         Largest gallery that was measured, the speaker included; larger sizes are extrapolated.
@@ -142,9 +142,9 @@ def extrapolate(
     ----------
     ranks : Ranks
         Rank counts of the trials.
-    sizes : array_like of float, shape (n_sizes,)
+    sizes : array_like of float of shape (n_sizes,)
         Populations, the speaker included, 2 to 1e12; they come back rising.
-    impostor_scores : array_like of float, shape (n, m), optional
+    impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
     methods : sequence of str, optional
         Among ``normal``, ``beta``, ``tail``, ``npmle``, ``bounds``; all that the inputs allow by default.
@@ -170,7 +170,7 @@ def extrapolate(
     """
     wanted = np.unique(np.asarray(sizes, np.float64))
     chosen = _checked(wanted, methods, impostor_scores is not None, resampling)
-    cells = cells_of(ranks, ties=ties)
+    cells = rank_cells(ranks, ties=ties)
     n_speakers = len(cells.speakers)
     weights = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
     data = _Data(ranks, cells, wanted, ties, weights, resampling.level)
@@ -221,26 +221,28 @@ class _Data:
 
     @property
     def counts(self) -> Array:
+        """Trials in each cell in each resample, shape (n_cells, B)."""
         return (self.weights @ self.cells.speakers).T
 
     @property
     def inside(self) -> Array:
+        """Sizes up to the whole gallery, alike on a log scale, shape (n_inside,)."""
         most = self.ranks.largest_size
         return np.unique(np.geomspace(2, most, _N_INSIDE).round()) if most > 2 else np.array([2.0])
 
     def rows(self) -> Array:
-        """Measured curve of each trial at the sizes inside, shape (n, n_inside)."""
+        """Return the measured curve of each trial at the sizes inside, shape (n, n_inside)."""
         from evaluation.linkage.curve import linkability_by_row
 
         return linkability_by_row(self.ranks, self.inside.astype(np.int64), ties=self.ties)
 
     def speaker_rows(self) -> tuple[NDArray[np.int64], Array]:
-        """Speaker of each row, and how often each row counts in each resample, shape (B, n)."""
+        """Return the speaker of each row, and how often each row counts in each resample, shape (B, n)."""
         speaker = np.unique(np.asarray(self.ranks.speakers), return_inverse=True)[1]
         return speaker, self.weights[:, speaker]
 
     def predict(self, method: str, curves: Array, inside: float, note: str) -> Prediction:
-        """Make a prediction from curves of the sample (first) and the resamples, shape (B, n_sizes)."""
+        """Return a prediction from curves of the sample (first) and the resamples, shape (B, n_sizes)."""
         ends = np.quantile(curves[1:], [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
         return Prediction(
             method, curves[0], np.minimum(ends[0], curves[0]), np.maximum(ends[1], curves[0]), inside, note
@@ -249,7 +251,7 @@ class _Data:
 
 def _by_mixture(data: _Data, family: Family) -> Prediction:
     """Mixtures of one, two and three components, averaged by how well BIC speaks of them."""
-    table = first_of(margins(), np.concatenate([data.sizes, data.inside]))
+    table = first_probability(margins(), np.concatenate([data.sizes, data.inside]))
     counts, n_rows = data.counts, data.cells.n_rows
     alone = [
         fit_mixture(data.cells, counts[:, :1], family=family, components=components)
@@ -279,7 +281,7 @@ def _trust(fits: Sequence[Fit], n_rows: int) -> Array:
 
 def _by_npmle(data: _Data) -> Prediction:
     fit = fit_npmle(data.cells, data.counts)
-    table = first_of(margins(), np.concatenate([data.sizes, data.inside]))
+    table = first_probability(margins(), np.concatenate([data.sizes, data.inside]))
     note = "no shape: the likeliest distribution on a grid; beyond the gallery it depends on where its last points fall"
     return _with_inside(data, "npmle", fit.weights.T @ table, note)
 
@@ -338,7 +340,7 @@ def _by_bounds(data: _Data) -> Prediction:
     n_speakers = data.weights.shape[1]
     reach = max(reach, float(stdtrit(n_speakers - 1, (1 + data.level) / 2)))
     low, high = curve - reach * deviation, curve + reach * deviation
-    least, most = bounds_of(np.maximum(low, 0), np.minimum(high, 1), data.inside, data.sizes)
+    least, most = curve_bounds(np.maximum(low, 0), np.minimum(high, 1), data.inside, data.sizes)
     note = "least and most over all distributions whose curve stays in the band of the measured one; no estimate"
     return Prediction("bounds", np.full(len(data.sizes), np.nan), least, most, float("nan"), note)
 

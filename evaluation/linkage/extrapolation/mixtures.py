@@ -39,13 +39,13 @@ MAX_COMPONENTS = 3
 class Fit:
     """Weights on the grid of margins for each table of counts.
 
-    Parameters
+    Attributes
     ----------
-    weights : np.ndarray of float64, shape (J, B)
+    weights : ndarray of float64 of shape (J, B)
         Sum to 1 over the grid.
-    log_likelihood : np.ndarray of float64, shape (B,)
+    log_likelihood : ndarray of float64 of shape (B,)
         Of the cells.
-    parameters : np.ndarray of float64, shape (3, K, B)
+    parameters : ndarray of float64 of shape (3, K, B)
         Share and two parameters of each component: mean and spread of the margin, or the exponents of the beta; empty
         without a shape.
     """
@@ -62,7 +62,7 @@ def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
     ----------
     cells : Cells
         Their likelihood.
-    counts : np.ndarray of float64, shape (n_cells, B)
+    counts : ndarray of float64 of shape (n_cells, B)
         Tables of counts.
     iterations : int
         Most steps.
@@ -93,7 +93,7 @@ def fit_mixture(cells: Cells, counts: Array, *, family: Family, components: int,
         What a component is.
     components : int
         K.
-    start : np.ndarray of float64, shape (3, K, 1), optional
+    start : ndarray of float64 of shape (3, K, 1), optional
         Parameters to start from.
 
     Returns

@@ -30,17 +30,17 @@ _SHAPES = (-0.9, 0.9)
 class Tail:
     """A fitted tail.
 
-    Parameters
+    Attributes
     ----------
     shape : float
         Of the generalised Pareto distribution: below 0 scores have an upper end, above 0 they have none.
-    means : np.ndarray of float64, shape (n,)
+    means : ndarray of float64 of shape (n,)
         Mean excess over each trial's threshold.
-    thresholds : np.ndarray of float64, shape (n,)
+    thresholds : ndarray of float64 of shape (n,)
         Where each trial's tail begins.
-    rates : np.ndarray of float64, shape (n,)
+    rates : ndarray of float64 of shape (n,)
         Share of its impostors beyond.
-    excess : np.ndarray of float64, shape (n, m)
+    excess : ndarray of float64 of shape (n, m)
         What the kept scores are above the threshold, as a multiple of the mean excess.
     """
 
@@ -56,9 +56,9 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
 
     Parameters
     ----------
-    largest : np.ndarray of float64, shape (n, m + 1)
+    largest : ndarray of float64 of shape (n, m + 1)
         The largest impostor scores of each trial, in any order; at least 11.
-    impostors : np.ndarray of int64, shape (n,)
+    impostors : ndarray of int64 of shape (n,)
         How many impostors each trial was compared with.
 
     Raises
@@ -101,9 +101,9 @@ def beat_probabilities(
     ----------
     tail : Tail
         The fit.
-    mated : np.ndarray of float64, shape (n,)
+    mated : ndarray of float64 of shape (n,)
         Mated scores.
-    fallback : np.ndarray of float64, shape (n,)
+    fallback : ndarray of float64 of shape (n,)
         The probability for trials below their threshold.
     shape, stretch : float
         Another shape, and a factor of the mean excess, as resamples have them.

@@ -13,7 +13,7 @@ from typing import Any
 
 from evaluation.plots import TradeOff
 from evaluation.reports.page.verdict import headlines, short
-from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, ends_of
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, interval_ends
 from evaluation.uncertainty import Interval
 
 
@@ -108,7 +108,7 @@ def _values(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
             yield place, Interval(as_number(block))
     elif "value" in block:
         ends = block if "low" in block else block.get("interval")
-        yield place, Interval(as_number(block["value"]), *ends_of(ends))
+        yield place, Interval(as_number(block["value"]), *interval_ends(ends))
     else:
         for name, inner in block.items():
             yield from _values(inner, (*place, str(name)))

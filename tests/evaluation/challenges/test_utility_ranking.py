@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
-from evaluation.challenges.ranking import RULES, RankedSystem, Ranking, RankingRule, difference, rank_systems
+from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, SystemOrder, difference, order_systems
 from evaluation.challenges.ranking_sources import Reading, binomial, read_system
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
@@ -26,12 +26,12 @@ FILES = {
 }
 
 
-def baselines(shared: Path, reading: Reading | None = None) -> list[RankedSystem]:
+def baselines(shared: Path, reading: Reading | None = None) -> list[ComparedSystem]:
     folder = shared / "formats" / "vpc2024_results"
     return [read_system(folder / f"result_for_rank_{file}", name, reading) for name, file in FILES.items()]
 
 
-def of(conditions: list[Ranking], target: float, utility: str) -> Ranking:
+def of(conditions: list[SystemOrder], target: float, utility: str) -> SystemOrder:
     return next(one for one in conditions if (one.target, one.utility) == (target, utility))
 
 
@@ -41,7 +41,7 @@ def test_the_baselines_of_2024(shared: Path) -> None:
     # plain means of the two sexes of libri_test, from the files
     expected = {"B1": 6.0745, "B2": 4.52, "B3": 27.322, "B4": 30.2665, "B5": 34.3375, "B6": 21.1415}
     assert {one.name: 100 * one.eer.value for one in systems} == pytest.approx(expected)
-    conditions = rank_systems(systems, RULES["vpc2024"])
+    conditions = order_systems(systems, RULES["vpc2024"])
     assert len(conditions) == 8
     places = {(one.target, one.utility): [(entry.place, entry.system) for entry in one.entries] for one in conditions}
     for target in (0.1, 0.2):
@@ -64,8 +64,8 @@ def test_the_baselines_of_2024(shared: Path) -> None:
 
 @pytest.mark.golden
 def test_each_system_in_its_highest_condition_alone(shared: Path) -> None:
-    rule = RankingRule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
-    conditions = rank_systems(baselines(shared), rule)
+    rule = OrderingRule("", (0.1, 0.2, 0.3, 0.4), assignment="highest")
+    conditions = order_systems(baselines(shared), rule)
     ranked = {one.target: {entry.system for entry in one.entries} for one in conditions if one.utility == "wer"}
     assert ranked == {0.1: set(), 0.2: {"B3", "B6"}, 0.3: {"B4", "B5"}, 0.4: set()}
     assert of(conditions, 0.1, "wer").excluded["B5"] == "ranked where the EER is at least 30 %"
@@ -79,7 +79,7 @@ def test_other_readings_of_a_file(shared: Path) -> None:
     assert 100 * dev[1].utilities["wer"].value == pytest.approx(10.442)
     least = baselines(shared, Reading(average="least"))
     assert 100 * least[1].eer.value == pytest.approx(1.557)
-    entry = of(rank_systems(dev, RankingRule("", (0.2,))), 0.2, "wer").entries[0]
+    entry = of(order_systems(dev, OrderingRule("", (0.2,))), 0.2, "wer").entries[0]
     assert (entry.best, entry.worst) == (0, 0)
     assert "without intervals ties are not known" in entry.reason
 
@@ -104,13 +104,13 @@ def test_the_summaries_of_2022(shared: Path) -> None:
     assert [one.name for one in systems] == ["mcadams", "tts_old_c"]
     assert 100 * systems[0].eer.value == pytest.approx(7.769, abs=5e-4)
     assert systems[0].utilities["wer"].value == pytest.approx((4.58 + 13.48) / 200)
-    conditions = rank_systems(systems, RULES["vpc2022"])
+    conditions = order_systems(systems, RULES["vpc2022"])
     assert [one.target for one in conditions] == [0.15, 0.2, 0.25, 0.3]
     assert all(not one.entries and len(one.excluded) == 2 for one in conditions)
-    lower = rank_systems(systems, RankingRule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
+    lower = order_systems(systems, OrderingRule("", (0.05,), ("wer",), least={"f0": 0.3}))[0]
     assert [(entry.system, entry.place) for entry in lower.entries] == [("tts_old_c", 1), ("mcadams", 2)]
     assert lower.excluded == {}
-    strict = rank_systems(systems, RankingRule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
+    strict = order_systems(systems, OrderingRule("", (0.05,), ("wer",), least={"f0": 0.99}))[0]
     assert all("is not above 0.99" in why for why in strict.excluded.values())
     assert len(strict.excluded) == 2
 
@@ -123,12 +123,14 @@ MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.0
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms())
 def test_places_agree_with_counting(rows: list, random) -> None:  # type: ignore[no-untyped-def]
-    systems = [RankedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)]
-    rule = RankingRule("", (0.1, 0.3))
-    conditions = rank_systems(systems, rule)
+    systems = [
+        ComparedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar}) for n, (eer, wer, uar) in enumerate(rows)
+    ]
+    rule = OrderingRule("", (0.1, 0.3))
+    conditions = order_systems(systems, rule)
     shuffled = systems.copy()
     random.shuffle(shuffled)
-    again = rank_systems(shuffled, rule)
+    again = order_systems(shuffled, rule)
     assert [one.entries for one in again] == [
         tuple(_with_ties_of(entry, other) for entry, other in zip(one.entries, two.entries, strict=True))
         for one, two in zip(conditions, again, strict=True)
@@ -158,10 +160,10 @@ def _with_ties_of(entry, other):  # type: ignore[no-untyped-def]
 
 def test_equal_values_share_a_place() -> None:
     systems = [
-        RankedSystem(name, Interval(0.5), {"wer": Interval(value)})
+        ComparedSystem(name, Interval(0.5), {"wer": Interval(value)})
         for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
     ]
-    found = rank_systems(systems, RankingRule("", (0.5,), ("wer",)))[0]
+    found = order_systems(systems, OrderingRule("", (0.5,), ("wer",)))[0]
     assert [(entry.system, entry.place, entry.ties) for entry in found.entries] == [
         ("a", 1, ("b",)),
         ("b", 1, ("a",)),
@@ -170,9 +172,9 @@ def test_equal_values_share_a_place() -> None:
 
 
 def test_an_unknown_utility_is_a_reason() -> None:
-    found = rank_systems([RankedSystem("a", Interval(0.5), {"wer": Interval(0.1)})], RankingRule("", (0.5,), ("uar",)))[
-        0
-    ]
+    found = order_systems(
+        [ComparedSystem("a", Interval(0.5), {"wer": Interval(0.1)})], OrderingRule("", (0.5,), ("uar",))
+    )[0]
     assert found.excluded == {"a": "its UAR is not known"}
 
 
@@ -214,18 +216,18 @@ def test_wilsons_interval() -> None:
 )
 def test_bad_rules(change: dict, message: str) -> None:
     with pytest.raises(DataError) as caught:
-        RankingRule(**({"name": "", "targets": (0.1,)} | change))
+        OrderingRule(**({"name": "", "targets": (0.1,)} | change))
     assert message in str(caught.value)
 
 
 def test_bad_systems() -> None:
-    rule = RankingRule("", (0.1,))
+    rule = OrderingRule("", (0.1,))
     with pytest.raises(DataError, match="no system"):
-        rank_systems([], rule)
+        order_systems([], rule)
     with pytest.raises(DataError, match="two systems are named 'a'"):
-        rank_systems([RankedSystem("a", Interval(0.1), {})] * 2, rule)
+        order_systems([ComparedSystem("a", Interval(0.1), {})] * 2, rule)
     with pytest.raises(DataError, match="system 'a': WER is undefined"):
-        rank_systems([RankedSystem("a", Interval(0.1), {"wer": Interval(np.nan)})], rule)
+        order_systems([ComparedSystem("a", Interval(0.1), {"wer": Interval(np.nan)})], rule)
 
 
 def results() -> dict:

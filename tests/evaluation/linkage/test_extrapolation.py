@@ -14,8 +14,8 @@ from scipy.special import betaln, ndtr
 
 from evaluation.linkage.curve import linkability_at_sizes
 from evaluation.linkage.extrapolation import backtest
-from evaluation.linkage.extrapolation.bounds import bounds_of
-from evaluation.linkage.extrapolation.cells import cells_of, first_of, margins
+from evaluation.linkage.extrapolation.bounds import curve_bounds
+from evaluation.linkage.extrapolation.cells import first_probability, margins, rank_cells
 from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
 from evaluation.linkage.extrapolation.mixtures import fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import beat_probabilities, fit_tail, influences
@@ -46,7 +46,7 @@ def ranks() -> Ranks:
 @pytest.mark.parametrize("impostors", [7, 40, 999])
 def test_cells_hold_the_binomial_distribution(impostors: int) -> None:
     ranks = Ranks.of(np.arange(max(impostors + 1, 20)) % (impostors + 1), 0, impostors)
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     z = margins()[::20]
     np.testing.assert_allclose(cells.likelihood.sum(axis=0), 1, atol=1e-9)
     # the first cells are single counts
@@ -56,7 +56,7 @@ def test_cells_hold_the_binomial_distribution(impostors: int) -> None:
 
 
 def test_small_probabilities_of_being_beaten_are_not_rounded_away() -> None:
-    cells = cells_of(Ranks.of([0, 1, 2] * 10, 0, 999))
+    cells = rank_cells(Ranks.of([0, 1, 2] * 10, 0, 999))
     place = int(np.searchsorted(margins(), 8.0))
     p = ndtr(-margins()[place])
     np.testing.assert_allclose(cells.likelihood[1:3, place], [999 * p, 999 * 998 / 2 * p**2], rtol=1e-9)
@@ -64,25 +64,25 @@ def test_small_probabilities_of_being_beaten_are_not_rounded_away() -> None:
 
 def test_ties_are_spread_over_their_places() -> None:
     ranks = Ranks.of([2] * 20, [3] * 20, 50)
-    assert cells_of(ranks).counts.tolist() == [5.0] * 4
-    assert cells_of(ranks, ties="strict").counts.tolist() == [20.0]
-    np.testing.assert_allclose(cells_of(ranks, ties="lenient").likelihood, cells_of(ranks).likelihood[:1])
+    assert rank_cells(ranks).counts.tolist() == [5.0] * 4
+    assert rank_cells(ranks, ties="strict").counts.tolist() == [20.0]
+    np.testing.assert_allclose(rank_cells(ranks, ties="lenient").likelihood, rank_cells(ranks).likelihood[:1])
 
 
 # ---- distributions of the margin
 
 
 def test_the_npmle_reproduces_the_measured_curve(ranks: Ranks) -> None:
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     fit = fit_npmle(cells, cells.counts[:, None])
     sizes = np.arange(2, 1001)
-    curve = first_of(margins(), sizes.astype(float)).T @ fit.weights[:, 0]
+    curve = first_probability(margins(), sizes.astype(float)).T @ fit.weights[:, 0]
     np.testing.assert_allclose(curve, linkability_at_sizes(ranks, sizes), atol=1.5e-3)
     assert fit.weights.sum() == pytest.approx(1)
 
 
 def test_no_distribution_is_likelier_than_the_npmle(ranks: Ranks) -> None:
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     counts = cells.counts[:, None]
     best = fit_npmle(cells, counts).log_likelihood[0]
     for family in ("normal", "beta"):
@@ -96,7 +96,7 @@ def test_no_distribution_is_likelier_than_the_npmle(ranks: Ranks) -> None:
 
 def test_a_normal_margin_is_found_again() -> None:
     ranks = normal_ranks(n=20_000, impostors=4999, distance=1.5)
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     fit = fit_mixture(cells, cells.counts[:, None], family="normal", components=1)
     assert fit.parameters[1:, 0, 0] == pytest.approx([1.5, 1.0], abs=0.03)
 
@@ -105,7 +105,7 @@ def test_a_beta_is_found_again_and_extrapolated_by_its_closed_form() -> None:
     rng = np.random.default_rng(1)
     first, second = 0.5, 6.0
     ranks = Ranks.of(rng.binomial(2000, rng.beta(first, second, 20_000)), 0, 2000)
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     fit = fit_mixture(cells, cells.counts[:, None], family="beta", components=1)
     assert fit.parameters[1:, 0, 0] == pytest.approx([first, second], rel=0.04)
     found = extrapolate(ranks, FAR, methods=["beta"], resampling=Resampling(20)).predictions["beta"]
@@ -278,17 +278,17 @@ def test_bounds_hold_every_distribution_inside_the_band(points: list[float], dat
     for point, weight in zip(points, raw / raw.sum(), strict=True):
         weights[int(np.abs(margins() - point).argmin())] += weight
     inside, sizes = np.array([2.0, 10, 50, 200]), np.array([1000.0, 1e5])
-    curve, truth = (weights @ first_of(margins(), some) for some in (inside, sizes))
-    low, high = bounds_of(np.maximum(curve - 0.01, 0), np.minimum(curve + 0.01, 1), inside, sizes)
+    curve, truth = (weights @ first_probability(margins(), some) for some in (inside, sizes))
+    low, high = curve_bounds(np.maximum(curve - 0.01, 0), np.minimum(curve + 0.01, 1), inside, sizes)
     assert ((low <= truth + 1e-7) & (truth <= high + 1e-7)).all()
-    narrow = bounds_of(curve - 1e-4, curve + 1e-4, inside, sizes)
+    narrow = curve_bounds(curve - 1e-4, curve + 1e-4, inside, sizes)
     assert (narrow[0] >= low - 1e-7).all()
     assert (narrow[1] <= high + 1e-7).all()
 
 
 def test_a_band_that_no_distribution_fits_has_no_bounds() -> None:
     # a curve of linkability cannot rise
-    low, high = bounds_of(np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0]))
+    low, high = curve_bounds(np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0]))
     assert np.isnan([low, high]).all()
 
 
@@ -365,10 +365,10 @@ def test_the_npmle_reproduces_the_golden_curve(shared: Path, utterances: int) ->
     found = extrapolate(ranks, [600, 10**6], methods=["normal", "npmle", "bounds"], resampling=Resampling(20))
     assert found.predictions["npmle"].inside < 4e-3
     assert found.predictions["normal"].inside < 2 * np.sqrt(0.25 / 300)
-    cells = cells_of(ranks)
+    cells = rank_cells(ranks)
     weights = fit_npmle(cells, cells.counts[:, None]).weights[:, 0]
     for size, exact in golden["exact_legal_eval"].items():
-        assert weights @ first_of(margins(), np.array([float(size)]))[:, 0] == pytest.approx(exact, abs=4e-3)
+        assert weights @ first_probability(margins(), np.array([float(size)]))[:, 0] == pytest.approx(exact, abs=4e-3)
         if size == "600":
             bounds = found.predictions["bounds"]
             assert bounds.low[0] < exact < bounds.high[0]

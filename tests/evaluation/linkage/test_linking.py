@@ -66,5 +66,5 @@ def test_from_scores_with_their_key(sides: tuple[Embeddings, Embeddings]) -> Non
 
 def test_the_two_must_go_together(sides: tuple[Embeddings, Embeddings]) -> None:
     key = Key.from_ids(["s00"], ["s00-0"], [True])
-    with pytest.raises(DataError, match=r"expected Embeddings and Embeddings, .* got Embeddings and Key"):
+    with pytest.raises(DataError, match=r"Scores and Key, got Embeddings and Key"):
         linkability(sides[0], key)
