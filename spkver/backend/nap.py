@@ -161,7 +161,8 @@ class Projection:
         vectors = np.asarray(vectors)
         projected = np.empty_like(vectors)
         for start, stop in chunk_bounds(len(vectors), _ROWS):
-            projected[start:stop] = remove_directions(vectors[start:stop].astype(np.float64), self.directions)
+            block = vectors[start:stop].astype(np.float64)
+            projected[start:stop] = remove_directions(block, self.directions)
         return projected
 
 
