@@ -39,6 +39,7 @@ from spkver.voiceprivacy import (
     averages,
     challenge_rows,
     check_all,
+    check_attackers,
     check_recordings_of,
     check_sources,
     check_suffix,
@@ -116,6 +117,8 @@ def voiceprivacy(run: Run, data: Path, suffix: str, config: Config, steps: Steps
     anonymizers = find_anonymizers(config.anonymizer, suffix)
 
     sets = _checked(run, data, suffix, config, steps, anonymizers, allow_pipes=allow_pipes)
+    if steps.includes("checks"):
+        check_attackers(attackers, sets, suffix)
     steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     if is_simulated(data):
         click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
