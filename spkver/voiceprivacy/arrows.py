@@ -15,7 +15,14 @@ from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
 from spkver.attackers import Attacker, AttackerConfig, check_training
 from spkver.corpora import is_simulated
-from spkver.voiceprivacy.conditions import Condition, declare_attackers, declare_scores, make_scores, write_lists
+from spkver.voiceprivacy.conditions import (
+    Condition,
+    check_attackers,
+    declare_attackers,
+    declare_scores,
+    make_scores,
+    write_lists,
+)
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
@@ -40,6 +47,7 @@ def check(experiment: Experiment) -> Sets:
         sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)
         if hear:
             _check_speech(experiment, sets, attackers)
+            check_attackers(experiment.attackers, sets, experiment.suffix)
     steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")

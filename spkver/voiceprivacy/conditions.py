@@ -151,7 +151,9 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     attacks = {
         (dataset.name, gender, scenario.name): attack for dataset, gender, scenario, attack in _attacks(sets, suffix)
     }
-    served = _served(attackers, list(attacks.values()))
+    lacking = _lacking(attackers, list(attacks.values()))
+    for (name, condition), why in lacking.items():
+        logger.warning("%s is left out of %s: %s", name, condition, why)
     scorer = _Scorer(quiet, seed)
     found = []
     for dataset in sets.datasets:
@@ -160,7 +162,7 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
             for gender in dataset.trials:
                 attack = attacks[dataset.name, gender, scenario.name]
                 for attacker in attackers:
-                    if (attacker.name, attack.name) in served:
+                    if (attacker.name, attack.name) not in lacking:
                         stage = scorer.stage(attack, attacker)
                         parts[attacker.name].append(stage)
                         found.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
@@ -196,29 +198,45 @@ def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, 
                 yield dataset, gender, scenario, Attack(folder, training, enrol, tested, key.trials())
 
 
-def _served(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> set[tuple[str, str]]:
-    """Names of attackers and of the lists of trials that they can score; all that is wrong with the others is told."""
-    problems, served = Problems(), set()
+def check_attackers(chosen: Sequence[AttackerConfig | Attacker], sets: Sets, suffix: str) -> None:
+    """Check what attackers of others have for the trials, before anything is made; for missing twins by name.
+
+    Raises
+    ------
+    DataError
+        With all that cannot be used, or where an attacker has nothing at all.
+    """
+    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig)]
+    if not others:
+        return
+    expected = {
+        name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
+        for name, original in sets.original.items()
+    }
+    attacks = [attack for *_, attack in _attacks(replace(sets, twins={**expected, **sets.twins}), suffix)]
+    lacking = _lacking(others, attacks)
+    for attacker in others:
+        if all((attacker.name, attack.name) in lacking for attack in attacks):
+            looked = ", ".join(attack.name for attack in attacks[:3])
+            raise DataError(
+                f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
+                remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
+            )
+
+
+def _lacking(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> dict[tuple[str, str], str]:
+    """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
+    problems = Problems()
+    lacking: dict[tuple[str, str], str] = {}
     for attacker in attackers:
         for attack in attacks:
             try:
-                lacking = attacker.lacks(attack)
+                if why := attacker.lacks(attack):
+                    lacking[attacker.name, attack.name] = why
             except DataError as error:
                 note_each(problems, error)
-                continue
-            if lacking:
-                logger.warning("%s is left out of %s: %s", attacker.name, attack.name, lacking)
-            else:
-                served.add((attacker.name, attack.name))
     problems.raise_if_any()
-    for attacker in attackers:
-        if not any((attacker.name, attack.name) in served for attack in attacks):
-            expected = ", ".join(attack.name for attack in attacks[:3])
-            raise DataError(
-                f"attacker {attacker.name!r} serves no condition: looked for {expected} and so on",
-                remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
-            )
-    return served
+    return lacking
 
 
 def make_scores(run: Run, conditions: Sequence[Condition]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,7 @@ SCENARIOS = {  # whether enrolment and trials are anonymised, and what the attac
     "lazy-informed": (SUFFIX, SUFFIX, "asv_orig"),
     "semi-informed": (SUFFIX, SUFFIX, f"asv_anon{SUFFIX}"),
 }
+SUFFIXES = [".npz", ".h5", *([".scp"] if find_spec("kaldiio") else [])]  # Kaldi's are read with an extra
 LENGTHS = """
 import soundfile
 
@@ -149,11 +152,26 @@ def write_vectors(layout: Path, folder: Path) -> None:
         ids = sorted(read_datadir(directory).recordings)
         vectors = np.array([vector(one, directory.name) for one in ids])
         embeddings = Embeddings(np.array(ids, object), np.array(["?"] * len(ids), object), vectors)
-        write_embeddings(folder / f"{directory.name}{('.npz', '.h5')[number % 2]}", embeddings)
+        path = folder / f"{directory.name}{SUFFIXES[number % len(SUFFIXES)]}"
+        if path.suffix == ".scp":
+            write_kaldi(path, ids, vectors)
+        else:
+            write_embeddings(path, embeddings)
         if directory.name in (f"tiny_test_enrolls{SUFFIX}", f"tiny_test_trials_f{SUFFIX}"):
             write_embeddings(folder / f"asv_anon{SUFFIX}" / f"{directory.name}.h5", Embeddings(
                 embeddings.ids, embeddings.speakers, -vectors
             ))  # fmt: skip
+
+
+def write_kaldi(path: Path, ids: list[str], vectors: np.ndarray) -> None:
+    """An archive of binary vectors of doubles, and the scp that says where each one stands."""
+    ark, places = b"", []
+    for name, values in zip(ids, vectors, strict=True):
+        ark += name.encode() + b" "
+        places.append(f"{name} {path.stem}.ark:{len(ark)}")
+        ark += b"\0BDV \4" + struct.pack("<i", len(values)) + values.astype("<f8").tobytes()
+    (path.parent / f"{path.stem}.ark").write_bytes(ark)
+    write(path, places)
 
 
 def condition(results: dict, gender: str, scenario: str, attacker: str) -> dict:
@@ -380,6 +398,18 @@ BROKEN: dict[str, tuple[Callable[[Path], str], list[str]]] = {
         ["vectors-mine", "serves no condition", "own_attackers.md"],
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["scores of other trials", "vectors that are missing", "vectors of other sets alone"])
+def test_what_others_made_is_checked_with_the_data_before_twins_are_made(layout, tmp_path, name):
+    make, words = BROKEN[name]
+    originals = tmp_path / "originals"
+    shutil.copytree(layout, originals, ignore=shutil.ignore_patterns(f"*{SUFFIX}"))
+    outcome = run(originals, tmp_path / "out", make(tmp_path), anonymizer__name="mcadams")
+    assert outcome.status == 2, outcome.err
+    for word in words:
+        assert re.search(word, outcome.error), f"{word!r} is not in: {outcome.error}"
+    assert not (tmp_path / "out/data").exists()
 
 
 @pytest.mark.parametrize("name", BROKEN)
