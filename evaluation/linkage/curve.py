@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")
@@ -44,6 +44,7 @@ MEASURES: tuple[Measure, ...] = ("log", "uniform")
 _CELLS = 1 << 21
 
 
+@one_blas_thread()
 def linkability(ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1) -> NDArray[np.float64]:
     """Probability that the owner is among the first `top` of N, averaged over rows.
 

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.linkage.curve import Spans, blocks_of, chance, checked_sizes, linkability, spans_of
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,6 +57,7 @@ class Curve:
     top: int = 1
 
 
+@one_blas_thread()
 def linkability_curve(
     ranks: Ranks,
     sizes: ArrayLike,
@@ -112,6 +113,7 @@ def linkability_curve(
     return Curve(sizes, values, low, high, chance(sizes, top=top), top)
 
 
+@one_blas_thread()
 def mean_interval(
     values: ArrayLike, *, replicates: int = 1000, seed: int = 0, level: float = 0.95
 ) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from evaluation.linkage.counts import to_unit
 from evaluation.linkage.intervals import mean_interval
 from evaluation.trials import factorise
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 CHANCE = exp(-1)
 MOST_CALIBRATION = 9
@@ -94,6 +94,7 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
     return (tested > threshold[:, None]).sum(axis=1) == 1
 
 
+@one_blas_thread()
 def singling_out(
     enrol: Embeddings,
     trial: Embeddings,

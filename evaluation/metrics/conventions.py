@@ -30,6 +30,7 @@ from evaluation.metrics.equal_error import METHODS, EqualError, equal_error_of
 from evaluation.metrics.sorted_scores import Blocks, Runs, pav
 from evaluation.metrics.zebra_profile import individual_of, population_of
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 _RISE = 1e-6
 _TAKEN_FOR_ZERO = 1e-6
@@ -109,6 +110,7 @@ def equal_errors_by(way: Convention, runs: Runs, blocks: Blocks) -> dict[str, Eq
     return found
 
 
+@one_blas_thread()
 def cllr_by(way: Convention, runs: Runs) -> float:
     """Cllr under a convention."""
     if not way.underflow:

@@ -24,6 +24,7 @@ from evaluation.metrics.sorted_scores import Blocks, Runs, as_count, pav, runs_o
 from evaluation.metrics.system_linkability import d_sys_caveat, d_sys_of, d_sys_pav_of
 from evaluation.metrics.zebra_profile import SCALE, Zebra, individual_ceiling, tag
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 PRIORS = ("0.001", "0.01", "0.05", "0.5")
 
@@ -138,6 +139,7 @@ class Metrics:
         return evaluate_of(runs, convention=self.convention, priors=self.priors, scale=scale)
 
 
+@one_blas_thread()
 def evaluate(
     target: ArrayLike,
     nontarget: ArrayLike,
@@ -181,6 +183,7 @@ def evaluate(
     return evaluate_of(runs, convention=convention, priors=priors, omega=omega, scale=scale)
 
 
+@one_blas_thread()
 def evaluate_of(
     runs: Runs,
     *,

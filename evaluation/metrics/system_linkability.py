@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics.sorted_scores import Blocks, Runs, pav, runs_of
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 _MATED_PER_BIN = 10
 _MAX_BINS = 100
@@ -84,6 +85,7 @@ def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) ->
     return d_sys_pav_of(pav(runs_of(target, nontarget)), omega=omega)
 
 
+@one_blas_thread()
 def d_sys_pav_of(blocks: Blocks, *, omega: float = 1.0) -> float:
     """Linkability of isotonic blocks; see `d_sys_pav`."""
     _check(omega)

@@ -37,6 +37,7 @@ from evaluation.uncertainty import Interval
 from evaluation.utility.lists import check_same, named, speakers_of
 from evaluation.utility.resampling import DEFAULT, Resampling, speaker_codes
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
@@ -163,6 +164,7 @@ def confusions(
     return Confusions(classes, names, counts, places, fold_names, convention)
 
 
+@one_blas_thread()
 def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Recalls:
     """Compute the UAR with its interval.
 
@@ -200,6 +202,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     )
 
 
+@one_blas_thread()
 def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
     """Compare systems on the same utterances: the UAR of each but the first less that of the first, shared draws.
 
@@ -223,6 +226,7 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
     return differences
 
 
+@one_blas_thread()
 def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """UAR under weights of the speakers, shape (B, P); returns shape (B,)."""
     sizes = np.bincount(counted.folds, minlength=len(counted.fold_names))

@@ -15,6 +15,7 @@ from evaluation.linkage.extrapolation.mixtures import MAX_COMPONENTS, Family, Fi
 from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities, fit_tail, influences
 from evaluation.linkage.intervals import share_ends
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 if TYPE_CHECKING:
     from evaluation.linkage.table import Ranks, TieRule
@@ -123,6 +124,7 @@ class Extrapolation:
         }
 
 
+@one_blas_thread()
 def extrapolate(
     ranks: Ranks,
     sizes: ArrayLike = SIZES,
