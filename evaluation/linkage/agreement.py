@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
     return (jaccard - chance) / (1 - chance) if chance < 1 else float("nan")
 
 
+@one_blas_thread()
 def pair_agreement(
     first: Collection[str], second: Collection[str], n_speakers: int, *, level: float = 0.95
 ) -> Agreement:
@@ -152,6 +154,7 @@ def joint_agreement(
     return _against(drawn, common / together, level, common, together)
 
 
+@one_blas_thread()
 def mean_agreement(
     members: NDArray[np.bool_],
     pairs: Sequence[tuple[int, int]],

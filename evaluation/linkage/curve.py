@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")
@@ -45,6 +45,7 @@ _CELLS = 1 << 21
 _ALL_UP_TO = 100_000
 
 
+@one_blas_thread()
 def linkability_at_sizes(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
@@ -78,6 +79,7 @@ def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.fl
     return np.minimum(np.cumsum(rank_shares(ranks, ties=ties)), 1.0)
 
 
+@one_blas_thread()
 def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Disclosure:
     """Compute similarity rank disclosure in the whole gallery.
 
@@ -92,6 +94,7 @@ def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> Dis
     return Disclosure(mean, worst, *_bits(shares), alpha, beta)
 
 
+@one_blas_thread()
 def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     """Fit a beta-binomial distribution to shares of 0, 1, ..., M by largest likelihood.
 

@@ -45,7 +45,7 @@ from evaluation.uncertainty import (
     from_scale,
     to_scale,
 )
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -77,6 +77,7 @@ class Curve:
     top: int = 1
 
 
+@one_blas_thread()
 def linkability_curve(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1, resampling: Resampling | None = None
 ) -> Curve:
@@ -126,6 +127,7 @@ def linkability_curve(
     return Curve(sizes, values, low, high, chance(sizes, top=top), top)
 
 
+@one_blas_thread()
 def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> Interval:
     """Return the mean of values between 0 and 1, one a speaker, with its interval as for a size of `linkability_curve`.
 

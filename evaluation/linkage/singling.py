@@ -41,7 +41,7 @@ from evaluation.linkage.intervals import mean_interval
 from evaluation.trials import factorise
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError
-from spkbase.work import chunk_bounds
+from spkbase.work import chunk_bounds, one_blas_thread
 
 CHANCE = exp(-1)
 MOST_CALIBRATION = 9
@@ -132,6 +132,7 @@ def isolations(calibration: NDArray[np.floating], tested: NDArray[np.floating]) 
     return (tested > threshold[:, None]).sum(axis=1) == 1
 
 
+@one_blas_thread()
 def singling_out(
     enrol: Embeddings,
     trial: Embeddings,

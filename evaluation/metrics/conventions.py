@@ -32,6 +32,7 @@ from evaluation.metrics.detection import hull_eer
 from evaluation.metrics.equal_error import eer_of, equal_error_of
 from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 _RISE = 1e-6
 _TAKEN_FOR_ZERO = 1e-6
@@ -91,6 +92,7 @@ def _threshold_of_voiceprivacy(scores: SortedScores, *, reading: str) -> float:
     return equal_error_of(scores.in_single_precision, reading).threshold
 
 
+@one_blas_thread()
 def _cllr_with_underflow(scores: SortedScores) -> float:
     """Return Cllr in bits, infinite where a posterior underflows."""
     with np.errstate(over="ignore", divide="ignore"):

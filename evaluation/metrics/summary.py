@@ -14,6 +14,7 @@ from evaluation.metrics.metric import Metric, at_priors, check_metrics, compute_
 from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
 from evaluation.metrics.table import METRICS, PRIORS
 from evaluation.metrics.zebra_profile import Zebra
+from spkbase.work import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Metrics:
         return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
 
 
+@one_blas_thread()
 def evaluate(
     target: ArrayLike,
     nontarget: ArrayLike,
@@ -190,6 +192,7 @@ def evaluate(
     return evaluate_of(scores, convention=convention, priors=priors, metrics=metrics)
 
 
+@one_blas_thread()
 def evaluate_of(
     scores: SortedScores,
     *,

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 _MATED_PER_BIN = 10
 _MAX_BINS = 100
@@ -101,6 +102,7 @@ def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) ->
     return d_sys_pav_of(sort_scores(target, nontarget), omega=omega)
 
 
+@one_blas_thread()
 def d_sys_pav_of(scores: SortedScores, *, omega: float = 1.0) -> float:
     """Return the linkability of sorted scores by isotonic regression; see `d_sys_pav`."""
     _check(omega)

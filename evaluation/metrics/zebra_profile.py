@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
+from spkbase.work import one_blas_thread
 
 # Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
 _SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
@@ -123,6 +124,7 @@ def population_of(scores: SortedScores) -> float:
     return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
 
 
+@one_blas_thread()
 def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray) -> float:
     """Return the expected disclosure in bits of any LLRs, calibrated or not; below 0 where they mislead.
 

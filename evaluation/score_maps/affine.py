@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from evaluation.trials import TrialSpeakers
 from spkbase.errors import DataError
 from spkbase.files import load_json, write_json
+from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Affine:
         return apply_affine(self, scores)
 
 
+@one_blas_thread()
 def train_affine(
     target: ArrayLike, nontarget: ArrayLike, *, prior: float = 0.5, ridge: float = 0.0, names: tuple[str, ...] = ()
 ) -> Affine:
@@ -112,6 +114,7 @@ def train_affine(
     return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
 
 
+@one_blas_thread()
 def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     """Calibrate or fuse scores.
 

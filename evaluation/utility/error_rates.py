@@ -29,6 +29,7 @@ from evaluation.utility.lists import check_same, speakers_of
 from evaluation.utility.normalisers import NORMALISERS
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 Unit = Literal["words", "characters", "characters without blanks"]
 UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
@@ -157,6 +158,7 @@ def count_errors(
     return ErrorCounts(utterances, counts, unit, normaliser)
 
 
+@one_blas_thread()
 def error_rate(
     counts: ErrorCounts,
     speakers: Mapping[str, str],
@@ -190,6 +192,7 @@ def error_rate(
     return ErrorRate(found, totals, by_speaker, len(counts.utterances), counts.unit, counts.normaliser)
 
 
+@one_blas_thread()
 def error_rate_differences(
     systems: Sequence[ErrorCounts], speakers: Mapping[str, str], resampling: Resampling = DEFAULT
 ) -> list[Interval]:

@@ -37,6 +37,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import speakers_of
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")
@@ -98,6 +99,7 @@ class PitchCorrelation:
         return self.interval.to_dict() | {name: getattr(self, name) for name in names}
 
 
+@one_blas_thread()
 def compare_tracks(
     first: NDArray[np.float64], second: NDArray[np.float64], *, convention: Convention = "default"
 ) -> TrackComparison:
@@ -143,6 +145,7 @@ def compare_tracks(
     return TrackComparison(found, lag, float(((one > 0) == (other > 0)).mean()))
 
 
+@one_blas_thread()
 def mean_correlation(
     compared: Mapping[str, TrackComparison],
     speakers: Mapping[str, str],

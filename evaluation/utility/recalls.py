@@ -37,6 +37,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import check_same, named, speakers_of
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
@@ -163,6 +164,7 @@ def confusions(
     return Confusions(classes, names, counts, places, fold_names, convention)
 
 
+@one_blas_thread()
 def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Recalls:
     """Return the UAR with its interval.
 
@@ -201,6 +203,7 @@ def average_recall(counted: Confusions, resampling: Resampling = DEFAULT) -> Rec
     )
 
 
+@one_blas_thread()
 def recall_differences(systems: Sequence[Confusions], resampling: Resampling = DEFAULT) -> list[Interval]:
     """Return what the UARs of systems on the same utterances differ by from the first one's, under shared draws.
 
@@ -224,6 +227,7 @@ def recall_differences(systems: Sequence[Confusions], resampling: Resampling = D
     return differences
 
 
+@one_blas_thread()
 def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the UAR under weights of the speakers.
 

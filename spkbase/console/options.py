@@ -73,7 +73,7 @@ def _with_options(command: Command, device: bool) -> Command:
         from spkbase.work import device_option
 
         options.append(device_option)
-    found: Command = wrapped
+    decorated: Command = wrapped
     for option in reversed(options):
-        found = option(found)
-    return found
+        decorated = option(decorated)
+    return decorated

@@ -3,6 +3,19 @@
 An `ArrayDraft` is the HDF5 file that a step ends with, laid out at the start with all its space reserved and then
 filled by blocks of rows. A journal beside it keeps the checksum of each block, so a draft that is found again goes on
 after the last block that still has its checksum.
+
+A folder of unfinished work on ``NAME`` holds
+
+================  ====================================================================================================
+file              what
+================  ====================================================================================================
+``NAME.draft``    the HDF5 file as it will be, of its full size; rows that are not written yet are zeros
+``NAME.journal``  a journal (`spkbase.runs.journal`) of notes, without arrays
+================  ====================================================================================================
+
+The first note says where the rows are, ``{"offsets": {DATASET: first byte}, "size": ..., "check": ...}``, with the size
+of the file and the CRC-32 of all its bytes that are not rows. Each other note stands for a block of rows, ``{"start":
+first row, "rows": number, "checks": {DATASET: CRC-32}}``.
 """
 
 from __future__ import annotations
@@ -206,7 +219,7 @@ class ArrayDraft:
             if self._is_ours(self._draft):
                 self._reserve()
             elif self._is_ours(self.path):
-                # finished, but whoever asked for it did not live to see it
+                # finished by a run that was killed before it read the result
                 with disk_errors(self.path):
                     self.path.replace(self._draft)
                 self._reserve()

@@ -5,8 +5,23 @@ opens it checks every record; what comes after the first bad one is cut off, and
 killed while it writes loses that record, and a flipped bit on the disk loses the records from there on, but nothing
 wrong is ever read. A record is JSON and the bytes of arrays of numbers: reading one runs nothing.
 
-    file    record*, the first of them the head: JSON with the fingerprint of what the chunks are made from
-    record  marker (4 bytes), bytes of JSON (4), bytes of arrays (8), CRC-32 of all but the marker (4), JSON, arrays
+A file is records without gaps. Numbers of a record's frame are little-endian, without sign:
+
+======  ==========  ==================================================================================
+at      bytes       what
+======  ==========  ==================================================================================
+0       4           marker, ``SPKj``
+4       4           n, bytes of JSON
+8       8           m, bytes of arrays
+16      4           CRC-32 of bytes 4 to 16, the JSON and the arrays
+20      n           JSON, ASCII
+20 + n  m           the arrays one after the other, each in C order, in the byte order that its type says
+======  ==========  ==================================================================================
+
+The first record has no arrays. Its JSON is ``{"version": 1, "fingerprint": ..., "total": ..., "setup": ...}``: the
+fingerprint of what the chunks are made from, how many there will be or null, and how many of the next records are no
+chunks. The JSON of the others is ``{"arrays": [[NAME, TYPE, SHAPE], ...], "note": ...}``, with types as NumPy writes
+them (``"<f8"``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
+from .blas_threads import one_blas_thread as one_blas_thread
 from .devices import Array as Array
 from .devices import Device as Device
 from .devices import Namespace as Namespace
 from .devices import device_option as device_option
 from .devices import find_device as find_device
 from .devices import on_device as on_device
-from .executors import one_blas_thread as one_blas_thread
 from .executors import stop_workers as stop_workers
 from .maps import ENGINES as ENGINES
 from .maps import WAIT as WAIT

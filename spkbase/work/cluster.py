@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spkbase.errors import DataError, WorkerError
-from spkbase.work.executors import ONE_THREAD, in_order, one_blas_thread
+from spkbase.work.blas_threads import ONE_THREAD, one_blas_thread
+from spkbase.work.executors import in_order
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -1,28 +1,26 @@
 """Ordered maps over executors: threads of this process, and worker processes of this machine (loky).
 
 An executor takes tasks and gives futures (`concurrent.futures`). `in_order` is all of a map: it keeps a bounded number
-of tasks in flight and yields their results in the order of the items. The rest keeps promises: one BLAS thread
-wherever work is done, what all tasks need is sent once, and no worker stays behind, whatever ends this process.
+of tasks in flight and yields their results in the order of the items. The rest keeps promises: every worker has one
+BLAS thread, what all tasks need is sent once, and no worker stays behind, whatever ends this process.
 """
 
 from __future__ import annotations
 
 import atexit
 import mmap
-import multiprocessing
 import os
 import pickle
 import select
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -31,28 +29,14 @@ from uuid import uuid4
 
 from spkbase.errors import WorkerError
 from spkbase.files import disk_errors
+from spkbase.work.blas_threads import ONE_THREAD, limit_this_thread, one_blas_thread
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
-    from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Task = TypeVar("Task")
-
-ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "BLIS_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMBA_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-    ),
-    "1",
-)
-"""Environment variables by which numerical libraries, when they are loaded, choose one thread."""
 
 _IN_FLIGHT = 4  # tasks a worker; some may be done and wait for a slow one before them
 _SECONDS_IDLE = 300.0  # after which a worker process ends, until there is work again
@@ -112,7 +96,7 @@ def map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jo
     However the map ends, tasks that have begun are waited for: Python that ends while a thread is inside a C++ library
     ends by SIGABRT, whatever its status should be.
     """
-    with one_blas_thread(), ThreadPoolExecutor(jobs) as executor:
+    with one_blas_thread(), ThreadPoolExecutor(jobs, initializer=limit_this_thread) as executor:
         try:
             yield from in_order(lambda item: executor.submit(function, item), items, _IN_FLIGHT * jobs, Future.result)
         finally:
@@ -162,11 +146,14 @@ def stop_workers() -> None:
 
 
 _POOLS: dict[int, ProcessPoolExecutor] = {}  # by the number of workers
+atexit.register(_POOLS.clear)  # later, loky would miss modules of its own
 _POOLS_LOCK = threading.Lock()
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
     """Worker processes that are ready for tasks."""
+    from multiprocessing import get_context
+
     from loky import BrokenProcessPool, ProcessPoolExecutor
 
     with _POOLS_LOCK:
@@ -178,7 +165,7 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
         except BrokenProcessPool:  # a worker was killed while there was nothing to do
             _POOLS.pop(jobs).shutdown(wait=True, kill_workers=True)
         # both start processes that keep track of semaphores; the one of Python lifts the mask that `undisturbed` sets
-        multiprocessing.get_context("spawn").Lock()
+        get_context("spawn").Lock()
         _POOLS[jobs] = ProcessPoolExecutor(
             jobs, timeout=_SECONDS_IDLE, initializer=_watch, initargs=(os.getpid(), _folder()), env=ONE_THREAD
         )
@@ -286,42 +273,3 @@ def _place() -> str | None:
         return str(Path.cwd())
     except FileNotFoundError:
         return None
-
-
-# One BLAS thread
-
-
-_LIMITS = ExitStack()
-_N_LIMITED, _N_MODULES = 0, 0
-_LIMITS_LOCK = threading.Lock()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread in a block, or as a decorator in a function, as every worker does.
-
-    The limit is one of the whole process: it holds from the first block that is entered, in whatever thread, until the
-    last is left. To enter a block takes some microseconds, and a third of a millisecond where modules were imported
-    since, which may have brought libraries.
-    """
-    global _N_LIMITED, _N_MODULES
-    with _LIMITS_LOCK:
-        if not _N_LIMITED or len(sys.modules) != _N_MODULES:
-            _N_MODULES = len(sys.modules)
-            _LIMITS.enter_context(_blas_libraries(_N_MODULES).limit(limits=1))
-        _N_LIMITED += 1
-    try:
-        yield
-    finally:
-        with _LIMITS_LOCK:
-            _N_LIMITED -= 1
-            if not _N_LIMITED:
-                _LIMITS.close()
-
-
-@lru_cache(maxsize=1)
-def _blas_libraries(n_modules: int) -> ThreadpoolController:
-    """Find the libraries that are loaded: it takes a while, so only when imports may have brought others."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -30,7 +30,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from spkbase.errors import DataError
-from spkbase.work.executors import map_on_processes, map_on_threads, one_blas_thread
+from spkbase.work.blas_threads import one_blas_thread
+from spkbase.work.executors import map_on_processes, map_on_threads
 
 if TYPE_CHECKING:
     from spkbase.work.cluster import ClusterMap

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
+
 Factors = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 _ITERATIONS = 24
@@ -92,6 +94,7 @@ def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float6
     return coefficients
 
 
+@one_blas_thread()
 def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
     """Factor polynomials as `quadratic_factors` does, by the eigenvalues of their companion matrices; slow and sure."""
     degree, n_frames = len(polynomials) - 1, polynomials.shape[1]

@@ -19,6 +19,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
+
 
 @dataclass(frozen=True)
 class MfccSettings:
@@ -124,6 +126,7 @@ def _tables(settings: MfccSettings, dtype: np.dtype) -> tuple[NDArray, NDArray, 
     return window, filters, cosines
 
 
+@one_blas_thread()
 def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
     """Cepstra 1 to `n_cepstra` and log-energy of a signal.
 
@@ -150,6 +153,7 @@ def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
     return log_mel @ _tables(settings, samples.dtype)[2], log_energy
 
 
+@one_blas_thread()
 def log_mel_spectrum(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
     """Log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
     from scipy import fft

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 from spkver.features.cepstra import frame_signal
 from spkver.features.enhancement import enhance
 
@@ -56,6 +57,7 @@ def snr_vad(
     return labels
 
 
+@one_blas_thread()
 def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10) -> NDArray[np.bool_]:
     """Frames above the mean of the loudest of three Gaussians less `alpha` of its standard deviations.
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import read_id_list, write_text
 from spkbase.runs import Draft, Run, resumed_map
+from spkbase.work import one_blas_thread
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 from spkver.recognition.functionals import FunctionalsConfig, functionals
@@ -300,6 +301,7 @@ def _recognise_fold(
     return dict(zip(fold.test, found.tolist(), strict=True))
 
 
+@one_blas_thread()
 def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], config: EmotionConfig) -> float:
     """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
     if len(config.costs) == 1:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
+from spkbase.work import one_blas_thread
 from spkver.features import MfccSettings, mfcc
 
 LEAST_FRAMES = 20
@@ -83,6 +84,7 @@ def functional_names(config: FunctionalsConfig) -> list[str]:
     return [*names, "level"] if config.level else names
 
 
+@one_blas_thread()
 def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float64]:
     """Compute the vector of a recording.
 

@@ -23,6 +23,7 @@ from test_rsr2015_kills import ROUNDS, SETTINGS, check_same
 from tiny_corpus import write_tiny_corpus
 
 from spkbase.work import cluster as engine
+from spkbase.work.maps import _alone
 
 pytest.importorskip("distributed")
 
@@ -108,7 +109,7 @@ class Messages:
         sizes = self.items
         if callable(thing):
             while isinstance(thing, partial):
-                thing = thing.func
+                thing = thing.args[0] if thing.func is _alone else thing.func
             self._function, sizes = thing.__name__, self.common  # type: ignore[attr-defined]
         sizes[self._function] = max(sizes[self._function], len(pickled))
         self.n += 1

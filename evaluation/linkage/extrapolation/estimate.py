@@ -16,6 +16,7 @@ from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities,
 from evaluation.linkage.intervals import share_ends
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 
 if TYPE_CHECKING:
     from evaluation.linkage.table import Ranks, TieRule
@@ -127,6 +128,7 @@ class Extrapolation:
         }
 
 
+@one_blas_thread()
 def extrapolate(
     ranks: Ranks,
     sizes: ArrayLike = SIZES,

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.linkage.extrapolation.cells import Cells, beat_probability, margins
+from spkbase.work import one_blas_thread
 
 Array = NDArray[np.float64]
 Family = Literal["normal", "beta"]
@@ -55,6 +56,7 @@ class Fit:
     parameters: Array
 
 
+@one_blas_thread()
 def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
     """Return the distribution without a shape that makes the counts most likely (the NPMLE on the grid).
 
@@ -82,6 +84,7 @@ def fit_npmle(cells: Cells, counts: Array, *, iterations: int = 2000) -> Fit:
     return Fit(weights, _log_likelihood(cells.likelihood, weights, counts), np.empty((3, 0, counts.shape[1])))
 
 
+@one_blas_thread()
 def fit_mixture(cells: Cells, counts: Array, *, family: Family, components: int, start: Array | None = None) -> Fit:
     """Return a mixture of components of one family, fitted to tables of counts.
 

@@ -1,0 +1,80 @@
+"""Library calls give the bits of one BLAS thread, however many the process has; so do recipes and commands.
+
+Which products differ with two threads depends on the kernel of the machine: with ``OPENBLAS_CORETYPE=Haswell`` it is
+all of these, elsewhere some.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from evaluation.linkage.intervals import mean_interval
+from evaluation.metrics.conventions import CONVENTIONS, cllr_by
+from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.zebra_profile import expected_disclosure
+from evaluation.score_maps.affine import apply_affine, train_affine
+from spkbase.work.blas_threads import one_blas_thread
+from spkver.features.cepstra import MfccSettings, mfcc
+
+RNG = np.random.default_rng(0)
+TARGET, NONTARGET = RNG.standard_normal(30011) + 2, RNG.standard_normal(50021)
+LLR, COUNTS, OTHERS = RNG.standard_normal(80000), RNG.random(80000), RNG.random(80000)
+SIGNAL = RNG.standard_normal(160000)
+SETTINGS = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
+
+CALLS = {
+    "affine": lambda: apply_affine(train_affine(TARGET, NONTARGET), LLR),
+    "cllr": lambda: cllr_by(CONVENTIONS["bosaris"], runs_of(TARGET, NONTARGET)),
+    "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
+    "mean interval": lambda: mean_interval(TARGET, replicates=200),
+    "mfcc": lambda: mfcc(SIGNAL, SETTINGS)[0],
+}
+
+
+def n_threads() -> int:
+    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_library_calls_give_the_same_bits(call):
+    found = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads):
+            found.append(np.asarray(CALLS[call]()).tobytes())
+    assert found[0] == found[1]
+
+
+def test_the_limit_ends_with_the_last_block_whatever_the_thread():
+    with threadpoolctl.threadpool_limits(2):
+        entered, leave = threading.Event(), threading.Event()
+
+        def work() -> None:
+            with one_blas_thread():
+                entered.set()
+                leave.wait(10)
+
+        thread = threading.Thread(target=work)
+        with one_blas_thread():
+            thread.start()
+            assert entered.wait(10)
+            assert n_threads() == 1
+        assert n_threads() == 1, "the other thread is still at work"
+        leave.set()
+        thread.join()
+        assert n_threads() == 2
+
+
+def test_the_limit_ends_with_an_error():
+    @one_blas_thread()
+    def fail() -> None:
+        assert n_threads() == 1
+        raise ValueError
+
+    with threadpoolctl.threadpool_limits(2):
+        with pytest.raises(ValueError):
+            fail()
+        assert n_threads() == 2
