@@ -6,6 +6,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+OURS = ("spkbase", "evaluation", "spkver")
+"""The packages of this project: their progress is logged, of other packages only what is wrong."""
+
 _HOME = Path(__file__).resolve().parent.parent
 
 

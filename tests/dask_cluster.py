@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_SOURCES = (_ROOT, _ROOT / "recipes" / "voiceprivacy")  # the code under test, whatever is installed
 _PATIENCE = 60.0
 _PLAIN = ("--no-nanny", "--no-dashboard")
 # Run a module that ends when the tests do, even those that were killed and can tell nobody: they hold its input open.
@@ -47,7 +46,7 @@ class DaskCluster:
         self.environment = {
             name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
         } | settings
-        self.environment["PYTHONPATH"] = os.pathsep.join(map(str, _SOURCES))
+        self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, whatever is installed
         self.workers: list[subprocess.Popen] = []
         told = folder / "scheduler.json"
         own = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(told))

@@ -48,9 +48,9 @@ def main():
     from evaluation.reports.page import write
 """,
     "spkver/__init__.py": "",
-    "spkver/scoring.py": "import evaluation\nfrom evaluation import eer\nfrom spkver.backend.svm import train\n",
-    "spkver/svm.py": "def train():\n    from spkver.backend.scoring import score\n",
-    "recipes/rsr2015/prepare.py": "import spkver.backend.svm\n",
+    "spkver/scoring.py": "import evaluation\nfrom evaluation import eer\nfrom spkver.svm import train\n",
+    "spkver/svm.py": "def train():\n    from spkver.scoring import score\n",
+    "recipes/rsr2015/prepare.py": "import spkver.svm\n",
     "recipes/rsr2015/svm_gmm.py": "from prepare import Config\nfrom report import report\n",
     "recipes/rsr2015/report.py": "",
 }
@@ -70,7 +70,7 @@ def test_modules_have_the_names_that_imports_use(house: Path) -> None:
     assert list(found)[:4] == ["spkbase", "spkbase.errors", "evaluation", "evaluation.cli"]
     assert found["evaluation.metrics"] == house / "evaluation/metrics/__init__.py"
     assert len(found) == len([name for name in HOUSE if name.endswith(".py")])
-    assert set(modules(house, ["spkver"])) == {"spkver", "spkver.backend.scoring", "spkver.backend.svm"}
+    assert set(modules(house, ["spkver"])) == {"spkver", "spkver.scoring", "spkver.svm"}
 
 
 def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
@@ -102,11 +102,7 @@ class K:
 
 def test_a_name_is_followed_through_the_faces_to_its_module(house: Path) -> None:
     found = read_house(modules(house))
-    assert found.imports["spkver.backend.scoring"] == {
-        "evaluation",
-        "evaluation.metrics.equal_error",
-        "spkver.backend.svm",
-    }
+    assert found.imports["spkver.scoring"] == {"evaluation", "evaluation.metrics.equal_error", "spkver.svm"}
     assert found.imports["evaluation.metrics.zebra"] == {"evaluation.metrics.equal_error"}
     assert found.imports["evaluation.cli"] == {"evaluation.reports.page"}
     assert (found.imports["evaluation.reports.page"], found.checked["evaluation.reports.page"]) == (
@@ -114,7 +110,7 @@ def test_a_name_is_followed_through_the_faces_to_its_module(house: Path) -> None
     )  # fmt: skip
     # scripts import what lies beside them
     assert found.imports["recipes.rsr2015.svm_gmm"] == {"recipes.rsr2015.prepare", "recipes.rsr2015.report"}
-    assert found.imports["recipes.rsr2015.prepare"] == {"spkver.backend.svm"}
+    assert found.imports["recipes.rsr2015.prepare"] == {"spkver.svm"}
 
 
 def test_rooms_arrows_and_floors(house: Path) -> None:
@@ -137,8 +133,8 @@ def test_rooms_arrows_and_floors(house: Path) -> None:
 
 def test_circles_and_pairs(house: Path) -> None:
     found = read_house(modules(house))
-    assert circles(found.imports) == [["spkver.backend.scoring", "spkver.backend.svm"]]
-    assert mutual(found.imports) == [("spkver.backend.scoring", "spkver.backend.svm")]
+    assert circles(found.imports) == [["spkver.scoring", "spkver.svm"]]
+    assert mutual(found.imports) == [("spkver.scoring", "spkver.svm")]
     graph = {"a": "b", "b": "c", "c": "ad", "d": "ef", "e": "d", "f": "", "g": "ag"}
     assert circles(graph) == [["d", "e"], ["a", "b", "c"]]
     assert components(graph) == [["f"], ["d", "e"], ["a", "b", "c"], ["g"]]
@@ -206,5 +202,5 @@ def test_the_account_is_printed(house: Path) -> None:
     assert rows["rooms"] == ["1", "3", "2", "1", "3"]
     assert rows["floors"] == ["1", "3", "1", "1", "2"]
     assert rows["circles of modules"] == ["0", "0", "1", "0", "0"]
-    assert "spkver, pairs: spkver.backend.scoring - spkver.backend.svm" in done.stdout
+    assert "spkver, pairs: spkver.scoring - spkver.svm" in done.stdout
     assert "packages: 4, floors 4, circles 0" in done.stdout

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from evaluation.challenges.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
+from evaluation.reports import SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import load_json
@@ -239,14 +240,11 @@ def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
 def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     """Read our own results: the least EER over attackers, of each set and sex."""
     results = _load(path)
-    best: dict[tuple[str, str], Interval] = {}
+    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in filter(_is_mapping, results["conditions"]):
-        if row.get("scenario") != "semi-informed" or not _is_of(str(row.get("dataset", "")), reading.split):
-            continue
-        measure = _eer(row)
-        group = (str(row.get("dataset", "")), str(row.get("gender", "all")))
-        if measure is not None and (group not in best or measure.value < best[group].value):
-            best[group] = measure
+        if row.get("scenario") == SCENARIO_ORDER[-1] and _is_of(str(row.get("dataset", "")), reading.split):
+            rows.setdefault((str(row.get("dataset", "")), str(row.get("gender", "all"))), []).append(row)
+    best = {group: measure for group, part in rows.items() if (measure := _eer(strongest(part))) is not None}
     sexes = {group: measure for group, measure in best.items() if group[1] != "all"}
     chosen = sexes or best
     if not chosen:

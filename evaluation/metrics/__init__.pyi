@@ -31,6 +31,7 @@ from .interval_methods import Method as Method
 from .metric import FRACTION as FRACTION
 from .metric import Metric as Metric
 from .metric import compute_all as compute_all
+from .operating_points import tpr_at_fpr as tpr_at_fpr
 from .operating_points import tpr_at_fpr_of as tpr_at_fpr_of
 from .sorted_scores import Blocks as Blocks
 from .sorted_scores import Hull as Hull
@@ -43,6 +44,7 @@ from .summary import Evaluation as Evaluation
 from .summary import Metrics as Metrics
 from .summary import evaluate as evaluate
 from .summary import metrics_of as metrics_of
+from .system_linkability import d_sys as d_sys
 from .system_linkability import d_sys_of as d_sys_of
 from .system_linkability import d_sys_pav_of as d_sys_pav_of
 from .table import METRICS as METRICS

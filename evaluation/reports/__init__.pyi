@@ -15,8 +15,12 @@ from .linkability_files import write_linkage as write_linkage
 from .linkability_files import write_plots as write_plots
 from .linkability_files import write_speaker_lists as write_speaker_lists
 from .page.document import write_page as write_page
-from .privacy_results import FORMAT as FORMAT
 from .privacy_results import parse_results as parse_results
 from .privacy_results import read_results as read_results
+from .privacy_schema import FORMAT as FORMAT
+from .privacy_schema import SCENARIO_ORDER as SCENARIO_ORDER
+from .privacy_schema import SCENARIOS as SCENARIOS
+from .privacy_schema import Scenario as Scenario
+from .privacy_schema import strongest as strongest
 from .privacy_tables import format_latex as format_latex
 from .privacy_tables import format_markdown as format_markdown

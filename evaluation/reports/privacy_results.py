@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.reports.privacy_schema import FORMAT, SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
 
-FORMAT = 1
-SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 NAN = float("nan")
@@ -161,7 +160,7 @@ class Results:
 
     def scenarios(self, dataset: str) -> list[str]:
         """Return the scenarios of a data set, that without anonymisation first."""
-        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIOS)
+        return _ordered({row.scenario for row in self.conditions if row.dataset == dataset}, SCENARIO_ORDER)
 
     def attackers(self, dataset: str) -> list[str]:
         """Return the attackers of a data set, in the order of the file."""
@@ -282,7 +281,7 @@ def _outcomes(conditions: Sequence[Condition], summary: Sequence[Any]) -> Iterat
     for dataset in _distinct(condition.dataset for condition in conditions):
         rows = [condition for condition in conditions if condition.dataset == dataset]
         for gender in _ordered({condition.gender for condition in rows}, tuple(GENDERS)):
-            for scenario in _ordered({condition.scenario for condition in rows}, SCENARIOS):
+            for scenario in _ordered({condition.scenario for condition in rows}, SCENARIO_ORDER):
                 part = [row for row in rows if (row.gender, row.scenario) == (gender, scenario)]
                 if part:
                     yield _outcome(part, stated.get((dataset, gender, scenario), {}))
@@ -290,11 +289,9 @@ def _outcomes(conditions: Sequence[Condition], summary: Sequence[Any]) -> Iterat
 
 def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     """Take what the summary states, and the rest from the condition of the strongest attacker."""
-    eers = [condition.interval("eer.rocch") for condition in part]
-    known = [number for number, eer in enumerate(eers) if eer.known]
-    strongest = part[min(known, key=lambda number: eers[number].value, default=0)]
-    named = [condition for condition in part if condition.attacker == stated.get("strongest")]
-    condition = named[0] if named else strongest
+    best = strongest([condition.values for condition in part]).get("attacker")
+    named = [condition for condition in part if condition.attacker == stated.get("strongest", best)]
+    condition = named[0] if named else next(condition for condition in part if condition.attacker == str(best))
     own = condition.interval("eer.rocch")
     eer = Interval(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))
     zebra = _mapping(condition.values.get("zebra"))

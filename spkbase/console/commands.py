@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from spkbase.errors import SpkverError
+from spkbase.packages import OURS
 from spkbase.work import stop_workers
 
-_PACKAGES = ("spkbase", "evaluation", "spkver")
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
 
 
@@ -168,7 +168,7 @@ def echo_log(level: int) -> Iterator[None]:
     """Show log lines of this project's packages on standard error, from a level up."""
     handler = EchoHandler()
     handler.setLevel(level)
-    levels = {logger: logger.level for logger in map(logging.getLogger, _PACKAGES)}
+    levels = {logger: logger.level for logger in map(logging.getLogger, OURS)}
     for logger, before in levels.items():
         logger.addHandler(handler)
         logger.setLevel(min(level, before or level))

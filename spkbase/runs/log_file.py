@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-OURS = ("spkbase", "evaluation", "spkver", "recipes")  # what tells of its progress; others only of what is wrong
+from spkbase.packages import OURS
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.formats import read_scores, write_key, write_scores
+from evaluation.reports import SCENARIOS, Scenario
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
@@ -36,24 +37,6 @@ logger = logging.getLogger(__name__)
 
 SCORES = "exp"  # as in the challenge
 WORK = "work"  # features and statistics, which the attackers share; may be removed
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What the attacker has: which speech is anonymised, and whether it was trained on such speech."""
-
-    name: str
-    enrolment: bool
-    trials: bool
-    training: bool
-
-
-SCENARIOS = (
-    Scenario("original", enrolment=False, trials=False, training=False),
-    Scenario("ignorant", enrolment=False, trials=True, training=False),
-    Scenario("lazy-informed", enrolment=True, trials=True, training=False),
-    Scenario("semi-informed", enrolment=True, trials=True, training=True),
-)
 
 
 @dataclass(frozen=True)

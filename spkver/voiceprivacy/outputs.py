@@ -28,11 +28,11 @@ from evaluation.challenges import (
     weighted_average,
     write_rank_file,
 )
+from evaluation.reports import SCENARIOS, strongest
 from spkbase.files import atomic_path, file_digest, format_csv, write_text
-from spkver.voiceprivacy.conditions import SCENARIOS
 from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.summary import number, places, strongest
+from spkver.voiceprivacy.summary import number, places
 
 Json = dict[str, Any]
 

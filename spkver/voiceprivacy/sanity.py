@@ -10,15 +10,15 @@ from typing import Any
 
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer_of
+from evaluation.reports import SCENARIOS, strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkver.attackers import is_outside
 from spkver.datadir import DataDir, enrolment
-from spkver.voiceprivacy.conditions import SCENARIOS
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
-from spkver.voiceprivacy.summary import number, places, strongest
+from spkver.voiceprivacy.summary import number, places
 
 Json = dict[str, Any]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spkver.voiceprivacy.conditions import SCENARIOS
+from evaluation.reports import SCENARIO_ORDER, strongest
 
 Json = dict[str, Any]
 
-_RANK = {scenario.name: place for place, scenario in enumerate(SCENARIOS)}
 # who the attacker is, as a sentence has it
 _KNOWS = {
     "ignorant": "which does not know of the anonymisation",
@@ -29,11 +28,6 @@ def places(conditions: Sequence[Json]) -> Iterator[tuple[tuple[str, str, str], l
     for one in conditions:
         groups.setdefault((one["dataset"], one["gender"], one["scenario"]), []).append(one)
     yield from groups.items()
-
-
-def strongest(conditions: Sequence[Json]) -> Json:
-    """Condition of the attacker with the smallest EER; of equal ones that with the most disclosed evidence."""
-    return min(conditions, key=lambda one: (one["eer"]["rocch"], -one["zebra"]["population"], one["attacker"]))
 
 
 def summarise(conditions: Sequence[Json]) -> list[Json]:
@@ -61,7 +55,7 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
             "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
         }
         rows.append({**row, "verdict": _sentence(row)})
-    return sorted(rows, key=lambda row: (row["dataset"], _RANK[row["scenario"]]))
+    return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
 
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:

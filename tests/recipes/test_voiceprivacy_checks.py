@@ -12,6 +12,7 @@ import pytest
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
+from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
@@ -19,7 +20,7 @@ from spkver.voiceprivacy import sanity
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
 from spkver.voiceprivacy.settings import Config, chosen_attackers
-from spkver.voiceprivacy.summary import strongest, summarise, verdict
+from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config"

@@ -11,12 +11,13 @@ import threading
 import numpy as np
 import pytest
 import threadpoolctl
+from scipy.special import expit
 
 from evaluation.linkage.intervals import mean_interval
-from evaluation.metrics.conventions import CONVENTIONS, cllr_by
-from evaluation.metrics.sorted_scores import runs_of
+from evaluation.metrics.summary import evaluate
 from evaluation.metrics.zebra_profile import expected_disclosure
 from evaluation.score_maps.affine import apply_affine, train_affine
+from evaluation.uncertainty.draws import Resampling
 from spkbase.work.blas_threads import one_blas_thread
 from spkver.features.cepstra import MfccSettings, mfcc
 
@@ -28,9 +29,9 @@ SETTINGS = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
 
 CALLS = {
     "affine": lambda: apply_affine(train_affine(TARGET, NONTARGET), LLR),
-    "cllr": lambda: cllr_by(CONVENTIONS["bosaris"], runs_of(TARGET, NONTARGET)),
+    "cllr": lambda: evaluate(TARGET, NONTARGET, convention="bosaris").cllr,
     "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
-    "mean interval": lambda: mean_interval(TARGET, replicates=200),
+    "mean interval": lambda: mean_interval(expit(TARGET), Resampling(200)).low,
     "mfcc": lambda: mfcc(SIGNAL, SETTINGS)[0],
 }
 

@@ -9,7 +9,8 @@ from evaluation.reports.page.markup import Html, element
 from evaluation.reports.page.numbers import cell, percent
 from evaluation.reports.page.tables import Row, table
 from evaluation.reports.page.verdict import short
-from evaluation.reports.privacy_results import SCENARIOS, Results, as_number
+from evaluation.reports.privacy_results import Results, as_number
+from evaluation.reports.privacy_schema import SCENARIO_ORDER
 
 SCENARIO_NAMES = {
     "original": "Original\N{NO-BREAK SPACE}speech",
@@ -79,7 +80,7 @@ def _targets(results: Results) -> list[float]:
 
 
 def _place(scenario: str) -> tuple[int, str]:
-    return (SCENARIOS.index(scenario) if scenario in SCENARIOS else len(SCENARIOS), scenario)
+    return (SCENARIO_ORDER.index(scenario) if scenario in SCENARIO_ORDER else len(SCENARIO_ORDER), scenario)
 
 
 def _text(block: Mapping[str, Any], name: str) -> str:

@@ -30,8 +30,9 @@ def work_on(jobs: int | None, device: object) -> None:
 def commands(group: click.Command, *names: str):
     """All commands under a group with their names."""
     if isinstance(group, click.Group):
-        for name, one in group.commands.items():
-            yield from commands(one, *names, name)
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            yield from commands(group.get_command(context, name), *names, name)
     else:
         yield names, group
 
