@@ -16,7 +16,7 @@ from pathlib import Path
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
 from spkbase.files import read_arrays, write_arrays
-from spkbase.runs import Draft, Handle, Run, Stage
+from spkbase.runs import Depends, Draft, Handle, Run, Stage
 from spkver.backend import (
     NapConfig,
     Projection,
@@ -100,11 +100,11 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
         "features.h5",
         make=make,
         read=read_feature_table,
-        inputs=[config.extraction(), seed],
-        sources=sources,
-        libraries=_feature_libraries(recordings, config),
+        depends=Depends(
+            inputs=[config.extraction(), seed], sources=sources, libraries=_feature_libraries(recordings, config)
+        ),
     )
-    stamp = run.stamp("frames", config.post_processing(), after=[table], libraries=("numpy", "scipy"))
+    stamp = run.stamp("frames", Depends(inputs=config.post_processing(), after=[table], libraries=("numpy", "scipy")))
     frames = LazyFrames(run, table, config, stamp)
     run.hold(frames.name, frames.release)
     return frames
@@ -134,9 +134,13 @@ def universal_model(
         def copy(draft: Draft) -> None:
             write_ubm(draft.path, read_ubm(file), attributes=draft.attributes)
 
-        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, sources={"ubm.file": file})
+        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, depends=Depends(sources={"ubm.file": file}))
     return run.stage(
-        "ubm", "gmm/ubm.h5", make=make, read=read_ubm, inputs=[config, recordings], after=[frames], on_device=True
+        "ubm",
+        "gmm/ubm.h5",
+        make=make,
+        read=read_ubm,
+        depends=Depends(inputs=[config, recordings], after=[frames], on_device=True),
     )
 
 
@@ -154,9 +158,7 @@ def statistics(run: Run, name: str, ubm: Handle[TrainedUbm], frames: Handle[Fram
         f"data/stat_{name}.h5",
         make=make,
         read=open_statistics,
-        inputs=idmap,
-        after=[frames, ubm],
-        on_device=True,
+        depends=Depends(inputs=idmap, after=[frames, ubm], on_device=True),
     )
 
 
@@ -181,9 +183,7 @@ def supervectors(
         f"data/sv_{name}.h5",
         make=make,
         read=open_supervectors,
-        inputs=[config, multisession],
-        after=[accumulated],
-        on_device=True,
+        depends=Depends(inputs=[config, multisession], after=[accumulated], on_device=True),
     )
 
 
@@ -203,9 +203,7 @@ def nuisance_projection(run: Run, of_list: Handle[Supervectors], config: NapConf
         "data/nap.h5",
         make=make,
         read=read,
-        inputs=[config.rank, config.scatter],
-        after=[of_list],
-        on_device=True,
+        depends=Depends(inputs=[config.rank, config.scatter], after=[of_list], on_device=True),
     )
 
 
@@ -257,10 +255,9 @@ def svm_system(
         f"svm/{system}.h5",
         make=make,
         read=open_svms,
-        inputs=config,
-        after=[enroll, back, *after],
-        libraries=("numpy", "scikit-learn"),
-        on_device=True,
+        depends=Depends(
+            inputs=config, after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True
+        ),
     )
 
     def compute(draft: Draft) -> Scores:
@@ -322,7 +319,5 @@ def _scores(
         also=(f"scores/{system}.txt",),
         make=make,
         read=read,
-        inputs=trials,
-        after=after,
-        on_device=True,
+        depends=Depends(inputs=trials, after=after, on_device=True),
     )

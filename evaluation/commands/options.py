@@ -68,6 +68,9 @@ class Reader:
         return read_split(scores, key, missing=self.missing, scores_columns=self.scores, key_columns=self.key)
 
 
+_COLUMNS = ("scores_columns", "key_columns", "model", "segment", "score_column", "target_column")
+
+
 def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which column is what; the command gets them as one `reader`.
 
@@ -75,24 +78,16 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(command)
-    def wrapped(
-        *args: Any,
-        scores_columns: str | None,
-        key_columns: str | None,
-        model: str | None,
-        segment: str | None,
-        score_column: str | None,
-        target_column: str | None,
-        format_names: tuple[str, ...],
-        **kwargs: Any,
-    ) -> Any:
-        both = Choice(model=_names(model), segment=_names(segment), formats=tuple(map(_format, format_names)))
+    def wrapped(*args: Any, **given: Any) -> Any:
+        columns = {name: given.pop(name) for name in _COLUMNS}
+        names = tuple(map(_format, given.pop("format_names")))
+        both = Choice(model=_names(columns["model"]), segment=_names(columns["segment"]), formats=names)
         reader = Reader(
-            replace(both, layout=scores_columns, score=score_column),
-            replace(both, layout=key_columns, label=target_column),
-            kwargs.get("missing", "error"),
+            replace(both, layout=columns["scores_columns"], score=columns["score_column"]),
+            replace(both, layout=columns["key_columns"], label=columns["target_column"]),
+            given.get("missing", "error"),
         )
-        return command(*args, reader=reader, **kwargs)
+        return command(*args, reader=reader, **given)
 
     options: list[Decorator] = [
         click.option("--scores-columns", help="Order of the columns of scores, such as score,model,segment."),

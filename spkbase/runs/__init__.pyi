@@ -11,6 +11,7 @@ from .locks import remove_temporaries as remove_temporaries
 from .locks import sole_use as sole_use
 from .run import Run as Run
 from .run import start_run as start_run
+from .stages import Depends as Depends
 from .stages import Draft as Draft
 from .stages import Given as Given
 from .stages import Handle as Handle

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from spkbase.runs.ledger import (
 )
 from spkbase.runs.locks import remove_temporaries, sole_use
 from spkbase.runs.log_file import logging_to
-from spkbase.runs.stages import PARTIAL, Draft, Handle, Stage, partial_folder, read_fingerprint
+from spkbase.runs.stages import NOTHING, PARTIAL, Depends, Draft, Stage, partial_folder, read_fingerprint
 from spkbase.version import __version__
 from spkbase.work import Device, Work
 
@@ -135,28 +135,12 @@ class Run:
         yield
         self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
 
-    def stamp(
-        self,
-        name: str,
-        inputs: Any = None,
-        *,
-        after: Sequence[str | Handle[Any]] = (),
-        libraries: Sequence[str] = ("numpy",),
-        sources: Mapping[str, Path] | None = None,
-    ) -> str:
-        """Fingerprint of a step that leaves no artefact, kept for those that depend on it.
-
-        Parameters
-        ----------
-        name : str
-        inputs, after, libraries, sources
-            See `stage`.
-        """
-        stamps = None if sources is None else source_stamps(sources)
+    def stamp(self, name: str, depends: Depends) -> str:
+        """Return the fingerprint of a step that leaves no artefact, kept for those that depend on it."""
+        stamps = None if depends.sources is None else source_stamps(depends.sources)
         if stamps is not None:
             self.ledger.note_sources(name, stamps)
-        origin = self._origin(name, inputs, after, libraries, sources=sources, stamps=stamps)
-        return self._declare(name, None, origin)
+        return self._declare(name, None, self._origin(name, depends, stamps))
 
     def stage(
         self,
@@ -165,12 +149,8 @@ class Run:
         *,
         make: Callable[[Draft], object],
         read: Callable[[Path], Value],
-        inputs: Any = None,
-        after: Sequence[str | Handle[Any]] = (),
-        libraries: Sequence[str] = ("numpy",),
-        sources: Mapping[str, Path] | None = None,
+        depends: Depends = NOTHING,
         also: tuple[str, ...] = (),
-        on_device: bool = False,
     ) -> Stage[Value]:
         """Declare a stage; nothing runs before its value is asked for.
 
@@ -184,56 +164,39 @@ class Run:
             attributes to write, and a folder for finished chunks that outlive a crash.
         read : callable
             Reads the value from the artefact.
-        inputs : object
-            Configuration and lists that it depends on, see `spkbase.files.fingerprint`.
-        after : sequence of Handle or str
-            Stages that it depends on, or their names.
-        libraries : sequence of str
-            Distributions whose versions the numbers depend on.
-        sources : mapping of str to Path, optional
-            Files that it reads, by the ids of what is in them: their path, size and time of change count.
+        depends : Depends
+            What the artefact is made from.
         also : tuple of str
             Further files that `make` writes with the artefact.
-        on_device : bool
-            Whether it computes on `device`.
 
         Returns
         -------
         Stage
             Its `value` brings it up to date.
         """
-        stamps = None if sources is None else source_stamps(sources)
-        origin = self._origin(name, inputs, after, libraries, sources=sources, stamps=stamps, on_device=on_device)
+        stamps = None if depends.sources is None else source_stamps(depends.sources)
+        origin = self._origin(name, depends, stamps)
         self._declare(name, artefact, origin)
         if stamps is not None:
             self._sources[name] = stamps
-        found = self.stages.get(name)
-        if found is None or (found.fingerprint, found.artefact) != (origin.fingerprint, artefact):
-            found = self.stages[name] = Stage(self, artefact, origin, make=make, read=read, also=also)
-        return found
+        declared = self.stages.get(name)
+        if declared is None or (declared.fingerprint, declared.artefact) != (origin.fingerprint, artefact):
+            declared = self.stages[name] = Stage(self, artefact, origin, make=make, read=read, also=also)
+        return declared
 
-    def _origin(
-        self,
-        name: str,
-        inputs: Any,
-        after: Sequence[str | Handle[Any]],
-        libraries: Sequence[str],
-        *,
-        sources: Mapping[str, Path] | None = None,
-        stamps: list[list[Any]] | None = None,
-        on_device: bool = False,
-    ) -> Origin:
-        device = self.device if on_device else None
-        names = [*libraries, *([] if device is None else [distribution_of(device.xp)])]
+    def _origin(self, name: str, depends: Depends, stamps: list[list[Any]] | None) -> Origin:
+        device = self.device if depends.on_device else None
+        libraries = [*depends.libraries, *([] if device is None else [distribution_of(device.xp)])]
         return Origin(
             stage=name,
             version=__version__,
-            inputs=fingerprint(inputs),
-            sources="" if sources is None else fingerprint(list(sources), stamps),
-            libraries={one: library_version(one) for one in sorted(names)},
+            inputs=fingerprint(depends.inputs),
+            sources="" if depends.sources is None else fingerprint(list(depends.sources), stamps),
+            libraries={library: library_version(library) for library in sorted(libraries)},
             device=None if device is None else device.name,
             after=dict(
-                (one, self.stamps[one]) if isinstance(one, str) else (one.name, one.fingerprint) for one in after
+                (stage, self.stamps[stage]) if isinstance(stage, str) else (stage.name, stage.fingerprint)
+                for stage in depends.after
             ),
         )
 

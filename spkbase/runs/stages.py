@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,34 @@ class Handle(Protocol[Value_co]):
 
     @property
     def value(self) -> Value_co: ...
+
+
+@dataclass(frozen=True)
+class Depends:
+    """What the artefact of a stage is made from: when it changes, the artefact is made again.
+
+    Attributes
+    ----------
+    inputs : object
+        Configuration and lists, see `spkbase.files.fingerprint`.
+    after : sequence of Handle or str
+        Stages, or their names.
+    libraries : sequence of str
+        Distributions whose versions the numbers depend on.
+    sources : mapping of str to Path, optional
+        Files that are read, by the ids of what is in them: their path, size and time of change count.
+    on_device : bool
+        Whether the stage computes on the run's device.
+    """
+
+    inputs: Any = None
+    after: Sequence[str | Handle[Any]] = ()
+    libraries: Sequence[str] = ("numpy",)
+    sources: Mapping[str, Path] | None = None
+    on_device: bool = False
+
+
+NOTHING = Depends()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Draft, Run
+from spkbase.runs import Depends, Draft, Run
 from spkbase.work import Work
 from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
@@ -184,11 +184,13 @@ def _train(
         "attacker.yaml",
         make=make,
         read=lambda path: load_attacker(path.parent),
-        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-        after=[prepared.frames],
-        libraries=("numpy", "scipy", "scikit-learn"),
         also=("attacker.h5",),
-        on_device=True,
+        depends=Depends(
+            inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
+            after=[prepared.frames],
+            libraries=("numpy", "scipy", "scikit-learn"),
+            on_device=True,
+        ),
     ).value
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import read_id_list, write_text
-from spkbase.runs import Draft, Run, resumed_map
+from spkbase.runs import Depends, Draft, Run, resumed_map
 from spkbase.work import one_blas_thread
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
@@ -206,15 +206,17 @@ def classify_emotions(
         "predictions",
         make=make,
         read=partial(read_id_list, form="utterance emotion"),
-        inputs=[
-            config,
-            jobs,
-            *(sorted(side[1].items()) for side in (train, test)),
-            train[0].speakers,
-            test[0].speakers,
-            emotions,
-        ],
-        libraries=("numpy", "scipy", "scikit-learn"),
+        depends=Depends(
+            inputs=[
+                config,
+                jobs,
+                *(sorted(side[1].items()) for side in (train, test)),
+                train[0].speakers,
+                test[0].speakers,
+                emotions,
+            ],
+            libraries=("numpy", "scipy", "scikit-learn"),
+        ),
     ).value
 
 

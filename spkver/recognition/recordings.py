@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import file_digest, load_json, write_text
-from spkbase.runs import Draft, Journal, Run
+from spkbase.runs import Depends, Draft, Journal, Run
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header
 
@@ -93,8 +93,7 @@ def map_recordings(
             f"{name}/{number:05d}.json",
             make=partial(_make, function, items, run.jobs, name),
             read=_read,
-            inputs=[settings, [(one, digests[one]) for one, _ in items]],
-            libraries=libraries,
+            depends=Depends(inputs=[settings, [(one, digests[one]) for one, _ in items]], libraries=libraries),
         )
         for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK))
     ]

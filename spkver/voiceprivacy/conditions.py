@@ -28,7 +28,7 @@ from evaluation.reports import SCENARIOS, Scenario
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
-from spkbase.runs import Draft, Run, Stage
+from spkbase.runs import Depends, Draft, Run, Stage
 from spkver.attackers import Attack, Attacker, AttackerConfig, Classics, Kept, Scorer, Workplace
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
@@ -277,10 +277,12 @@ class _Scorer:
             f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,
-            inputs=[attacker.record(attack), self._seed, attack.trials],
-            after=list(dict.fromkeys(map(self._step, speech))),
-            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-            on_device=True,
+            depends=Depends(
+                inputs=[attacker.record(attack), self._seed, attack.trials],
+                after=list(dict.fromkeys(map(self._step, speech))),
+                libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+                on_device=True,
+            ),
         )
 
     def _learn(self, attacker: Attacker, training: tuple[DataDir, ...]) -> Scorer:
@@ -294,7 +296,9 @@ class _Scorer:
         if directory not in self._speech:
             name = f"speech of {directory.path.name}"
             lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
-            self._run.stamp(name, lists, sources=dict(sorted(directory.recordings.items())), libraries=())
+            self._run.stamp(
+                name, Depends(inputs=lists, sources=dict(sorted(directory.recordings.items())), libraries=())
+            )
             self._speech[directory] = name
         return self._speech[directory]
 
@@ -314,5 +318,5 @@ def _pooled(run: Run, attacker: str, folder: str, parts: Sequence[Stage[Scores]]
         f"{folder}/{attacker}/scores",
         make=make,
         read=read_scores,
-        after=parts,
+        depends=Depends(after=parts),
     )

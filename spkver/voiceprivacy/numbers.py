@@ -25,7 +25,7 @@ from evaluation.trials import Key, Scores, align, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
-from spkbase.runs import Draft, Run, Stage, resumed_map
+from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
 from spkver.voiceprivacy.conditions import Condition, Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
 
@@ -64,9 +64,11 @@ def declare_assessment(
         f"conditions{suffix}.json",
         make=make,
         read=_read,
-        inputs=[scored, digests, config, seed],
-        after=[one.stage for one in conditions],
-        libraries=("numpy", "scipy"),
+        depends=Depends(
+            inputs=[scored, digests, config, seed],
+            after=[one.stage for one in conditions],
+            libraries=("numpy", "scipy"),
+        ),
     )
 
 

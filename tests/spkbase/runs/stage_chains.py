@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spkbase.files.atomic import write_text
 from spkbase.runs.run import Run
-from spkbase.runs.stages import Draft, Stage
+from spkbase.runs.stages import Depends, Draft, Stage
 
 
 class Chain:
@@ -16,7 +16,7 @@ class Chain:
     def __init__(self, run: Run, source: Path, *, factor: int = 2) -> None:
         self.run, self.made = run, []  # type: ignore[var-annotated]
         read = self.stage("read", source.read_text, sources={"numbers": source}, libraries=["numpy", "soundfile"])
-        run.stamp("between", factor, after=[read], libraries=["numpy"])
+        run.stamp("between", Depends(factor, after=[read], libraries=["numpy"]))
         double = self.stage(
             "double",
             lambda: " ".join(str(factor * int(one)) for one in read.value.split()),
@@ -30,7 +30,7 @@ class Chain:
             self.made.append(name)
             write_text(draft.path, work())
 
-        return self.run.stage(name, f"{name}.txt", make=make, read=Path.read_text, **options)  # type: ignore[arg-type]
+        return self.run.stage(name, f"{name}.txt", make=make, read=Path.read_text, depends=Depends(**options))  # type: ignore[arg-type]
 
 
 def complete(output: Path, source: Path, *, factor: int = 2, **options: object) -> list[str]:

@@ -14,6 +14,7 @@ from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.runs.ledger import versions
 from spkbase.runs.run import Run, start_run
+from spkbase.runs.stages import Depends
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Counted:
         def read(path):
             return float(read_arrays(path, "x")["x"])
 
-        return self.run.stage(name, f"{name}.h5", make=make, read=read, inputs=inputs, after=after).value
+        return self.run.stage(
+            name, f"{name}.h5", make=make, read=read, depends=Depends(inputs=inputs, after=after)
+        ).value
 
     def both(self, first: float = 3.0, options: Options = Options()) -> tuple[float, list[str]]:
         value = self.stage("first", first, first)
@@ -133,7 +136,7 @@ def test_failed_stage_leaves_no_entry(tmp_path):
 
 def test_stage_without_an_artefact_counts_too(tmp_path):
     run = Run(tmp_path)
-    stamps = [run.stamp("frames", {"deltas": deltas}, after=()) for deltas in (1, 2, 1)]
+    stamps = [run.stamp("frames", Depends(inputs={"deltas": deltas}, after=())) for deltas in (1, 2, 1)]
     assert stamps[0] == stamps[2] != stamps[1]
     assert run.stamps["frames"] == stamps[2]
 

@@ -13,7 +13,7 @@ from stage_chains import Chain, complete
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.atomic import write_text
-from spkbase.runs import ledger
+from spkbase.runs import Depends, ledger
 from spkbase.runs.run import Run
 from spkbase.runs.stages import Draft, Given, partial_folder
 
@@ -95,7 +95,7 @@ def test_device_counts_where_it_is_used(tmp_path):
     def stamps(device: Device | None) -> list[str]:
         run = Run(tmp_path, device=device)
         return [
-            run.stage(name, name, make=print, read=Path.read_text, on_device=used).fingerprint
+            run.stage(name, name, make=print, read=Path.read_text, depends=Depends(on_device=used)).fingerprint
             for name, used in (("a", False), ("b", True))
         ]
 
@@ -107,7 +107,8 @@ def test_device_counts_where_it_is_used(tmp_path):
 def test_given_values_stand_for_stages(tmp_path):
     run = Run(tmp_path)
     stages = [
-        run.stage("a", "a", make=print, read=Path.read_text, after=[Given("model", digest, 3)]) for digest in "xyx"
+        run.stage("a", "a", make=print, read=Path.read_text, depends=Depends(after=[Given("model", digest, 3)]))
+        for digest in "xyx"
     ]
     assert stages[0].fingerprint == stages[2].fingerprint != stages[1].fingerprint
 
@@ -189,7 +190,7 @@ def counting(run: Run, *, until: int, inputs: object = 1, name: str = "count"):
                 file.write(f"{number} ")
         write_text(draft.path, chunks.read_text())
 
-    return run.stage(name, f"deep/{name}.txt", make=make, read=Path.read_text, inputs=inputs), taken
+    return run.stage(name, f"deep/{name}.txt", make=make, read=Path.read_text, depends=Depends(inputs=inputs)), taken
 
 
 def test_finished_chunks_outlive_a_crash_and_then_go(tmp_path):
