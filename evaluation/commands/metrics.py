@@ -20,11 +20,22 @@ from evaluation.commands.options import (
 )
 from evaluation.commands.tables import format_evaluation, format_groups
 from evaluation.formats import join, read_scores_and_key
-from evaluation.metrics import CONVENTIONS, METRICS, PRIORS, Evaluation, Metrics, evaluate, metrics_with, read_scale
+from evaluation.metrics import (
+    CONVENTIONS,
+    METRICS,
+    PRIORS,
+    Evaluation,
+    Metric,
+    Metrics,
+    evaluate,
+    metrics_with,
+    read_scale,
+)
 from evaluation.trials import Key, TrialSpeakers, find_speakers, group_trials, read_metadata, read_speakers
 from evaluation.uncertainty import Grouping, Groups, Sample, confidence_intervals, evaluate_groups, sample_from
 from spkbase.console import worker_options
-from spkbase.errors import DataError
+from spkbase.errors import ConfigError, DataError
+from spkbase.own_code import load_named
 
 convention_option = click.option(
     "--convention",
@@ -60,6 +71,12 @@ json_option = click.option(
 @level_option
 @click.option("--segment-speakers", type=FILE, help="Speakers of the segments, as in utt2spk; else as the key tells.")
 @click.option("--model-speakers", type=FILE, help="Speakers of the models; the models' own ids by default.")
+@click.option(
+    *("--metric", "own_metrics"),
+    multiple=True,
+    metavar="MODULE:NAME|FILE.py:NAME",
+    help="A metric of your own beside ours (docs/metrics.md); repeatable.",
+)
 @click.option("--by-trial", is_flag=True, help="Resample trials, not speakers: far too narrow where trials share them.")
 @click.option("--by", "column", help="Column of --metadata by which to group.")
 @click.option("--metadata", type=FILE, help="Table with a header; ids of models, segments or speakers first.")
@@ -88,6 +105,7 @@ def metrics(
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
     table = METRICS if scale is None else metrics_with(scale=read_scale(scale))
+    table += tuple(map(_own_metric, options["own_metrics"]))
     groups = None
     methods: dict[str, str] = {}
     if options["replicates"] or column is not None:
@@ -109,6 +127,15 @@ def metrics(
     click.echo(format_evaluation(result))
     if groups is not None:
         click.echo("\n" + format_groups(groups))
+
+
+def _own_metric(name: str) -> Metric:
+    """Return the row of a metric that a user names."""
+    found = load_named(name, "metric")[0]
+    if not isinstance(found, Metric):
+        text = f"the metric {name!r} is a {type(found).__name__}, expected an evaluation.Metric"
+        raise ConfigError(text, remedy="docs/metrics.md has an example")
+    return found
 
 
 def _maps(options: dict[str, Any]) -> dict[str, Any]:

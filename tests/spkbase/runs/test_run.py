@@ -148,7 +148,7 @@ def test_log_and_configuration(tmp_path, caplog):
     for _ in range(2):
         with start_run(output, Options(), jobs=3) as run:
             logging.getLogger("spkver.test").info("hello")
-            logging.getLogger("recipes.test").info("results")
+            logging.getLogger("evaluation.test").info("results")
             logging.getLogger("fontTools.subset").info("glyphs")
             logging.getLogger("matplotlib").warning("no such font")
             with run.timed("step"):
@@ -157,7 +157,7 @@ def test_log_and_configuration(tmp_path, caplog):
     log = (output / "run.log").read_text()
     assert log.count("hello") == 2, "a second run adds to the log"
     assert log.rstrip().endswith("finished")
-    assert (log.count("INFO recipes.test: results"), log.count("WARNING matplotlib: no such font")) == (2, 2)
+    assert (log.count("INFO evaluation.test: results"), log.count("WARNING matplotlib: no such font")) == (2, 2)
     assert "glyphs" not in log, "of other libraries only what is wrong"
     assert (output / "config.yaml").read_text() == "factor: 2.0\n"
     assert run.jobs == 3
