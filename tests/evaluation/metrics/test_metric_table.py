@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from evaluation.cli import main
 from evaluation.commands.tables import format_evaluation, format_groups
 from evaluation.metrics.interval_methods import Method
 from evaluation.metrics.metric import RESERVED, Metric, Unit, check_metrics
@@ -244,3 +246,21 @@ def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> Non
     assert len([line for line in example[1].splitlines() if line]) <= 10
     exec(compile(example[1], str(PAGE), "exec"), {})
     assert capsys.readouterr().out == example[2]
+
+
+def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from evaluation.metrics import FRACTION, Metric\n"
+        "def share(scores):\n"
+        "    return scores.n_target / (scores.n_target + scores.n_nontarget)\n"
+        "mine = Metric('target_share', share, 'share of targets', FRACTION, worse='low')\n"
+        "other = 3\n"
+    )
+    (tmp_path / "scores.txt").write_text("a x 1.0\na y 0.0\nb x -1.0\nb y 2.0\n")
+    (tmp_path / "key.txt").write_text("a x target\na y nontarget\nb x nontarget\nb y nontarget\n")
+    command = ["metrics", "-s", str(tmp_path / "scores.txt"), "-k", str(tmp_path / "key.txt"), "--json", "-"]
+    done = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:mine"])
+    assert json.loads(done.stdout)["target_share"] == 0.25
+    wrong = CliRunner().invoke(main, [*command, "--metric", f"{tmp_path / 'mine.py'}:other"])
+    assert wrong.exit_code == 2
+    assert "is a int, expected an evaluation.Metric" in wrong.stderr
