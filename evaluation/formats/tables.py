@@ -19,7 +19,7 @@ from evaluation.formats.layouts import LABELS, Content, is_number
 from evaluation.formats.tokens import first_line
 from evaluation.trials import Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError
-from spkbase.files import line_at, not_text, read_text_bytes, shown, write_bytes
+from spkbase.files import line_at, not_text, shown, write_bytes
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
 _NAMES = {
@@ -145,25 +145,6 @@ def read_table_key(path: Path, raw: bytes, header: Header) -> Key:
 def read_table_trials(path: Path, raw: bytes, header: Header) -> Trials:
     """Read the trials of a table. Errors as for scores."""
     return Trials.trusted(**_read(path, raw, header, ()).ids(path))
-
-
-def read_columns(path: str | Path) -> dict[str, list[str]]:
-    """Read a whole table with a header, such as metadata: the texts of each column by its name.
-
-    Raises
-    ------
-    DataError
-        With file and line: no header, a repeated name, wrong number of columns, not UTF-8.
-    """
-    path = Path(path)
-    raw = read_text_bytes(path)
-    text = _decoded(path, first_line(raw))
-    delimiter = max(_DELIMITERS, key=lambda one: (len(_fields(text, one)), one is not None))
-    names = _fields(text, delimiter)
-    if not text or len(set(names)) < len(names):
-        raise DataError(f"expected a header of distinct names, got {', '.join(names)[:200]!r}", file=path, line=1)
-    rows = [row for _, row in _rows(path, raw, Header(delimiter, len(names), {}))]
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
 def write_table(path: str | Path, trials: Trials, *, delimiter: str = ",") -> None:
