@@ -122,9 +122,11 @@ def test_rooms_are_entered_by_their_faces(path: Path) -> None:
 
 
 def test_there_is_no_circle(house: House) -> None:
-    assert circles(house.imports) == []
+    """Nor one that type checkers alone go round."""
+    imports = {module: targets | house.checked.get(module, set()) for module, targets in house.imports.items()}
+    assert circles(imports) == []
     for package in FLOORS:
-        assert circles(arrows(house.imports, rooms(house.files, package))) == []
+        assert circles(arrows(imports, rooms(house.files, package))) == []
 
 
 @pytest.mark.parametrize("face", sorted(ROOT.glob("*/*/__init__.pyi")), ids=lambda path: ".".join(path.parts[-3:-1]))

@@ -10,20 +10,17 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from spkbase.errors import DataError
 from spkbase.files import file_digest, write_text
 from spkbase.runs.destination import Destination
 from spkbase.runs.journal import progress_of
-from spkbase.runs.ledger import Origin, origin_record
+from spkbase.runs.ledger import Json, Ledger, Origin, origin_record
 from spkbase.runs.locks import sole_use
-
-if TYPE_CHECKING:
-    from spkbase.runs.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -186,6 +183,34 @@ def _empty(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+class WorkingFolder(Protocol):
+    """What a stage asks of the run that it is a step of: its folder and options, its records, its clock and its log."""
+
+    output: Path
+    force: bool
+    frozen: bool
+    timings: dict[str, float]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The records of the folder."""
+
+    def path(self, name: str) -> Path:
+        """Return the path of an artefact."""
+
+    def measured(self, name: str) -> AbstractContextManager[None]:
+        """Add the time of a block to that of a stage."""
+
+    def timed(self, name: str) -> AbstractContextManager[None]:
+        """Add the time of a block to that of a stage, and log it."""
+
+    def tell(self, text: str, *values: object) -> None:
+        """Log a line about a stage."""
+
+    def note(self, stage: Stage[Any], entry: Json) -> None:
+        """Write the record of a stage that is done."""
+
+
 class Stage(Generic[Value]):
     """A step of a run with its artefact; see `spkbase.runs.Run.stage`.
 
@@ -200,7 +225,7 @@ class Stage(Generic[Value]):
 
     def __init__(
         self,
-        run: Run,
+        run: WorkingFolder,
         artefact: str,
         origin: Origin,
         *,
