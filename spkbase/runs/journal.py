@@ -244,7 +244,10 @@ class Journal:
             contents = self._contents(record)[0]
             if not record[0]:
                 return isinstance(contents["fingerprint"], str)
-            return "note" in contents and sum(_bytes(*one) for one in contents["arrays"]) == record[2]
+            return (
+                "note" in contents
+                and sum(_bytes(*shape_and_type) for shape_and_type in contents["arrays"]) == record[2]
+            )
         except (ValueError, TypeError, KeyError, RecursionError):
             return False
 

@@ -63,20 +63,20 @@ class Origin:
 
     def changes(self, now: Origin) -> list[str]:
         """What is different now, in words."""
-        found = []
+        changed = []
         if self.version != now.version:
-            found.append(f"spkver {self.version} -> {now.version}")
+            changed.append(f"spkver {self.version} -> {now.version}")
         if self.inputs != now.inputs:
-            found.append("configuration or lists changed")
+            changed.append("configuration or lists changed")
         if self.sources != now.sources:
-            found.append("audio files changed")
-        found += library_changes(self.libraries, now.libraries)
+            changed.append("audio files changed")
+        changed += library_changes(self.libraries, now.libraries)
         if self.device != now.device:
-            found.append(f"device {self.device or 'cpu'} -> {now.device or 'cpu'}")
-        found += [
+            changed.append(f"device {self.device or 'cpu'} -> {now.device or 'cpu'}")
+        changed += [
             f"depends on {name!r}, which changed" for name in now.after if self.after.get(name) != now.after[name]
         ]
-        return found or (["it depends on other stages"] if set(self.after) != set(now.after) else [])
+        return changed or (["it depends on other stages"] if set(self.after) != set(now.after) else [])
 
 
 def library_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -104,7 +104,7 @@ def versions() -> dict[str, str]:
     return {
         "spkver": __version__,
         "python": platform.python_version(),
-        **{name: found for name, found in installed.items() if found != "none"},
+        **{name: number for name, number in installed.items() if number != "none"},
     }
 
 
@@ -192,14 +192,14 @@ def origin_of(record: Mapping[str, Any]) -> Origin | None:
     if not isinstance(origin, dict):
         return None
     try:
-        found = Origin(**origin)
+        kept = Origin(**origin)
     except TypeError:
         return None
-    parts: list[Any] = [found.stage, found.version, found.inputs, found.sources, found.device or ""]
-    names: list[Any] = [found.libraries, found.after]
-    for one in names:
-        parts += [*one, *one.values()] if isinstance(one, dict) else [None]
-    return found if all(isinstance(part, str) for part in parts) else None
+    parts: list[Any] = [kept.stage, kept.version, kept.inputs, kept.sources, kept.device or ""]
+    names: list[Any] = [kept.libraries, kept.after]
+    for mapping in names:
+        parts += [*mapping, *mapping.values()] if isinstance(mapping, dict) else [None]
+    return kept if all(isinstance(part, str) for part in parts) else None
 
 
 def origin_record(origin: Origin) -> Json:
@@ -209,7 +209,7 @@ def origin_record(origin: Origin) -> Json:
 
 def _are_stamps(stamps: Any) -> bool:
     return isinstance(stamps, list) and all(
-        isinstance(one, list) and len(one) == 3 and isinstance(one[0], str) for one in stamps
+        isinstance(stamp, list) and len(stamp) == 3 and isinstance(stamp[0], str) for stamp in stamps
     )
 
 

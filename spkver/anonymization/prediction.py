@@ -71,8 +71,8 @@ def _by_correlations(frames: NDArray[np.float64], coefficients: NDArray[np.float
     """
     n, order = len(frames), len(coefficients) - 1
     correlation = np.empty_like(coefficients)
-    for lag, one in enumerate(correlation):
-        np.einsum("tf,tf->f", frames[: n - lag], frames[lag:], out=one)
+    for lag, of_lag in enumerate(correlation):
+        np.einsum("tf,tf->f", frames[: n - lag], frames[lag:], out=of_lag)
     correlation *= 2
     first, last = frames[: order + 1], frames[: n - order - 2 : -1]
     image, row = np.zeros((order + 2, frames.shape[1])), np.zeros_like(coefficients)

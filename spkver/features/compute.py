@@ -81,7 +81,10 @@ def features_of_signals(
     else:
         ids = names or [""] * len(signals)
         speech = [_simple_vad(energy, name, config) for (_, energy), name in zip(computed, ids, strict=True)]
-    return [RecordingFeatures(cepstra, energy, one) for (cepstra, energy), one in zip(computed, speech, strict=True)]
+    return [
+        RecordingFeatures(cepstra, energy, is_speech)
+        for (cepstra, energy), is_speech in zip(computed, speech, strict=True)
+    ]
 
 
 def _simple_vad(log_energy: NDArray, name: str, config: FeatureConfig) -> NDArray[np.bool_]:

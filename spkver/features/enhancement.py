@@ -53,11 +53,11 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
         spectra = [_analyse(signals[index]) for index in group]
         lengths = np.array([len(spectrum) for spectrum in spectra])
         magnitude = np.zeros((lengths[0], len(group), _BINS), signals[group[0]].dtype)
-        for place, spectrum in enumerate(spectra):
-            np.abs(spectrum, out=magnitude[: lengths[place], place])
+        for column, spectrum in enumerate(spectra):
+            np.abs(spectrum, out=magnitude[: lengths[column], column])
         gain = _wiener_gain(magnitude, _noise_floor(magnitude, run_in), lengths)
-        for place, index in enumerate(group):
-            result[index] = _synthesise(spectra[place] * gain[: lengths[place], place], len(signals[index]))
+        for column, index in enumerate(group):
+            result[index] = _synthesise(spectra[column] * gain[: lengths[column], column], len(signals[index]))
     return result
 
 

@@ -22,7 +22,7 @@ def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     DataError
         If an id is repeated.
     """
-    index = {name: place for place, name in enumerate(ids)}
+    index = {name: row for row, name in enumerate(ids)}
     if len(index) != len(ids):
         seen: set[str] = set()
         twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -122,8 +122,8 @@ class Frames:
             return np.concatenate(parts)
         shape = (sum(map(len, parts)), self.dimension)
         copy = TemporaryRows(self.values.path.parent, shape, self.values.dtype, what="frames", named=True)
-        for one in parts:
-            copy.append(np.asarray(one))
+        for frames in parts:
+            copy.append(np.asarray(frames))
         return copy.stored()
 
 

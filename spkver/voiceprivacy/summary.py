@@ -25,8 +25,8 @@ def number(value: Any) -> float:
 def places(conditions: Sequence[Json]) -> Iterator[tuple[tuple[str, str, str], list[Json]]]:
     """Yield (set, sex, scenario) with its conditions, one for each attacker, in the order of the conditions."""
     groups: dict[tuple[str, str, str], list[Json]] = {}
-    for one in conditions:
-        groups.setdefault((one["dataset"], one["gender"], one["scenario"]), []).append(one)
+    for condition in conditions:
+        groups.setdefault((condition["dataset"], condition["gender"], condition["scenario"]), []).append(condition)
     yield from groups.items()
 
 
@@ -52,7 +52,7 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
             "n_enrolled": best["n_enrolled"],
             "n_target": best["n_target"],
             "n_nontarget": best["n_nontarget"],
-            "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
+            "attackers": {condition["attacker"]: condition["eer"]["rocch"] for condition in part},
         }
         rows.append({**row, "verdict": _sentence(row)})
     return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
