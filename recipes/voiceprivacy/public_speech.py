@@ -189,12 +189,12 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
 
 
 def wav_path(root: Path, utterance: Utterance) -> Path:
-    """Place of an utterance's audio."""
+    """Return the place of an utterance's audio."""
     return root / utterance.directory / "wav" / f"{utterance.name}.flac"
 
 
 def full_cross(utterances: Sequence[Utterance]) -> Key:
-    """Trials of every speaker against every utterance: all who are tried are enrolled too."""
+    """Return the trials of every speaker against every utterance: all who are tried are enrolled too."""
     pairs = [
         (speaker, utterance)
         for speaker in sorted({utterance.speaker for utterance in utterances})
@@ -208,7 +208,7 @@ def full_cross(utterances: Sequence[Utterance]) -> Key:
 
 
 def read_start(utterance: Utterance) -> NDArray[np.float32]:
-    """Samples of the part of a recording that is taken."""
+    """Return the samples of the part of a recording that is taken."""
     samples: NDArray[np.float32] = read_audio(utterance.source, rate=RATE).samples
     return samples if utterance.seconds is None else samples[: utterance.seconds * RATE]
 

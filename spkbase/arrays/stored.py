@@ -29,7 +29,7 @@ _REMEDY = "the file was changed or removed meanwhile, or this machine does not s
 class StoredArray:
     """Rows of an array that lies contiguous (in C order) in a file.
 
-    Parameters
+    Attributes
     ----------
     path : path
         The file; kept as an absolute path, since workers have other working folders.
@@ -168,7 +168,7 @@ Rows = NDArray[Any] | StoredArray
 
 
 def part(array: Rows, start: int, stop: int) -> Rows:
-    """Give some rows: a view of those in memory, a reference to those in a file."""
+    """Return some rows: a view of those in memory, a reference to those in a file."""
     return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
 
 

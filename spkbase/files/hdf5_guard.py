@@ -99,7 +99,7 @@ def _check_dataset(dataset: Any, name: str, room: int, size: int) -> int:
 
 
 def bytes_of_row(dataset: Any) -> int:
-    """Bytes of a value in the file, at the most; what it is in memory is another size for some."""
+    """Return the most bytes that a value takes in the file; what it is in memory is another size for some."""
     import h5py
 
     kind = dataset.get_type()
@@ -136,7 +136,7 @@ def visit_pieces(dataset: Any, look: Callable[[Any], bool | None]) -> None:
 
 
 def is_as_in_memory(dataset: h5py.Dataset) -> bool:
-    """Whether the bytes of a dataset are its values; HDF5 knows numbers with other bits, which it converts."""
+    """Return whether the bytes of a dataset are its values; HDF5 knows numbers with other bits, which it converts."""
     import h5py
 
     kind = h5py.h5t.py_create(dataset.dtype, logical=True)
@@ -162,10 +162,10 @@ def _memory() -> int:
 
 
 def shown(name: str) -> str:
-    """Give a name from a file so that it can be printed."""
+    """Return a name from a file so that it can be printed."""
     return repr(name[:80])[1:-1]
 
 
 def refused(text: str) -> DataError:
-    """Give the error of a file that is not as such files are; without its name, which the caller knows."""
+    """Return the error of a file that is not as such files are; without its name, which the caller knows."""
     return DataError(text, remedy=_REMEDY)

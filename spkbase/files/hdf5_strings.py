@@ -33,7 +33,7 @@ Read = Callable[[int, int], bytes]
 
 
 def is_text(dataset: h5py.Dataset) -> bool:
-    """Whether a dataset holds strings; references and nested arrays look like them to NumPy, but are none."""
+    """Return whether a dataset holds strings; references and nested arrays look like them to NumPy, but are none."""
     import h5py
 
     return h5py.check_string_dtype(dataset.dtype) is not None

@@ -50,7 +50,7 @@ _READ = 1 << 22  # bytes that are checked at a time
 
 @contextmanager
 def working_folder(path: str | Path, folder: str | Path | None) -> Iterator[Path]:
-    """Folder for unfinished work on the file `path`: the given one, which stays, else one that is removed at the end.
+    """Yield a folder for unfinished work on the file `path`: the given one, which stays, else one that is removed.
 
     Raises
     ------
@@ -170,7 +170,7 @@ class ArrayDraft:
         self.n_rows += n_new
 
     def stored(self, name: str) -> StoredArray:
-        """The rows of a dataset that are written so far."""
+        """Return the rows of a dataset that are written so far."""
         shape, dtype = self._datasets[name]
         begin, _ = self._range(name, 0, 0)
         return StoredArray(self._draft, begin, (self.n_rows, *shape[1:]), dtype)

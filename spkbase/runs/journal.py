@@ -343,7 +343,7 @@ def resumed_map(
 
 
 def progress_of(folder: str | Path) -> tuple[int, int] | None:
-    """How many chunks the journals of a folder hold, and how many there will be; None where there is no journal.
+    """Return how many chunks the journals of a folder hold, and how many there will be; None without a journal.
 
     For onlookers: reads the lengths alone and changes nothing, also while a run is at work.
     """

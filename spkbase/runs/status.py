@@ -188,7 +188,7 @@ def _stage_status(folder: Path, artefact: str, origin: Origin, entry: Json, why:
 
 
 def format_status(folders: Sequence[FolderStatus]) -> str:
-    """A table of each folder."""
+    """Return a table of each folder."""
     return "\n\n".join("\n".join(_lines(folder)) for folder in folders)
 
 
@@ -205,5 +205,5 @@ def _lines(status: FolderStatus) -> Iterator[str]:
 
 
 def status_record(folders: Sequence[FolderStatus]) -> list[Json]:
-    """The same for programs."""
+    """Return the states of the stages of each folder as JSON, for programs."""
     return [{**asdict(status), "folder": str(status.folder)} for status in folders]

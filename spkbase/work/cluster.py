@@ -50,7 +50,7 @@ ClusterMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what numbers depend on, in this process."""
+    """Return the versions of what numbers depend on, in this process."""
     installed = {"Python": ".".join(platform.python_version_tuple()[:2])} | dict.fromkeys(_SAME, "none")
     for name in _SAME:
         with suppress(PackageNotFoundError):

@@ -41,7 +41,7 @@ _INSTALL = "install one: pip install 'spkver[torch]' or 'spkver[cupy]'; or leave
 class Device:
     """A library of arrays, and the place where it keeps them.
 
-    Parameters
+    Attributes
     ----------
     name : str
         As it was asked for.
@@ -76,11 +76,11 @@ class Device:
         return np.asarray(array)
 
     def rows_of(self, item_bytes: int, *, least: int = 1, most: int = 1 << 30) -> int:
-        """Number of items of this size that make a block."""
+        """Return the number of items of this size that make a block."""
         return max(least, min(most, self.block_bytes // max(1, item_bytes)))
 
     def fits(self, n_bytes: int) -> bool:
-        """Whether so much may stay there for long: at most half of what is free, less a few blocks."""
+        """Return whether so much may stay there for long: at most half of what is free, less a few blocks."""
         free = 16 * self.block_bytes if self.free_bytes is None else self.free_bytes()
         return n_bytes <= free // 2 - 4 * self.block_bytes
 

@@ -81,12 +81,12 @@ class AnonymizerConfig:
         return self.name == "resampling" or self.name not in BUILT_IN
 
     def parameters(self) -> dict[str, Any]:
-        """What the anonymiser is called with."""
+        """Return the parameters that the anonymiser is called with."""
         if self.name not in BUILT_IN:
             return {}
         return {key: getattr(self, key) for key in filter(None, BUILT_IN[self.name].split(", "))}
 
     def record(self) -> Mapping[str, Any]:
-        """What its output depends on: everything but the parameters of other anonymisers."""
+        """Return what the output depends on: everything but the parameters of other anonymisers."""
         used = {"name", "level", "seeding", *self.parameters()} | ({"command"} if self.name == "command" else set())
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}

@@ -32,7 +32,7 @@ def mcadams(
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
         With full scale 1.
     rate : int [Hz]
     utterance : str
@@ -43,7 +43,7 @@ def mcadams(
 
     Returns
     -------
-    ndarray [shape=(n,)]
+    ndarray of shape (n,)
         Peak-normalised multiples of 1/32768; silence for silence.
 
     Raises

@@ -18,7 +18,7 @@ _PREDICTABLE = 1e-5
 
 
 def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Linear prediction by Burg's method [1]_.
+    """Compute linear predictors by Burg's method [1]_.
 
     The sums over the prediction errors are those over the frame's correlations, less some samples of its ends, and
     each order follows from the one before [2]_: a fifth of the work. Frames that are predicted so well that little is
@@ -26,13 +26,13 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    frames : ndarray [shape=(n, F)]
+    frames : ndarray of shape (n, F)
         Samples of F frames, n > order, F > 1.
     order : int
 
     Returns
     -------
-    ndarray [shape=(order + 1, F)]
+    ndarray of shape (order + 1, F)
         A(z) of each frame, the first is 1.
 
     References
@@ -119,9 +119,9 @@ def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: ND
 
     Parameters
     ----------
-    zeros, poles : ndarray [shape=(order + 1, F)]
+    zeros, poles : ndarray of shape (order + 1, F)
         B(z) and A(z) of each frame; the first of A is 1.
-    frames : ndarray [shape=(n, F)]
+    frames : ndarray of shape (n, F)
     """
     for some in _pieces(frames.shape[1], _FILTER_FRAMES):
         _pole_zero(zeros[:, some], poles[:, some], frames[:, some])

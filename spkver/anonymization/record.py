@@ -64,7 +64,7 @@ class Record:
             self.fold()
 
     def current(self, tasks: Sequence[Task], *, jobs: int | None) -> set[str]:
-        """Utterances whose recording is there as it was made, from the same source by the same anonymiser.
+        """Return the utterances whose recording is there as it was made, from the same source by the same anonymiser.
 
         Outputs are read and their checksums compared: a bit that flipped on the disk leaves size and time as they were.
         """

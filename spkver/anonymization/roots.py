@@ -34,12 +34,12 @@ def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
 
     Parameters
     ----------
-    polynomials : ndarray [shape=(2 m + 1, F)]
+    polynomials : ndarray of shape (2 m + 1, F)
         Coefficients of F polynomials by falling powers; the first is 1.
 
     Returns
     -------
-    p, q : ndarray [shape=(m, F)]
+    p, q : ndarray of shape (m, F)
         Polynomial f is the product over i of z**2 + p[i, f] z + q[i, f]. Its coefficients agree to 1e-9, relative to
         the largest; for polynomials that the iteration cannot do, to what LAPACK reaches.
 

@@ -58,7 +58,7 @@ class ReadyScores:
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Nothing is left to be learnt."""
+        """Return the scorer; nothing is left to be learnt."""
         return lambda attack, kept: self._score(attack)
 
     def _score(self, attack: Attack) -> Scores:
@@ -116,7 +116,7 @@ class ReadyVectors:
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Nothing is left to be learnt."""
+        """Return the scorer; nothing is left to be learnt."""
         return self._score
 
     def _score(self, attack: Attack, kept: Kept) -> Scores:

@@ -353,7 +353,7 @@ def read_svms(path: str | Path) -> SvmModels:
 
 
 def open_svms(path: str | Path) -> SvmModels:
-    """As `read_svms`, but the weights are read by rows, when they are asked for."""
+    """Read machines as `read_svms` does, but the weights by rows, when they are asked for."""
     small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
     check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
     return SvmModels(small["models"], weights, small["biases"])

@@ -237,7 +237,7 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:
-    """SHA-256 of the text of each list: what an experiment must name to be repeated.
+    """Return the SHA-256 of the text of each list: what an experiment must name to be repeated.
 
     The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
     "model segment target|nontarget type", sorted.

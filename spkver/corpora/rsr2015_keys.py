@@ -44,11 +44,11 @@ class TrialList:
     ----------
     model_ids, segment_ids : tuple of str
         The ids that occur, sorted.
-    models, segments : array (N,) of int32
+    models, segments : ndarray of int32 of shape (N,)
         Trials as indices into the tables, in the order of the file.
-    types : array (N,) of int8
+    types : ndarray of int8 of shape (N,)
         Index into `TRIAL_TYPES`.
-    lines : array (N,) of int64
+    lines : ndarray of int64 of shape (N,)
         Line of each trial, from 1.
     """
 

@@ -17,7 +17,7 @@ _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
-    """Paths of each recording id; more than one where it is there in several containers."""
+    """Return the paths of each recording id; more than one where it is there in several containers."""
     found: dict[str, list[str]] = {}
     try:
         speakers = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
@@ -36,13 +36,13 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
 
 
 def speaker_number(segment: str) -> int:
-    """Give the number of the speaker of a recording, -1 where the id does not tell."""
+    """Return the number of the speaker of a recording, -1 where the id does not tell."""
     recording = _RECORDING.match(segment)
     return int(recording.group(2)) if recording else -1
 
 
 def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]) -> list[str]:
-    """Give the recordings of the background speakers with these sentences, sorted."""
+    """Return the recordings of the background speakers with these sentences, sorted."""
     chosen = []
     for segment in found:
         recording = _RECORDING.match(segment)
@@ -58,7 +58,7 @@ def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
 ) -> dict[str, tuple[Path, int]]:
-    """Recordings that the key files name, with the place of the first mention."""
+    """Return the recordings that the key files name, with the place of the first mention."""
     used: dict[str, tuple[Path, int]] = {}
     for row in enrolled:
         for segment in row.segments:
@@ -73,7 +73,7 @@ def used_recordings(
 def find_recordings(
     found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int]], problems: Problems
 ) -> dict[str, Path]:
-    """Give the one file of each recording that is needed."""
+    """Return the one file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
         paths = found.get(segment, [])

@@ -192,7 +192,7 @@ def _file(part: _Speaker, utterance: str) -> str:
 
 
 def utterance_text(number: int, session: int, n_sentences: int) -> str:
-    """Sentences of an utterance; neighbours in number and session say different ones.
+    """Return the sentences of an utterance; neighbours in number and session say different ones.
 
     Examples
     --------

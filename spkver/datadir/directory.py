@@ -65,7 +65,7 @@ class DataDir:
         return len(self.recordings)
 
     def by_speaker(self) -> dict[str, list[str]]:
-        """Utterances of each speaker; speakers and utterances sorted."""
+        """Return the utterances of each speaker; speakers and utterances sorted."""
         utterances: dict[str, list[str]] = {speaker: [] for speaker in sorted(set(self.speakers.values()))}
         for utterance in sorted(self.speakers):
             utterances[self.speakers[utterance]].append(utterance)
@@ -73,7 +73,7 @@ class DataDir:
 
 
 def enrolment(datadir: DataDir) -> IdMap:
-    """Enrolment of a data directory: each speaker with the utterances of ``enrolls``, or with all without the list.
+    """Return who enrols with what: each speaker with the utterances of ``enrolls``, or with all without the list.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def _lines(values: Mapping[str, object]) -> str:
 
 
 def unfit_id(identifier: str) -> str | None:
-    """What makes an id unfit to name a file in an output folder, None where nothing does.
+    """Return what makes an id unfit to name a file in an output folder, None where nothing does.
 
     Examples
     --------
@@ -186,5 +186,5 @@ def named(ids: Iterable[str], most: int = 5) -> str:
 
 
 def no_folder(path: Path) -> DataError:
-    """Say that there is no such data directory."""
+    """Return the error that there is no such data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")

@@ -34,12 +34,12 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
 
     Parameters
     ----------
-    signals : sequence of ndarray [shape=(n,), unit=16-bit steps / 4]
+    signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
         Signals of any lengths, float32 or float64, all alike.
 
     Returns
     -------
-    list of ndarray [shape=(n,)]
+    list of ndarray of shape (n,)
         Each delayed by 32 samples, in the same unit and dtype. The result of one signal does not depend on the others.
     """
     result = list(signals)

@@ -15,7 +15,7 @@ from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_fil
 
 
 def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:
-    """File of each recording in a folder of SIDEKIT's features.
+    """Return the file of each recording in a folder of SIDEKIT's features.
 
     Raises
     ------

@@ -19,18 +19,18 @@ def densities(
 
     Parameters
     ----------
-    frames : array of shape (B, T, D)
-    parameters : array of shape (C, 2 D + 1)
+    frames : ndarray of shape (B, T, D)
+    parameters : ndarray of shape (C, 2 D + 1)
         Natural parameters in the dtype of the frames.
     device : Device
-    mask : array of shape (B, T), optional
+    mask : ndarray of shape (B, T), optional
         0 for frames that fill a batch up, 1 for others.
 
     Returns
     -------
-    joint : array of shape (B, T, C)
+    joint : ndarray of shape (B, T, C)
         Posteriors times their total.
-    augmented : array of shape (B, T, 2 D + 1)
+    augmented : ndarray of shape (B, T, 2 D + 1)
         Rows [x^2, x, 1] / total; 0 where the mask is.
     log_likelihood : array of float64 of shape (B, T)
         In nat.

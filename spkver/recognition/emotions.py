@@ -94,7 +94,7 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
 
 
 def read_folds(datadir: DataDir) -> dict[str, str]:
-    """Fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
+    """Read the fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
 
     Raises
     ------

@@ -90,13 +90,13 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
         Full scale 1, at the rate of the configuration.
     config : FunctionalsConfig
 
     Returns
     -------
-    ndarray [shape=(D,)]
+    ndarray of shape (D,)
         As `functional_names` says; finite always. Pitch counts as 0 throughout where there is no voice.
 
     Raises

@@ -30,15 +30,15 @@ class SidekitFeatures:
 
     Attributes
     ----------
-    cep : array (T, n_cep) of float32, optional
+    cep : ndarray of float32 of shape (T, n_cep), optional
         Cepstra.
-    energy : array (T,) of float32, optional
+    energy : ndarray of float32 of shape (T,), optional
         Log-energy.
-    vad : array (T,) of bool, optional
+    vad : ndarray of bool of shape (T,), optional
         Speech labels.
-    fb : array (T, n_filters) of float32, optional
+    fb : ndarray of float32 of shape (T, n_filters), optional
         Log filter bank.
-    means, stds : dict of str -> array (d,) of float32
+    means, stds : dict of str to ndarray of float32 of shape (d,)
         Mean and standard deviation of "cep", "energy" and "fb" over speech frames, where the file holds them;
         computed when a file is written.
     """

@@ -23,7 +23,7 @@ _REMEDY = "it is broken or of another kind: copy or write it again"
 
 
 def is_hdf5(path: str | Path) -> bool:
-    """Tell from its first bytes whether a file is HDF5."""
+    """Return whether a file is HDF5, by its first bytes."""
     try:
         with Path(path).open("rb") as handle:
             return handle.read(len(_SIGNATURE)) == _SIGNATURE

@@ -92,7 +92,7 @@ def write_lists(run: Run, sets: Sets) -> None:
 
 
 def lists_of(dataset: Dataset, gender: str) -> str:
-    """Folder of the lists of a condition."""
+    """Return the folder of the lists of a condition."""
     return f"lists/{trial_name(dataset, gender)}"
 
 
@@ -102,7 +102,7 @@ def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
 
 
 def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str) -> str:
-    """Folder of the scores of a condition, named as the challenge does."""
+    """Return the folder of the scores of a condition, named as the challenge does."""
     attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
     enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"

@@ -159,7 +159,7 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[R
 
 
 def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
-    """Linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
     sizes = [size for size in config.sizes if size <= largest] or list(every)
@@ -177,7 +177,7 @@ def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
 
 
 def per_speaker(ranks: Ranks) -> dict[str, tuple[float, float]]:
-    """Linkability of each speaker, mean over all sizes alike on a log scale, and mean place among all enrolled."""
+    """Return each speaker's linkability, mean over sizes alike on a log scale, and mean place among all enrolled."""
     means = by_speaker(ranks.speakers, linkability_over_sizes(ranks))
     ranked = by_speaker(ranks.speakers, ranks.places())
     return {name: (means[name], ranked[name]) for name in means}

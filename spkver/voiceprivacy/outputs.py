@@ -43,7 +43,7 @@ _NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
 def split_name(dataset: str) -> tuple[str, str]:
-    """Corpus and part of a set.
+    """Return the corpus and part of a set.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def split_name(dataset: str) -> tuple[str, str]:
 
 
 def hashes(sets: Sets, config: Config) -> dict[str, str]:
-    """SHA-256 of every list of every data directory, by directory and name."""
+    """Return the SHA-256 of every list of every data directory, by directory and name."""
     directories = [*sets.original.values(), *sets.twins.values()]
     heard = [file for file in (config.utility.hypotheses, config.utility.predictions) if file]
     paths = {directory.path / name for directory in directories for name in (*LISTS, *heard)}
@@ -63,7 +63,7 @@ def hashes(sets: Sets, config: Config) -> dict[str, str]:
 
 
 def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
-    """Results of other anonymisers that lie in the folder, by file name."""
+    """Return the results of other anonymisers that lie in the folder, by file name."""
     earlier = {}
     for path in sorted(output.glob("results_*.json")):
         if path.name != f"results{suffix}.json":
@@ -77,7 +77,7 @@ def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
 
 
 def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
-    """The strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
+    """Return the strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
     kinds = {
         scenario.name: ("anon" if scenario.enrolment else "original", "anon" if scenario.trials else "original")
         for scenario in SCENARIOS
@@ -103,12 +103,12 @@ def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
 
 
 def rate(condition: Json, reading: str) -> float:
-    """EER of a condition in per cent, as the challenge rounds it."""
+    """Return the EER of a condition in per cent, as the challenge rounds it."""
     return round(100 * condition["eer"][reading], 3)
 
 
 def averages(rows: Sequence[Json], config: Config) -> list[Json]:
-    """Averages for each part and scenario, and the minimum target EERs that each reaches.
+    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
 
     With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
     each corpus. Pooled trials count only where there are no lists by sex.

@@ -89,7 +89,7 @@ _SIMULATED = (
 
 
 def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """An attacker that cannot even recognise original speech says little about anonymised speech."""
+    """Check that attackers recognise original speech: one that cannot says little about anonymised speech."""
     for dataset, part in _pooled(conditions, "original"):
         best = strongest(part)
         rate, ends = best["eer"]["rocch"], best["intervals"].get("eer.rocch", {})
@@ -105,7 +105,7 @@ def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Fo
 
 
 def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
-    """More knowledge must not make an attacker weaker: where it does, the stronger one was trained badly."""
+    """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
     order = [scenario.name for scenario in SCENARIOS]
     for dataset, part in _pooled(conditions, "semi-informed"):
         semi = strongest(part)
@@ -137,7 +137,7 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
 
 
 def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
-    """Anonymised enrolment need not help an attacker that was trained on original speech."""
+    """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
     for dataset, part in _pooled(conditions, "lazy-informed"):
         lazy = strongest(part)
         same = [
@@ -158,7 +158,7 @@ def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
 
 
 def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) -> Iterator[Found]:
-    """Which attackers are somebody else's, and what they were left out of: there the others alone are the result."""
+    """Note which attackers are outside ones, and what they were left out of: there the others alone are the result."""
     genders = {dataset.name: list(dataset.trials) for dataset in sets.datasets}
     for entry in config.attackers:
         spec = str(config.attacker_settings.get(entry, {}).get("preset", entry))
@@ -185,7 +185,7 @@ def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) ->
 
 
 def shared_speakers(sets: Sets) -> Iterator[Found]:
-    """Speakers that the attacker was trained on are recognised better than others would be."""
+    """Check that no tested speaker is one the attacker was trained on: those are recognised better than others."""
     for dataset in sets.datasets:
         training = set(sets.original[dataset.training].speakers.values())
         tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
@@ -206,7 +206,7 @@ def shared_speakers(sets: Sets) -> Iterator[Found]:
 
 
 def duplicate_audio(sets: Sets) -> Iterator[Found]:
-    """One recording under two names makes a trial trivial, or a training speaker a tested one."""
+    """Check that no recording has two names: a trial would be trivial, or a training speaker a tested one."""
     for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
         equal = equal_files(directories.values())
         if equal:
@@ -219,7 +219,7 @@ def duplicate_audio(sets: Sets) -> Iterator[Found]:
 
 
 def original_audio(sets: Sets) -> Iterator[Found]:
-    """Audio of one original directory in the twin of another; that its own has none `check_twin` has made sure."""
+    """Check twins for audio of another original directory; that of their own `check_twin` has excluded."""
     originals = {
         f"{directory.name}/{utterance}" for directory in sets.original.values() for utterance in directory.recordings
     }
@@ -235,7 +235,7 @@ def original_audio(sets: Sets) -> Iterator[Found]:
 
 
 def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
-    """Averages over the sexes are not what they seem to be where a set lacks one."""
+    """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
     for dataset in sets.datasets:
         lacking = [list_name for list_name in config.lists if list_name != "mixed" and list_name not in dataset.trials]
         if lacking:
@@ -246,7 +246,7 @@ def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
 
 
 def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
-    """Groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file is named once."""
+    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once."""
     by_size: dict[int, dict[Path, str]] = {}
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
@@ -260,7 +260,7 @@ def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
 
 
 def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """Intervals of few speakers are wide, and below some number not known to hold."""
+    """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
     for dataset, part in _pooled(conditions, "original"):
         one = part[0]
         speakers = min(one["n_enrolled"], one["n_trial_speakers"])
@@ -277,7 +277,7 @@ def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
 
 
 def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config) -> Iterator[Found]:
-    """Original speech under ASV_eval gives one result whatever the anonymiser; results of other runs tell."""
+    """Compare original speech under ASV_eval with other runs: its result does not depend on the anonymiser."""
     check = "independence of the anonymiser"
     now = _originals(conditions)
     compared = 0
@@ -303,7 +303,7 @@ def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config
 
 
 def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """Further things that a reader should know."""
+    """Note further things that a reader should know."""
     if config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Found("note", "training level", text)

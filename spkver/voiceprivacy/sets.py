@@ -226,7 +226,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
 
 
 def as_original(original: DataDir, twin: DataDir) -> DataDir:
-    """A twin with the lists of the original: who enrols with what, and the trials, are no matter of the anonymiser."""
+    """Return a twin with the lists of the original: enrolment and trials are no matter of the anonymiser."""
     return replace(twin, genders=original.genders, enrolls=original.enrolls, trials=original.trials)
 
 
@@ -241,7 +241,7 @@ def note_each(problems: Problems, error: DataError) -> None:
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:
-    """All trials of several lists, in their order.
+    """Return all trials of several lists, in their order.
 
     Raises
     ------

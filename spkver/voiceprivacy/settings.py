@@ -50,7 +50,7 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
-        """The anonymiser of training sets, or of enrolment and trials; None where none is configured."""
+        """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
         name = self.name or suffix.removeprefix("_")
         if not self.name and name not in BUILT_IN:
             return None
@@ -228,7 +228,7 @@ class Config:
 
 
 def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
-    """The attackers, in their order: configurations of the built-in ones, and others by the doors.
+    """Return the attackers, in their order: configurations of the built-in ones, and others by the doors.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
 
 
 def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name of each attacker, its preset or what a door opens to, and settings of its settings."""
+    """Name of each attacker, its preset or what a door opens to, and settings of its own."""
     specs: dict[str, str] = {}
     for entry in config.attackers:
         settings = dict(config.attacker_settings.get(entry, {}))
@@ -277,7 +277,7 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
 
 
 def attacker_name(entry: str) -> str:
-    """What an entry of `attackers` is called in folders and tables: itself, or a short name of what a door opens to."""
+    """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
     return short_name(entry) if is_outside(entry) else entry
 
 

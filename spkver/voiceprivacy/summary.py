@@ -18,7 +18,7 @@ _KNOWS = {
 
 
 def number(value: Any) -> float:
-    """A number of the results; those that JSON has as text or not at all too."""
+    """Return a number of the results; those that JSON has as text or not at all too."""
     return float("nan") if value is None else float(value)
 
 
@@ -31,7 +31,7 @@ def places(conditions: Sequence[Json]) -> Iterator[tuple[tuple[str, str, str], l
 
 
 def summarise(conditions: Sequence[Json]) -> list[Json]:
-    """The strongest attacker of each set, sex and scenario: the least privacy over the attackers is the result."""
+    """Return the strongest attacker of each set, sex and scenario: the least privacy over attackers is the result."""
     rows = []
     for (dataset, gender, scenario), part in places(conditions):
         best = strongest(part)
@@ -59,7 +59,7 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
 
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
-    """One or two sentences for the top of the page: the least privacy that is left, and where speech started from."""
+    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from."""
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
     anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
     if not anonymised:  # attackers of others may serve original speech alone

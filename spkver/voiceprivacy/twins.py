@@ -35,7 +35,7 @@ class Anonymizers:
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
-    """The anonymisers that are configured, or that the suffix names; None where there is none.
+    """Return the anonymisers that are configured, or that the suffix names; None where there is none.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
 
 
 def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
-    """What anonymised, as far as it is known: which directories were made, which were taken as they are.
+    """Describe what anonymised, as far as it is known: which directories were made, which were taken as they are.
 
     Returns
     -------
