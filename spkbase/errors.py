@@ -96,7 +96,7 @@ class Problems:
         self.errors.append(error)
 
     def raise_if_any(self) -> None:
-        """Raise one DataError that holds all problems (the first 20 in words)."""
+        """Raise one DataError that holds all problems (the first 20 with their texts)."""
         if not self.errors:
             return
         if len(self.errors) == 1:

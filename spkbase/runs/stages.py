@@ -39,13 +39,16 @@ class Handle(Protocol[Value_co]):
     """What stages depend on: a value, which may be made when it is asked for, and the fingerprint of its origin."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the stage."""
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """Digest of all that the value is made from."""
 
     @property
-    def value(self) -> Value_co: ...
+    def value(self) -> Value_co:
+        """The value; it is made now if it has not been."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Draft:
 
     @property
     def folder(self) -> Path:
+        """Folder for finished chunks, made and held for this stage alone when it is first asked for."""
         if not self._is_open:
             # runs that share a folder of features do not hold it: two must not add to the same chunks
             self._unlink()

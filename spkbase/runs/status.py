@@ -42,7 +42,7 @@ class StageStatus:
         "done"; "stale": made from something else than the next run would use; "missing"; "damaged": not as it was
         written; "in progress": finished chunks are kept.
     why : str
-        In words.
+        Reason of the state.
     seconds : float or None
         That it took when it was made.
     chunks : tuple of int or None

@@ -29,8 +29,8 @@ class AnonymizerConfig:
     Attributes
     ----------
     name : str
-        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for one of one's
-        own; "command" for a shell command.
+        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a function
+        of the user's; "command" for a shell command.
     level : {"utterance", "speaker"}
         Whether each utterance or each speaker has a draw of its own.
     seeding : {"utterance", "vpc2024"}
@@ -77,7 +77,7 @@ class AnonymizerConfig:
 
     @property
     def changes_duration(self) -> bool:
-        """Whether utterances may become longer or shorter; of anonymisers of one's own that is not known."""
+        """Whether utterances may become longer or shorter; of user-supplied anonymisers that is not known."""
         return self.name == "resampling" or self.name not in BUILT_IN
 
     def parameters(self) -> dict[str, Any]:

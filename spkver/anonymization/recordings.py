@@ -49,7 +49,7 @@ def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
     Raises
     ------
     ConfigError
-        If a function of one's own cannot be imported, or a command's places are wrong.
+        If a user-supplied function cannot be imported, or a command's places are wrong.
     DataError
         If a package is missing.
     """
@@ -128,7 +128,7 @@ def _anonymize(
             results.append(_checked(_anonymizer(config)(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except Exception as error:  # whatever a function of one's own raises, the others are done first
+        except Exception as error:  # whatever a user-supplied function raises, the others are done first
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 

@@ -1,4 +1,4 @@
-"""Attackers of one's own: a Python function, or a shell command; see docs/own_attackers.md.
+"""User-supplied attackers: a Python function, or a shell command; see docs/own_attackers.md.
 
 A function learns, and gives a function that scores::
 
@@ -53,7 +53,7 @@ _REMEDY = "correct the attacker, or leave it out of 'attackers'"
 
 @dataclass(frozen=True)
 class OwnFunction:
-    """A Python function of one's own; see `spkver.attackers.Attacker`.
+    """A user-supplied Python function; see `spkver.attackers.Attacker`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class OwnFunction:
 
 @dataclass(frozen=True)
 class OwnCommand:
-    """A shell command of one's own; see `spkver.attackers.Attacker`.
+    """A user-supplied shell command; see `spkver.attackers.Attacker`.
 
     Its places are filled in with folders and files, quoted for the shell: {training} with wav.scp and utt2spk;
     {enrolment} with wav.scp and spk2utt, the utterances of each model; {tested} with wav.scp; the list {trials}, lines
@@ -224,6 +224,6 @@ def _refuse(name: str, directory: DataDir, text: str, cause: Exception | None = 
 
 
 def own_function(name: str, spec: str, seed: int) -> OwnFunction:
-    """Import a function of one's own; ConfigError if there is none."""
+    """Import a user-supplied function; ConfigError if there is none."""
     function, file = import_function(spec, "attacker")
     return OwnFunction(name, spec, function, file, seed)

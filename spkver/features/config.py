@@ -51,7 +51,7 @@ class FeatureConfig:
         Keep the log-energy as the first coefficient of a frame.
     sample_scale : float
         Factor on samples in [-1, 1] before the cepstra; it moves the log-energy by a constant. The default is the
-        peer's: 16-bit steps times 8192.
+        SIDEKIT's: 16-bit steps times 8192.
     dither : float
         Standard deviation of the Gaussian noise added to the scaled samples.
     vad : str

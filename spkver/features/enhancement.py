@@ -73,7 +73,7 @@ def _analyse(signal: NDArray) -> NDArray:
     padded = np.zeros((n_whole + 2) * _HOP, signal.dtype)
     padded[_HOP : _HOP + len(signal)] = signal
     if rest:
-        # the peer reads into one buffer, so the incomplete last piece keeps the end of the piece before it
+        # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
         padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
     else:
         padded[_HOP + len(signal) :] = signal[-_HOP:]

@@ -1,4 +1,4 @@
-"""The result of each scenario: the strongest attacker, who leaves the least privacy; and what that says in words."""
+"""The result of each scenario: the strongest attacker, who leaves the least privacy; and a sentence on what that says."""
 
 from __future__ import annotations
 
