@@ -68,23 +68,23 @@ def find_recordings(source: Path) -> dict[str, Path]:
             file=source,
             remedy="give the root of DSPSpeech-20",
         )
-    names, found, problems = speaker_names(), {}, Problems(folder)
+    names, paths, problems = speaker_names(), {}, Problems(folder)
     for number, speaker in enumerate(speakers, 1):
         for session, take in enumerate(FEWER_TAKES.get(number, TAKES), 1):
             for sentence, word in enumerate(WORDS, 1):
                 path = folder / speaker / f"{speaker}-{word}-{take}.wav"
                 if not path.is_file():
                     problems.add("no such file", file=path, remedy="get the whole corpus")
-                found[segment_id(names[number], session, sentence)] = path
+                paths[segment_id(names[number], session, sentence)] = path
     problems.raise_if_any()
-    return found
+    return paths
 
 
 def speaker_names() -> dict[int, str]:
     """Return the RSR2015-like name of each speaker number: background from m001, the others from m101."""
     evaluation = [number for number in range(1, N_SPEAKERS + 1) if number not in BACKGROUND]
-    names = {number: f"m{place:03d}" for place, number in enumerate(BACKGROUND, 1)}
-    return names | {number: f"m{place:03d}" for place, number in enumerate(evaluation, 101)}
+    names = {number: f"m{label:03d}" for label, number in enumerate(BACKGROUND, 1)}
+    return names | {number: f"m{label:03d}" for label, number in enumerate(evaluation, 101)}
 
 
 def segment_id(speaker: str, session: int, sentence: int) -> str:

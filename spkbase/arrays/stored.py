@@ -132,33 +132,33 @@ class StoredArray:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def _read_rows(self, handle: int, numbers: NDArray[np.intp]) -> NDArray[Any]:
-        found = np.empty((len(numbers), *self.shape[1:]), self.dtype)
-        target = found.reshape(-1).view(np.uint8).data
+        rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
+        target = rows.reshape(-1).view(np.uint8).data
         # rows that follow each other come in one read
         ends = [*(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)] if len(numbers) else []
         for start, stop in zip([0, *ends], ends, strict=False):
-            place = self.offset + int(numbers[start]) * self._row_bytes
-            self._fill(handle, target[start * self._row_bytes : stop * self._row_bytes], place)
-        return found
+            begin = self.offset + int(numbers[start]) * self._row_bytes
+            self._fill(handle, target[start * self._row_bytes : stop * self._row_bytes], begin)
+        return rows
 
     def _read_columns(self, handle: int, numbers: NDArray[np.intp], first: int, width: int) -> NDArray[Any]:
-        found = np.empty((len(numbers), width, *self.shape[2:]), self.dtype)
-        target = found.reshape(-1).view(np.uint8).data
+        columns = np.empty((len(numbers), width, *self.shape[2:]), self.dtype)
+        target = columns.reshape(-1).view(np.uint8).data
         cell = math.prod(self.shape[2:]) * self.dtype.itemsize
-        for place, number in enumerate(numbers.tolist()):
-            piece = target[place * width * cell : (place + 1) * width * cell]
+        for row, number in enumerate(numbers.tolist()):
+            piece = target[row * width * cell : (row + 1) * width * cell]
             self._fill(handle, piece, self.offset + number * self._row_bytes + first * cell)
-        return found
+        return columns
 
-    def _fill(self, handle: int, target: memoryview, place: int) -> None:
+    def _fill(self, handle: int, target: memoryview, begin: int) -> None:
         done = 0
         while done < len(target):  # the system hands out 2 GB at most at once
             try:
-                count = os.preadv(handle, [target[done:]], place + done)
+                count = os.preadv(handle, [target[done:]], begin + done)
             except OSError as error:
                 raise DataError(f"not readable: {error.strerror}", file=self.path, remedy=_REMEDY) from error
             if not count:
-                text = f"expected {len(target)} bytes from {place} on, the file ends after {done} of them"
+                text = f"expected {len(target)} bytes from {begin} on, the file ends after {done} of them"
                 raise DataError(text, file=self.path, remedy=_REMEDY)
             done += count
 

@@ -45,9 +45,9 @@ def check_hdf5(file: h5py.File) -> None:
     seen = {h5py.h5o.get_info(file.id).addr}
     pending: list[tuple[Any, str, int]] = [(file.id, "", 0)]
     while pending:
-        group, place, depth = pending.pop()
+        group, above, depth = pending.pop()
         for name, kind in _links(group):
-            where = f"{place}/{name.decode('utf-8', 'replace')}".lstrip("/")
+            where = f"{above}/{name.decode('utf-8', 'replace')}".lstrip("/")
             if kind != h5py.h5l.TYPE_HARD:
                 raise refused(f"{shown(where)} is a link to elsewhere, which is not followed")
             info = h5py.h5o.get_info(group, name)
@@ -64,13 +64,13 @@ def check_hdf5(file: h5py.File) -> None:
 
 def _links(group: Any) -> list[tuple[bytes, int]]:
     """Name and kind of the links of a group."""
-    found: list[tuple[bytes, int]] = []
+    links: list[tuple[bytes, int]] = []
 
     def note(name: bytes, info: Any) -> None:
-        found.append((name, info.type))
+        links.append((name, info.type))
 
     group.links.iterate(note, info=True)
-    return found
+    return links
 
 
 def _check_dataset(dataset: Any, name: str, room: int, size: int) -> int:

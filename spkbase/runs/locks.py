@@ -87,8 +87,8 @@ def remove_temporaries(folder: str | Path) -> int:
     Folders in which another run is at work, other hidden folders and links are left alone.
     """
     count = 0
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
+    for parent, folders, files in os.walk(folder):
+        here = Path(parent)
         for path in filter(is_temporary, map(here.joinpath, [*files, *folders])):
             with suppress(OSError):
                 if path.is_dir() and not path.is_symlink():

@@ -198,8 +198,8 @@ def _torch_device(name: str, number: int | None) -> Device:
     if number is None:
         return Device(name, xp)
     _check_number(name, number, torch.cuda.device_count() if torch.cuda.is_available() else 0, "PyTorch")
-    place = torch.device("cuda", number)
-    return Device(name, xp, place, _GPU_BLOCK, lambda: int(torch.cuda.mem_get_info(place)[0]))
+    location = torch.device("cuda", number)
+    return Device(name, xp, location, _GPU_BLOCK, lambda: int(torch.cuda.mem_get_info(location)[0]))
 
 
 def _cupy_device(name: str, number: int) -> Device:
@@ -209,9 +209,9 @@ def _cupy_device(name: str, number: int) -> Device:
     except Exception:  # without a driver the count itself fails, in a class of CuPy's
         n_seen = 0
     _check_number(name, number, n_seen, "CuPy")
-    place = cupy.cuda.Device(number)
-    place.use()
-    return Device(name, xp, place, _GPU_BLOCK, lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
+    location = cupy.cuda.Device(number)
+    location.use()
+    return Device(name, xp, location, _GPU_BLOCK, lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
 
 
 def _check_number(name: str, number: int, n_seen: int, library: str) -> None:

@@ -133,8 +133,8 @@ class _Framed:
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
-            place, period = (start + first) * self.shift, self.apart * self.shift
-            room = self.output[place : place + len(some) * period].reshape(len(some), period)
+            begin, period = (start + first) * self.shift, self.apart * self.shift
+            room = self.output[begin : begin + len(some) * period].reshape(len(some), period)
             room[:, : self.length] += some
 
 
@@ -169,13 +169,13 @@ def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64]) -> NDArray[n
         room = np.empty(length * n_frames)
     frames = room[: length * n_frames].reshape(length, n_frames)
     frames[:, places[-1] :] = 0
-    for (signal, start, stop), place in zip(block, places, strict=False):
-        signal.read(start, stop, frames[:, place : place + stop - start])
+    for (signal, start, stop), column in zip(block, places, strict=False):
+        signal.read(start, stop, frames[:, column : column + stop - start])
     exponents = np.repeat([signal.coefficient for signal, _, _ in block], counts)
     exponents = np.pad(exponents, (0, int(alone)), constant_values=1)
     _turn_frames(frames, exponents)
-    for (signal, start, stop), place in zip(block, places, strict=False):
-        signal.add(frames[:, place : place + stop - start], start)
+    for (signal, start, stop), column in zip(block, places, strict=False):
+        signal.add(frames[:, column : column + stop - start], start)
     return room
 
 

@@ -137,8 +137,8 @@ def _pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: N
         stop = min(start + _FILTER_SAMPLES, n)
         end = 2 * (order + stop - start)
         history[2 * order : end : 2] = frames[start:stop]
-        for place in range(0, 2 * (stop - start), 2):
-            window = history[place : place + 2 * order + 1]
-            np.einsum("kf,kf->f", weights, window, out=history[place + 2 * order + 1])
+        for row in range(0, 2 * (stop - start), 2):
+            window = history[row : row + 2 * order + 1]
+            np.einsum("kf,kf->f", weights, window, out=history[row + 2 * order + 1])
         frames[start:stop] = history[2 * order + 1 : end : 2]
         history[: 2 * order] = history[end - 2 * order : end].copy()

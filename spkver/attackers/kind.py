@@ -179,10 +179,10 @@ class Kind:
 
 def cohort_by_model(lesson: Lesson) -> Statistics:
     """Return the statistics of the cohort, whose models are speakers or sessions, as `norm.models` says."""
-    found = lesson.cohort
+    cohort = lesson.cohort
     if lesson.options.norm.models == "speaker":
-        return found
-    return Statistics(found.segments, found.segments, found.zeroth, found.first)
+        return cohort
+    return Statistics(cohort.segments, cohort.segments, cohort.zeroth, cohort.first)
 
 
 def enrolled_cohort(enrol: Enrol) -> Callable[[Lesson, Backend], SvmModels]:

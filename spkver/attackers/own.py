@@ -157,10 +157,10 @@ class OwnCommand:
                     run_filled(self.template, {"training": learnt, "work": work, "seed": self.seed, **places})
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
-                    found = read_scores(places["scores"])
+                    scores = read_scores(places["scores"])
                 except DataError as error:
                     _refuse(self.name, attack.tested, error.text, error)
-                return joined(self.name, attack, found, attack.tested.path, _REMEDY)
+                return joined(self.name, attack, scores, attack.tested.path, _REMEDY)
 
         return score
 
@@ -190,7 +190,7 @@ def _write_attack(folder: Path, attack: Attack) -> dict[str, Path]:
         used.setdefault(model, []).append(utterance)
     recordings = {utterance: Path(attack.enrolment.recordings[utterance]) for utterance in models.segments}
     _write_table(places["enrolment"] / "wav.scp", recordings)
-    _write_table(places["enrolment"] / "spk2utt", {model: " ".join(own) for model, own in used.items()})
+    _write_table(places["enrolment"] / "spk2utt", {model: " ".join(utterances) for model, utterances in used.items()})
     _write_table(places["tested"] / "wav.scp", tested)
     write_trials(places["trials"], Trials.from_ids(*map(list, zip(*attack.trials.pairs(), strict=True))))
     return places

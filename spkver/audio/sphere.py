@@ -99,8 +99,8 @@ def read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
         reason = f"cannot be decoded ({fields['sample_coding']}): {error}"
         raise DataError(reason, file=path, remedy=COPY_AGAIN) from error
     if frames.shape[1] != channels or frames.dtype != np.int16:
-        found = f"{frames.shape[1]} channels of {frames.dtype}"
-        raise DataError(f"expected {channels} channels of int16, found {found}", file=path, remedy=COPY_AGAIN)
+        form = f"{frames.shape[1]} channels of {frames.dtype}"
+        raise DataError(f"expected {channels} channels of int16, found {form}", file=path, remedy=COPY_AGAIN)
     if len(frames) < n_samples:
         raise cut_off(path, n_samples, len(frames), "samples")
     return frames[:n_samples]

@@ -68,8 +68,8 @@ def segment_id(name: str) -> str:
     >>> segment_id("male/m101/m101_01_001.sph")
     'm101/m101_01_001'
     """
-    found = _AUDIO_NAME.match(name)
-    return found.group(1) if found else name
+    match = _AUDIO_NAME.match(name)
+    return match.group(1) if match else name
 
 
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
@@ -274,8 +274,8 @@ def _note_bad_line(path: Path, content: bytes, line: int, problems: Problems) ->
     fields = text.split(" ")
     flags = fields[2:]
     if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
-        found = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
-        what = f"a trial of {'no type' if not found else 'types ' + ' and '.join(found)}, expected exactly one Y"
+        kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
+        what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
     else:
         what = "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
     problems.add(f"{what}, found {text[:100]!r}", file=path, line=line, remedy="copy the key files again")
@@ -299,7 +299,7 @@ def _trial_list(tables: tuple[_Table, _Table], parts: list[_Rows]) -> TrialList:
 def _sorted_ids(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Sorted ids, and where each of the names stands among them (two names may be one id)."""
     ids = tuple(sorted(set(names)))
-    places = {name: place for place, name in enumerate(ids)}
+    places = {name: row for row, name in enumerate(ids)}
     return ids, np.array([places[name] for name in names], dtype=np.int64)
 
 

@@ -18,7 +18,7 @@ _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
     """Return the paths of each recording id; more than one where it is there in several containers."""
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     try:
         speakers = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
         for speaker in speakers:
@@ -26,13 +26,13 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
             for entry in os.scandir(speaker):
                 stem, dot, extension = entry.name.rpartition(".")
                 if dot and f".{extension.lower()}" in _EXTENSIONS and not stem.startswith("."):
-                    found.setdefault(f"{name}/{stem}", []).append(entry.path)
+                    paths.setdefault(f"{name}/{stem}", []).append(entry.path)
     except OSError as error:
         problems.add(f"cannot be read: {error.strerror or error}", file=folder, remedy="check the corpus folder")
         return {}
-    if not found:
+    if not paths:
         problems.add("no recordings (.sph, .wav or .flac)", file=folder, remedy="check the corpus folder")
-    return found
+    return paths
 
 
 def speaker_number(segment: str) -> int:

@@ -1,4 +1,4 @@
-"""The result of each scenario: the strongest attacker, who leaves the least privacy; and a sentence on what that says."""
+"""The result of each scenario: the strongest attacker, who leaves the least privacy; and that in a sentence."""
 
 from __future__ import annotations
 
