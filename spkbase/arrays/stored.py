@@ -105,18 +105,18 @@ class StoredArray:
         narrow = step == 1 and self._row_bytes >= _LONG and width < _SHARE * self.shape[1]
         with _opened(self.path) as handle:
             if narrow:
-                found = self._read_columns(handle, np.atleast_1d(numbers), first, width)
+                values = self._read_columns(handle, np.atleast_1d(numbers), first, width)
             else:
-                found = self._read_rows(handle, np.atleast_1d(numbers))
+                values = self._read_rows(handle, np.atleast_1d(numbers))
         if not narrow and self.ndim > 1 and columns != slice(None):
-            found = np.ascontiguousarray(found[:, columns])
-        return found if np.ndim(numbers) else found[0]
+            values = np.ascontiguousarray(values[:, columns])
+        return values if np.ndim(numbers) else values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a file cannot be had without a copy")
-        found = self[:]
-        return found if dtype is None else found.astype(dtype, copy=False)
+        values = self[:]
+        return values if dtype is None else values.astype(dtype, copy=False)
 
     def _numbers(self, rows: Any) -> NDArray[np.intp] | np.intp:
         """Numbers of rows, as an index of any kind means them; checks the bounds."""

@@ -280,11 +280,11 @@ class ArrayDraft:
 
     def _frame_check(self, file: int) -> int:
         """Checksum of all bytes that are not rows."""
-        check, place = 0, 0
+        check, reached = 0, 0
         ends = sorted(self._range(name, 0, shape[0]) for name, (shape, _) in self._datasets.items())
         for begin, end in [*ends, (self._layout["size"], 0)]:
-            check = _check(file, place, begin, check)
-            place = max(place, end)
+            check = _check(file, reached, begin, check)
+            reached = max(reached, end)
         return check
 
     def _holds(self, block: Mapping[str, Any]) -> bool:

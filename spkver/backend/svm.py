@@ -258,7 +258,7 @@ def machine_blocks(
         negatives = replace(negatives, is_held=True) if by_name else held
     gram = negatives.gram(work) if gram is None else gram
     train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
-    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(own) for own in rows]) for rows in left)
+    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(of_model) for of_model in rows]) for rows in left)
     yield from work.on_cores().map(train, items, description="SVM training", total=len(left))
 
 

@@ -68,10 +68,12 @@ def is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> b
     remedy = "choose another folder or remove this one"
     try:
         record = read_record(output)
-        found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
     except (ValueError, KeyError, TypeError):
         raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
-    different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
+    different = [
+        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
+    ]
     if different:
         raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
     missing = [file for file in files if not (output / file).is_file()]

@@ -200,7 +200,7 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     'A large size in stockings is hard to sell.'
     """
     first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
-    return " ".join(SENTENCES[(first + 11 * place) % len(SENTENCES)] for place in range(n_sentences))
+    return " ".join(SENTENCES[(first + 11 * position) % len(SENTENCES)] for position in range(n_sentences))
 
 
 def _record_speaker(part: _Speaker, *, tree: Path, sizes: Sizes) -> float:

@@ -182,7 +182,7 @@ class _Reader:
         for utterance, entry in entries.items():
             path = Path(entry)
             tried = [path] if path.is_absolute() else [base / path for base in bases]
-            there = next((place for place in tried if is_file(place)), None)
+            there = next((candidate for candidate in tried if is_file(candidate)), None)
             if there is None:
                 text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
                 self._add("wav.scp", utterance, text, "mend the path, or give relative paths from the current folder")

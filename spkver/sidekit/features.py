@@ -129,16 +129,16 @@ def write_feature_file(
 
 
 def _shows(file: h5py.File) -> list[str]:
-    found = []
+    shows = []
 
     def visit(name: str, item: h5py.HLObject) -> None:
         if isinstance(item, h5py.Group) and any(
             isinstance(item.get(stream), h5py.Dataset) for stream in (*_STREAMS, "vad")
         ):
-            found.append(name)
+            shows.append(name)
 
     file.visititems(visit)
-    return sorted(found)
+    return sorted(shows)
 
 
 def _read_show(group: h5py.Group, show: str) -> SidekitFeatures:
