@@ -151,7 +151,7 @@ def _unpacked(mask: int, raw: bytes, filters: list[int], width: int, most: int) 
 
 
 def _reader(dataset: h5py.Dataset) -> Read:
-    """Give what reads bytes of the file that a dataset lies in, on the disk or in memory."""
+    """Return a function that reads bytes of the file that a dataset lies in, on the disk or in memory."""
     path = Path(dataset.file.filename)
     if not is_file(path):
         image = memoryview(dataset.file.id.get_file_image())

@@ -89,7 +89,7 @@ class _Decoder:
         )
 
     def ask(self, path: Path, most: int) -> NDArray[Any] | str:
-        """Give the samples, or what the decoder says is wrong."""
+        """Return the samples, or what the decoder says is wrong."""
         seconds = min(_LEAST_SECONDS + most / _SAMPLES_PER_SECOND, _MOST_SECONDS)
         late = threading.Timer(seconds, self._process.kill)
         late.daemon = True

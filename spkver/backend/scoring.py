@@ -166,7 +166,7 @@ def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
 def _projected(
     vectors: Rows, rows: NDArray[np.int64], projection: Projection, folder: str | Path | None, work: Work
 ) -> Iterator[Rows]:
-    """Give projected rows: in a file where vectors are in one and there is a folder, else in memory."""
+    """Yield projected rows: in a file where vectors are in one and there is a folder, else in memory."""
     bounds = chunk_bounds(len(rows), _ROWS)
     blocks = work.map(
         projection.of_rows, (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds), total=len(bounds)

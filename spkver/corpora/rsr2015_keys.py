@@ -172,7 +172,7 @@ def _is_utf8(path: Path, raw: bytes, first_line: int, problems: Problems) -> boo
 
 
 def _blocks(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Give (number of the first line, whole lines of text), each with a line break at its end."""
+    """Yield (number of the first line, whole lines of text), each with a line break at its end."""
     line, rest, first = 1, b"", True
     while raw := handle.read(_BLOCK_BYTES):
         raw = raw.removeprefix(_BOM) if first else raw
@@ -202,7 +202,7 @@ def _one_blank_between(block: bytes) -> bytes:
 
 
 def _regular_separators(block: bytes) -> NDArray[np.int64] | None:
-    """Give places of the blanks and the line break of each line, (n, 6), if every line of a block is a good trial."""
+    """Return the places of blanks and line break of each line, (n, 6), if every line of a block is a good trial."""
     data = np.frombuffer(block, dtype=np.uint8)
     places = np.flatnonzero(data <= ord(" "))
     if len(places) % _FIELDS:
