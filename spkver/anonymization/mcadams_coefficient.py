@@ -157,7 +157,7 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
 
 
 def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn the frames of a block, in `room` where it is large enough; give the room for the next block.
+    """Turn the frames of a block, in `room` where it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
     """
