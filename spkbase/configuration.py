@@ -131,7 +131,7 @@ def _names(values: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Plain mapping of a configuration, fit for YAML and JSON."""
+    """Return a plain mapping of a configuration, fit for YAML and JSON."""
     plain = as_plain(config, lambda value: str(value) if isinstance(value, Path) else value)
     assert isinstance(plain, dict)
     return plain

@@ -49,8 +49,8 @@ class DataError(SpkverError, ValueError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        place = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
-        return place + self.text + ("" if self.remedy is None else f" ({self.remedy})")
+        where = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        return where + self.text + ("" if self.remedy is None else f" ({self.remedy})")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]  # keyword-only arguments must survive the way from a worker
         return _rebuild, (type(self), self.text, self.file, self.line, self.remedy)
@@ -96,12 +96,12 @@ class Problems:
         self.errors.append(error)
 
     def raise_if_any(self) -> None:
-        """Raise one DataError that holds all problems (the first 20 in words)."""
+        """Raise one DataError that holds all problems (the first 20 with their texts)."""
         if not self.errors:
             return
         if len(self.errors) == 1:
             raise self.errors[0]
-        shown = [f"  {error}" for error in self.errors[:_MAX_SHOWN]]
+        lines = [f"  {error}" for error in self.errors[:_MAX_SHOWN]]
         if len(self.errors) > _MAX_SHOWN:
-            shown.append(f"  ... and {len(self.errors) - _MAX_SHOWN} more")
-        raise DataError("\n".join([f"{len(self.errors)} problems:", *shown]))
+            lines.append(f"  ... and {len(self.errors) - _MAX_SHOWN} more")
+        raise DataError("\n".join([f"{len(self.errors)} problems:", *lines]))

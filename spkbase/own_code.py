@@ -1,4 +1,4 @@
-"""Code of one's own, where a door is open for it: a Python function by its name, or a shell command with places."""
+"""User-supplied code, where a door is open for it: a Python function by its name, or a shell command with places."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ _NONE = -1
 class IdMap:
     """Rows of (model, segment), optionally with the first frame and the end of the part that is meant.
 
-    Parameters
+    Attributes
     ----------
-    models : sequence of str, (N,)
+    models : sequence of str of shape (N,)
         Model (or speaker) of each row; becomes an object array.
-    segments : sequence of str, (N,)
+    segments : sequence of str of shape (N,)
         Recording of each row; becomes an object array.
-    start, stop : sequence of int, (N,), optional
+    start, stop : sequence of int of shape (N,), optional
         Frames [start, stop) of the recording; -1, the default, where the whole is meant.
 
     Raises
@@ -79,22 +79,22 @@ class IdMap:
     __hash__ = None  # type: ignore[assignment]
 
     def unique_models(self) -> NDArray[np.object_]:
-        """Models in the order of their first rows, (M,)."""
+        """Return the models in the order of their first rows, (M,)."""
         return _ids(list(dict.fromkeys(self.models)), "models")
 
     def unique_segments(self) -> NDArray[np.object_]:
-        """Segments in the order of their first rows, (S,)."""
+        """Return the segments in the order of their first rows, (S,)."""
         return _ids(list(dict.fromkeys(self.segments)), "segments")
 
     def rows_of_models(self) -> dict[str, NDArray[np.int64]]:
-        """Rows of each model, models in the order of their first rows."""
+        """Return the rows of each model, models in the order of their first rows."""
         rows: dict[str, list[int]] = {}
         for row, model in enumerate(self.models):
             rows.setdefault(model, []).append(row)
         return {model: np.array(of_model, dtype=np.int64) for model, of_model in rows.items()}
 
     def segments_of(self, model: str) -> NDArray[np.object_]:
-        """Segments of one model in order; all models at once: `rows_of_models`.
+        """Return the segments of one model in order; all models at once: `rows_of_models`.
 
         Raises
         ------

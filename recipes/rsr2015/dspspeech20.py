@@ -53,7 +53,7 @@ def main(source: Path, output: Path) -> None:
 
 
 def find_recordings(source: Path) -> dict[str, Path]:
-    """Recording id of the layout to file of the corpus.
+    """Return the file of the corpus for each recording id of the layout.
 
     Raises
     ------
@@ -68,37 +68,37 @@ def find_recordings(source: Path) -> dict[str, Path]:
             file=source,
             remedy="give the root of DSPSpeech-20",
         )
-    names, found, problems = speaker_names(), {}, Problems(folder)
+    names, paths, problems = speaker_names(), {}, Problems(folder)
     for number, speaker in enumerate(speakers, 1):
         for session, take in enumerate(FEWER_TAKES.get(number, TAKES), 1):
             for sentence, word in enumerate(WORDS, 1):
                 path = folder / speaker / f"{speaker}-{word}-{take}.wav"
                 if not path.is_file():
                     problems.add("no such file", file=path, remedy="get the whole corpus")
-                found[segment_id(names[number], session, sentence)] = path
+                paths[segment_id(names[number], session, sentence)] = path
     problems.raise_if_any()
-    return found
+    return paths
 
 
 def speaker_names() -> dict[int, str]:
-    """RSR2015-like name of each speaker number: background from m001, the others from m101."""
+    """Return the RSR2015-like name of each speaker number: background from m001, the others from m101."""
     evaluation = [number for number in range(1, N_SPEAKERS + 1) if number not in BACKGROUND]
-    names = {number: f"m{place:03d}" for place, number in enumerate(BACKGROUND, 1)}
-    return names | {number: f"m{place:03d}" for place, number in enumerate(evaluation, 101)}
+    names = {number: f"m{label:03d}" for label, number in enumerate(BACKGROUND, 1)}
+    return names | {number: f"m{label:03d}" for label, number in enumerate(evaluation, 101)}
 
 
 def segment_id(speaker: str, session: int, sentence: int) -> str:
-    """Id of a recording, such as m101/m101_01_001."""
+    """Return the id of a recording, such as m101/m101_01_001."""
     return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}"
 
 
 def evaluation_speakers() -> list[str]:
-    """Names of the speakers that are enrolled and tested."""
+    """Return the names of the speakers that are enrolled and tested."""
     return sorted(name for name in speaker_names().values() if name >= "m101")
 
 
 def enrolment_lines() -> Iterator[str]:
-    """Lines ``model file,file,file``."""
+    """Yield lines ``model file,file,file``."""
     for speaker in evaluation_speakers():
         for sentence in range(1, len(WORDS) + 1):
             files = [f"male/{segment_id(speaker, session, sentence)}.sph" for session in ENROLMENT_SESSIONS]
@@ -106,7 +106,7 @@ def enrolment_lines() -> Iterator[str]:
 
 
 def trial_lines() -> Iterator[str]:
-    """Lines ``model,file,TC,TW,IC,IW`` with Y or N."""
+    """Yield lines ``model,file,TC,TW,IC,IW`` with Y or N."""
     sessions = [session for session in range(1, len(TAKES) + 1) if session not in ENROLMENT_SESSIONS]
     speakers = evaluation_speakers()
     for target in speakers:

@@ -97,8 +97,8 @@ def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None
         tree = Path(name) / "tree"
         write_directories(tree, output.resolve(), utterances)
         tree.rename(output)
-    for directory in sorted({one.directory for one in utterances}):
-        speakers = [one.speaker for one in utterances if one.directory == directory]
+    for directory in sorted({utterance.directory for utterance in utterances}):
+        speakers = [utterance.speaker for utterance in utterances if utterance.directory == directory]
         click.echo(f"{output / directory}: {len(speakers)} utterances of {len(set(speakers))} speakers")
 
 
@@ -118,16 +118,16 @@ def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
             problems.add(text, file=folder, remedy=remedy)
         return paths
 
-    found = []
+    utterances = []
     for sex in "fm":
         for speaker in TRAIN_CLEAN_100[sex].split():
             for path in recordings(train, speaker, 1):
-                found.append(Utterance(path.stem, speaker, sex, "train-clean-360", path, TRAINING_SECONDS))
+                utterances.append(Utterance(path.stem, speaker, sex, "train-clean-360", path, TRAINING_SECONDS))
         for speaker in TEST_OTHER[sex].split():
             for number, path in enumerate(recordings(test / speaker, speaker, TEST_UTTERANCES)):
                 use = "enrolls" if number < ENROLMENT_UTTERANCES else f"trials_{sex}"
-                found.append(Utterance(path.stem, speaker, sex, f"libri_test_{use}", path))
-    return found
+                utterances.append(Utterance(path.stem, speaker, sex, f"libri_test_{use}", path))
+    return utterances
 
 
 def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
@@ -138,7 +138,7 @@ def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
         text = f"expected {len(SEXES)} folders of speakers in speech_data, found {len(speakers)}"
         problems.add(text, file=root, remedy="give the root of DSPSpeech-20")
         return []
-    found = []
+    utterances = []
     for number, (original, sex) in enumerate(zip(speakers, SEXES, strict=True), 1):
         speaker = f"dsp{number:02d}"  # no student's id goes further
         for take in FEWER_TAKES.get(number, ENROLMENT_TAKES + TRIAL_TAKES):
@@ -150,8 +150,8 @@ def find_dspspeech(root: Path, problems: Problems) -> list[Utterance]:
                 path = folder / original / f"{original}-{word}-{take}.wav"
                 if not path.is_file():
                     problems.add("no such file", file=path, remedy="get the whole corpus")
-                found.append(Utterance(f"{speaker}-rep{take}-w{word}", speaker, sex, directory, path))
-    return found
+                utterances.append(Utterance(f"{speaker}-rep{take}-w{word}", speaker, sex, directory, path))
+    return utterances
 
 
 def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance]) -> None:
@@ -163,48 +163,52 @@ def write_directories(tree: Path, output: Path, utterances: Sequence[Utterance])
         With all recordings that cannot be read, or if `output` cannot be written.
     """
     directories: dict[str, list[Utterance]] = {}
-    for one in sorted(utterances, key=lambda one: one.name):
-        directories.setdefault(one.directory, []).append(one)
+    for utterance in sorted(utterances, key=lambda utterance: utterance.name):
+        directories.setdefault(utterance.directory, []).append(utterance)
     # the lists first: a path that they cannot hold is found before any audio is written
     for directory, members in directories.items():
         write_datadir(
             DataDir(
                 path=tree / directory,
-                recordings={one.name: wav_path(output, one) for one in members},
-                speakers={one.name: one.speaker for one in members},
-                genders={one.speaker: one.sex for one in members},
-                enrolls=tuple(one.name for one in members) if directory.endswith("_enrolls") else None,
+                recordings={utterance.name: wav_path(output, utterance) for utterance in members},
+                speakers={utterance.name: utterance.speaker for utterance in members},
+                genders={utterance.speaker: utterance.sex for utterance in members},
+                enrolls=tuple(utterance.name for utterance in members) if directory.endswith("_enrolls") else None,
                 trials=full_cross(members) if "_trials_" in directory else None,
             )
         )
     problems = Problems()
-    for one in utterances:
+    for utterance in utterances:
         try:
-            samples = read_start(one)
+            samples = read_start(utterance)
         except DataError as error:
             problems.note(error)
             continue
-        write_audio(wav_path(tree, one), samples, RATE)
+        write_audio(wav_path(tree, utterance), samples, RATE)
     problems.raise_if_any()
 
 
 def wav_path(root: Path, utterance: Utterance) -> Path:
-    """Place of an utterance's audio."""
+    """Return the place of an utterance's audio."""
     return root / utterance.directory / "wav" / f"{utterance.name}.flac"
 
 
 def full_cross(utterances: Sequence[Utterance]) -> Key:
-    """Trials of every speaker against every utterance: all who are tried are enrolled too."""
-    pairs = [(speaker, one) for speaker in sorted({one.speaker for one in utterances}) for one in utterances]
+    """Return the trials of every speaker against every utterance: all who are tried are enrolled too."""
+    pairs = [
+        (speaker, utterance)
+        for speaker in sorted({utterance.speaker for utterance in utterances})
+        for utterance in utterances
+    ]
     return Key.from_ids(
         models=[speaker for speaker, _ in pairs],
-        segments=[one.name for _, one in pairs],
-        is_target=[speaker == one.speaker for speaker, one in pairs],
+        segments=[utterance.name for _, utterance in pairs],
+        is_target=[speaker == utterance.speaker for speaker, utterance in pairs],
     )
 
 
 def read_start(utterance: Utterance) -> NDArray[np.float32]:
-    """Samples of the part of a recording that is taken."""
+    """Return the samples of the part of a recording that is taken."""
     samples: NDArray[np.float32] = read_audio(utterance.source, rate=RATE).samples
     return samples if utterance.seconds is None else samples[: utterance.seconds * RATE]
 

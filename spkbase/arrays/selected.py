@@ -36,7 +36,7 @@ class SelectedRows:
         return len(self.rows)
 
     def part(self, start: int, stop: int) -> SelectedRows:
-        """Fewer of the rows."""
+        """Return the rows from `start` to `stop`, of those selected."""
         return SelectedRows(self.array, self.rows[start:stop])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

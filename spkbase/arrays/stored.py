@@ -29,7 +29,7 @@ _REMEDY = "the file was changed or removed meanwhile, or this machine does not s
 class StoredArray:
     """Rows of an array that lies contiguous (in C order) in a file.
 
-    Parameters
+    Attributes
     ----------
     path : path
         The file; kept as an absolute path, since workers have other working folders.
@@ -105,18 +105,18 @@ class StoredArray:
         narrow = step == 1 and self._row_bytes >= _LONG and width < _SHARE * self.shape[1]
         with _opened(self.path) as handle:
             if narrow:
-                found = self._read_columns(handle, np.atleast_1d(numbers), first, width)
+                values = self._read_columns(handle, np.atleast_1d(numbers), first, width)
             else:
-                found = self._read_rows(handle, np.atleast_1d(numbers))
+                values = self._read_rows(handle, np.atleast_1d(numbers))
         if not narrow and self.ndim > 1 and columns != slice(None):
-            found = np.ascontiguousarray(found[:, columns])
-        return found if np.ndim(numbers) else found[0]
+            values = np.ascontiguousarray(values[:, columns])
+        return values if np.ndim(numbers) else values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a file cannot be had without a copy")
-        found = self[:]
-        return found if dtype is None else found.astype(dtype, copy=False)
+        values = self[:]
+        return values if dtype is None else values.astype(dtype, copy=False)
 
     def _numbers(self, rows: Any) -> NDArray[np.intp] | np.intp:
         """Numbers of rows, as an index of any kind means them; checks the bounds."""
@@ -132,33 +132,33 @@ class StoredArray:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def _read_rows(self, handle: int, numbers: NDArray[np.intp]) -> NDArray[Any]:
-        found = np.empty((len(numbers), *self.shape[1:]), self.dtype)
-        target = found.reshape(-1).view(np.uint8).data
+        rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
+        target = rows.reshape(-1).view(np.uint8).data
         # rows that follow each other come in one read
         ends = [*(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)] if len(numbers) else []
         for start, stop in zip([0, *ends], ends, strict=False):
-            place = self.offset + int(numbers[start]) * self._row_bytes
-            self._fill(handle, target[start * self._row_bytes : stop * self._row_bytes], place)
-        return found
+            begin = self.offset + int(numbers[start]) * self._row_bytes
+            self._fill(handle, target[start * self._row_bytes : stop * self._row_bytes], begin)
+        return rows
 
     def _read_columns(self, handle: int, numbers: NDArray[np.intp], first: int, width: int) -> NDArray[Any]:
-        found = np.empty((len(numbers), width, *self.shape[2:]), self.dtype)
-        target = found.reshape(-1).view(np.uint8).data
+        columns = np.empty((len(numbers), width, *self.shape[2:]), self.dtype)
+        target = columns.reshape(-1).view(np.uint8).data
         cell = math.prod(self.shape[2:]) * self.dtype.itemsize
-        for place, number in enumerate(numbers.tolist()):
-            piece = target[place * width * cell : (place + 1) * width * cell]
+        for row, number in enumerate(numbers.tolist()):
+            piece = target[row * width * cell : (row + 1) * width * cell]
             self._fill(handle, piece, self.offset + number * self._row_bytes + first * cell)
-        return found
+        return columns
 
-    def _fill(self, handle: int, target: memoryview, place: int) -> None:
+    def _fill(self, handle: int, target: memoryview, begin: int) -> None:
         done = 0
         while done < len(target):  # the system hands out 2 GB at most at once
             try:
-                count = os.preadv(handle, [target[done:]], place + done)
+                count = os.preadv(handle, [target[done:]], begin + done)
             except OSError as error:
                 raise DataError(f"not readable: {error.strerror}", file=self.path, remedy=_REMEDY) from error
             if not count:
-                text = f"expected {len(target)} bytes from {place} on, the file ends after {done} of them"
+                text = f"expected {len(target)} bytes from {begin} on, the file ends after {done} of them"
                 raise DataError(text, file=self.path, remedy=_REMEDY)
             done += count
 
@@ -168,7 +168,7 @@ Rows = NDArray[Any] | StoredArray
 
 
 def part(array: Rows, start: int, stop: int) -> Rows:
-    """Give some rows: a view of those in memory, a reference to those in a file."""
+    """Return some rows: a view of those in memory, a reference to those in a file."""
     return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
 
 

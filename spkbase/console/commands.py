@@ -58,9 +58,11 @@ class LazyGroup(Group):
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the table."""
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command and return it; None where the table has none of this name."""
         if cmd_name not in self.table:
             return None
         module, _, name = self.table[cmd_name][0].partition(":")
@@ -68,6 +70,7 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the section of commands of the help from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
@@ -153,6 +156,7 @@ class EchoHandler(logging.Handler):
     """Log lines on standard error, beside a progress bar too; none that is marked as one for files only."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record to standard error, with its level unless that is INFO."""
         if getattr(record, "file_only", False):
             return
         level = "" if record.levelno == logging.INFO else f"{record.levelname.capitalize()}: "

@@ -75,7 +75,7 @@ def read_npz(source: str | Path | BinaryIO, *names: str) -> dict[str, np.ndarray
 
 
 def check_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Give the arrays of an npz, whose sizes and packing were compared with the file."""
+    """Compare the sizes and packing of the arrays of an npz with the file, and return the members."""
     file: Any = archive.fp
     room = file.seek(0, io.SEEK_END)
     members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -123,7 +123,7 @@ def check_array(handle: BinaryIO, size: int) -> None:
 
 
 def check_characters(array: np.ndarray) -> np.ndarray:
-    """Give an array back, unless it is of text with numbers that are no characters: NumPy would stumble later."""
+    """Return an array as it is, unless it is of text with numbers that are no characters: NumPy would stumble later."""
     if array.dtype.kind == "U" and array.size:
         codes = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.str[0]}u4")
         if (codes > _LAST_CHARACTER).any() or ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])).any():

@@ -134,7 +134,7 @@ class _LateErrors(io.RawIOBase):
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is a file; also for what a list holds and no file can be named: too long, with a zero byte."""
+    """Return whether there is a file; also for what a list holds and no file can be named: too long, a zero byte."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -223,7 +223,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def disk_error(path: Path, error: OSError) -> DataError:
-    """Say why a file cannot be written, a full disk for instance."""
+    """Return the error of a file that cannot be written, with the reason: a full disk, for instance."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     remedy = "free space or choose another output folder" if full else "check the folder and its rights"
     # h5py puts pages into its texts, but keeps the number

@@ -35,21 +35,21 @@ def load_json(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        found = json.loads(path.read_bytes().decode("utf-8"), parse_int=_integer)
+        document = json.loads(path.read_bytes().decode("utf-8"), parse_int=_integer)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except json.JSONDecodeError as error:
         raise DataError(f"expected JSON: {error.msg}", file=path, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"expected JSON: {error}", file=path) from error
-    level: list[Any] = [[found]]
+    level: list[Any] = [[document]]
     for _ in range(_DEEPEST):
         values: Iterator[Any] = (
             value for holder in level for value in (holder.values() if isinstance(holder, dict) else holder)
         )
         level = [value for value in values if isinstance(value, dict | list)]
         if not level:
-            return found
+            return document
     raise DataError(f"expected JSON whose values lie at most {_DEEPEST} deep in each other", file=path)
 
 

@@ -31,7 +31,7 @@ FORMAT_VERSION = 1
 
 
 def fingerprint(*parts: Any) -> str:
-    """Digest of configurations, lists and other fingerprints: equal inputs give equal strings.
+    """Return the digest of configurations, lists and other fingerprints: equal inputs give equal strings.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
 
 
 def read_dataset(dataset: h5py.Dataset) -> NDArray:
-    """Values of a dataset; strings as an array of str objects."""
+    """Return the values of a dataset; strings as an array of str objects."""
     if is_text(dataset):
         return read_text(dataset)
     if dataset.dtype.kind not in "fiub":
@@ -178,7 +178,7 @@ def stored_array(path: str | Path, name: str) -> Rows:
 
 
 def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
-    """Where the rows of a dataset lie in its file; None if they lie nowhere in one piece (packed, or empty)."""
+    """Return a reference to the rows of a dataset; None if they are not in one piece in its file (packed, or empty)."""
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or not dataset.shape or dataset.dtype.kind not in "biuf":
@@ -192,7 +192,7 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
 
 
 def file_digest(path: str | Path) -> str | None:
-    """SHA-256 of a file's bytes; None if it cannot be read."""
+    """Return the SHA-256 of a file's bytes; None if it cannot be read."""
     digest = hashlib.sha256()
     try:
         with Path(path).open("rb") as file:

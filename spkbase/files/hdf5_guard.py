@@ -45,9 +45,9 @@ def check_hdf5(file: h5py.File) -> None:
     seen = {h5py.h5o.get_info(file.id).addr}
     pending: list[tuple[Any, str, int]] = [(file.id, "", 0)]
     while pending:
-        group, place, depth = pending.pop()
+        group, above, depth = pending.pop()
         for name, kind in _links(group):
-            where = f"{place}/{name.decode('utf-8', 'replace')}".lstrip("/")
+            where = f"{above}/{name.decode('utf-8', 'replace')}".lstrip("/")
             if kind != h5py.h5l.TYPE_HARD:
                 raise refused(f"{shown(where)} is a link to elsewhere, which is not followed")
             info = h5py.h5o.get_info(group, name)
@@ -64,13 +64,13 @@ def check_hdf5(file: h5py.File) -> None:
 
 def _links(group: Any) -> list[tuple[bytes, int]]:
     """Name and kind of the links of a group."""
-    found: list[tuple[bytes, int]] = []
+    links: list[tuple[bytes, int]] = []
 
     def note(name: bytes, info: Any) -> None:
-        found.append((name, info.type))
+        links.append((name, info.type))
 
     group.links.iterate(note, info=True)
-    return found
+    return links
 
 
 def _check_dataset(dataset: Any, name: str, room: int, size: int) -> int:
@@ -99,7 +99,7 @@ def _check_dataset(dataset: Any, name: str, room: int, size: int) -> int:
 
 
 def bytes_of_row(dataset: Any) -> int:
-    """Bytes of a value in the file, at the most; what it is in memory is another size for some."""
+    """Return the most bytes that a value takes in the file; what it is in memory is another size for some."""
     import h5py
 
     kind = dataset.get_type()
@@ -136,7 +136,7 @@ def visit_pieces(dataset: Any, look: Callable[[Any], bool | None]) -> None:
 
 
 def is_as_in_memory(dataset: h5py.Dataset) -> bool:
-    """Whether the bytes of a dataset are its values; HDF5 knows numbers with other bits, which it converts."""
+    """Return whether the bytes of a dataset are its values; HDF5 knows numbers with other bits, which it converts."""
     import h5py
 
     kind = h5py.h5t.py_create(dataset.dtype, logical=True)
@@ -162,10 +162,10 @@ def _memory() -> int:
 
 
 def shown(name: str) -> str:
-    """Give a name from a file so that it can be printed."""
+    """Return a name from a file so that it can be printed."""
     return repr(name[:80])[1:-1]
 
 
 def refused(text: str) -> DataError:
-    """Give the error of a file that is not as such files are; without its name, which the caller knows."""
+    """Return the error of a file that is not as such files are; without its name, which the caller knows."""
     return DataError(text, remedy=_REMEDY)

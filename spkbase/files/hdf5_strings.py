@@ -33,7 +33,7 @@ Read = Callable[[int, int], bytes]
 
 
 def is_text(dataset: h5py.Dataset) -> bool:
-    """Whether a dataset holds strings; references and nested arrays look like them to NumPy, but are none."""
+    """Return whether a dataset holds strings; references and nested arrays look like them to NumPy, but are none."""
     import h5py
 
     return h5py.check_string_dtype(dataset.dtype) is not None
@@ -71,10 +71,10 @@ def _strings(dataset: h5py.Dataset, name: str) -> list[bytes]:
         raise refused(f"{shown(name)} holds strings that are longer together than the file")
     read = _reader(dataset)
     heaps: dict[int, dict[int, bytes]] = {}
-    room, found = size, []
+    room, strings = size, []
     for row, length in zip(rows, lengths.tolist(), strict=True):
         if not length:
-            found.append(b"")
+            strings.append(b"")
             continue
         address = int.from_bytes(row[4:-4].tobytes(), "little")
         if address not in heaps:
@@ -84,17 +84,17 @@ def _strings(dataset: h5py.Dataset, name: str) -> list[bytes]:
         if text is None or len(text) < length:
             raise refused(f"{shown(name)} names a string that is not there")
         # the library ends a string at a zero byte too
-        found.append(text[:length].partition(b"\0")[0])
-    return found
+        strings.append(text[:length].partition(b"\0")[0])
+    return strings
 
 
-def _heap(read: Read, place: int, room: int, n_length: int, name: str) -> dict[int, bytes]:
+def _heap(read: Read, offset: int, room: int, n_length: int, name: str) -> dict[int, bytes]:
     """Objects of a heap by their numbers; it may hold `room` bytes."""
-    head = read(place, 8 + n_length)
+    head = read(offset, 8 + n_length)
     size = int.from_bytes(head[8:], "little")
     if not head.startswith(_HEAP) or len(head) < 8 + n_length or size > room:
         raise refused(f"{shown(name)} names a heap that is none")
-    raw = read(place, size)
+    raw = read(offset, size)
     objects: dict[int, bytes] = {}
     at = 8 + n_length
     while at + 8 + n_length <= len(raw):
@@ -121,13 +121,13 @@ def _rows(dataset: h5py.Dataset, width: int, name: str) -> np.ndarray:
     filters = [plan.get_filter(number)[0] for number in range(plan.get_nfilters())]
     if not set(filters) <= {_DEFLATE, _SHUFFLE, _FLETCHER}:
         raise refused(f"{shown(name)} holds strings that are packed in a way that is not read")
-    places: list[tuple[int, ...]] = []
-    visit_pieces(dataset.id, lambda piece: places.append(piece.chunk_offset))
-    for place in places:
-        mask, packed = dataset.id.read_direct_chunk(place)[:2]
+    corners: list[tuple[int, ...]] = []
+    visit_pieces(dataset.id, lambda piece: corners.append(piece.chunk_offset))
+    for corner in corners:
+        mask, packed = dataset.id.read_direct_chunk(corner)[:2]
         raw = np.frombuffer(_unpacked(mask, packed, filters, width, dataset.chunks[0] * width), np.uint8)
         piece = raw[: len(raw) // width * width].reshape(-1, width)
-        target = rows[place[0] : place[0] + len(piece)]
+        target = rows[corner[0] : corner[0] + len(piece)]
         target[:] = piece[: len(target)]
     return rows
 
@@ -151,15 +151,15 @@ def _unpacked(mask: int, raw: bytes, filters: list[int], width: int, most: int) 
 
 
 def _reader(dataset: h5py.Dataset) -> Read:
-    """Give what reads bytes of the file that a dataset lies in, on the disk or in memory."""
+    """Return a function that reads bytes of the file that a dataset lies in, on the disk or in memory."""
     path = Path(dataset.file.filename)
     if not is_file(path):
         image = memoryview(dataset.file.id.get_file_image())
-        return lambda place, size: bytes(image[place : place + size])
+        return lambda offset, size: bytes(image[offset : offset + size])
 
-    def read(place: int, size: int) -> bytes:
+    def read(offset: int, size: int) -> bytes:
         with path.open("rb") as handle:
-            handle.seek(place)
+            handle.seek(offset)
             return handle.read(size)
 
     return read

@@ -17,7 +17,7 @@ from spkbase.files.atomic import as_plain, write_text
 
 
 def to_json(value: Any) -> str:
-    """Give a result as JSON, indented by two spaces, in its own order.
+    """Return a result as JSON, indented by two spaces, in its own order.
 
     JSON knows no infinite and no undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
 

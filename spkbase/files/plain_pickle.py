@@ -118,10 +118,10 @@ class _DType:
     __slots__ = ("code", "order")
 
     def __init__(self, code: Any, *_: object) -> None:
-        found = _DTYPE.fullmatch(code) if isinstance(code, str) else None
-        if found is None:
+        match = _DTYPE.fullmatch(code) if isinstance(code, str) else None
+        if match is None:
             raise pickle.UnpicklingError(f"an array of {code!r}, expected numbers or text")
-        self.order, self.code = found[1] or "=", found[2]
+        self.order, self.code = match[1] or "=", match[2]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] in ("<", ">", "|", "="):
@@ -200,9 +200,9 @@ def _load_storage(raw: Any) -> _Storage:
     if _load(stream) != [key]:
         raise pickle.UnpicklingError("a tensor with several storages")
     dtype = np.dtype(_STORAGES[kind])
-    found = int.from_bytes(stream.read(8), "little", signed=True)
+    stored = int.from_bytes(stream.read(8), "little", signed=True)
     contents = stream.read()
-    if found != size or len(contents) != size * dtype.itemsize:
+    if stored != size or len(contents) != size * dtype.itemsize:
         raise pickle.UnpicklingError("a tensor whose storage is cut short")
     values = np.frombuffer(contents, dtype)
     if kind == "BFloat16":  # the upper half of a float32

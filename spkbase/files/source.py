@@ -58,7 +58,7 @@ def write_bytes(path: str | Path, raw: bytes) -> None:
 
 
 def inner_suffix(path: str | Path) -> str:
-    """Give the extension in lower case, that before ``.gz`` where it ends so.
+    """Return the extension in lower case, that before ``.gz`` where it ends so.
 
     Examples
     --------
@@ -70,12 +70,12 @@ def inner_suffix(path: str | Path) -> str:
 
 
 def line_at(raw: bytes, offset: int) -> int:
-    """Number, from 1, of the line in which a byte stands."""
+    """Return the number, from 1, of the line in which a byte stands."""
     return raw.count(b"\n", 0, offset) + 1
 
 
 def not_text(path: Path, line: int, why: str) -> DataError:
-    """Say that a file is no text."""
+    """Return the error of a file that is no text."""
     remedy = "give a text list, CSV, npz or HDF5"
     return DataError(f"expected text in UTF-8, but {why}", file=path, line=line, remedy=remedy)
 

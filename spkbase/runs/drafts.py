@@ -50,7 +50,7 @@ _READ = 1 << 22  # bytes that are checked at a time
 
 @contextmanager
 def working_folder(path: str | Path, folder: str | Path | None) -> Iterator[Path]:
-    """Folder for unfinished work on the file `path`: the given one, which stays, else one that is removed at the end.
+    """Yield a folder for unfinished work on the file `path`: the given one, which stays, else one that is removed.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class ArrayDraft:
             raise ValueError(f"the datasets of a draft have one length, not {self._datasets}")
         self.n_rows = 0
         if isinstance(small, Mapping):
-            small = {name: one if isinstance(one, np.ndarray) else list(one) for name, one in small.items()}
+            small = {name: values if isinstance(values, np.ndarray) else list(values) for name, values in small.items()}
         self._small, self._attributes, self._file = small or {}, dict(attributes or {}), -1
         self._working = ExitStack()
         self._folder = self._working.enter_context(working_folder(path, folder))
@@ -121,7 +121,9 @@ class ArrayDraft:
         try:
             described = [[name, list(shape), dtype.str] for name, (shape, dtype) in self._datasets.items()]
             known = small if isinstance(small, Mapping) else None
-            whole = digest_of(fingerprint, described, known, {name: str(one) for name, one in self._attributes.items()})
+            whole = digest_of(
+                fingerprint, described, known, {name: str(value) for name, value in self._attributes.items()}
+            )
             journal = self._folder / f"{self.path.name}{SUFFIX}"
             self._journal = Journal(journal, whole, total=n_blocks, setup=1)
             self._take_up()
@@ -168,7 +170,7 @@ class ArrayDraft:
         self.n_rows += n_new
 
     def stored(self, name: str) -> StoredArray:
-        """The rows of a dataset that are written so far."""
+        """Return the rows of a dataset that are written so far."""
         shape, dtype = self._datasets[name]
         begin, _ = self._range(name, 0, 0)
         return StoredArray(self._draft, begin, (self.n_rows, *shape[1:]), dtype)
@@ -270,19 +272,19 @@ class ArrayDraft:
         with suppress(OSError, KeyError, TypeError, ValueError):
             file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             try:
-                found = {"size": os.fstat(file).st_size, "check": self._frame_check(file)}
-                return found == {name: self._layout[name] for name in found}
+                at_hand = {"size": os.fstat(file).st_size, "check": self._frame_check(file)}
+                return at_hand == {name: self._layout[name] for name in at_hand}
             finally:
                 os.close(file)
         return False
 
     def _frame_check(self, file: int) -> int:
         """Checksum of all bytes that are not rows."""
-        check, place = 0, 0
+        check, reached = 0, 0
         ends = sorted(self._range(name, 0, shape[0]) for name, (shape, _) in self._datasets.items())
         for begin, end in [*ends, (self._layout["size"], 0)]:
-            check = _check(file, place, begin, check)
-            place = max(place, end)
+            check = _check(file, reached, begin, check)
+            reached = max(reached, end)
         return check
 
     def _holds(self, block: Mapping[str, Any]) -> bool:

@@ -110,8 +110,8 @@ class Journal:
         self._file = _opened(self.path, read_only)
         try:
             head = {"version": _VERSION, "fingerprint": fingerprint, "total": total, "setup": setup}
-            place, size = self._find(head)
-            self._end = place
+            offset, size = self._find(head)
+            self._end = offset
             if not read_only:
                 self._begin(head, size)
         except BaseException:
@@ -121,13 +121,13 @@ class Journal:
     def _find(self, head: dict[str, Json]) -> tuple[int, int]:
         """Find the good records of these contents; give where the last one ends, and where the file does."""
         with disk_errors(self.path):
-            size, place = os.fstat(self._file).st_size, 0
-            while (record := self._check(place, size)) is not None:
-                if not place and self._contents(record)[0] != head:
+            size, offset = os.fstat(self._file).st_size, 0
+            while (record := self._check(offset, size)) is not None:
+                if not offset and self._contents(record)[0] != head:
                     break
                 self._records.append(record)
-                place = sum(record) + _HEAD.size
-        return place, size
+                offset = sum(record) + _HEAD.size
+        return offset, size
 
     def _begin(self, head: dict[str, Json], size: int) -> None:
         """Make ready for the next record: cut off what is damaged; without a good head, begin anew."""
@@ -154,11 +154,11 @@ class Journal:
             if self._check(record[0], self._end) != record:
                 text = f"record {number} was damaged while the run was on"
                 raise DataError(text, file=self.path, remedy="start again: the run goes on before it")
-            contents, place = self._contents(record)
+            contents, offset = self._contents(record)
             arrays = {}
             for name, dtype, shape in contents["arrays"]:
                 arrays[name] = np.empty(shape, dtype)
-                place += self._fill(arrays[name], place)
+                offset += self._fill(arrays[name], offset)
         return arrays, contents["note"]
 
     def append(self, arrays: Mapping[str, NDArray] | None = None, note: Json = None) -> None:
@@ -208,35 +208,35 @@ class Journal:
         check = zlib.crc32(text, zlib.crc32(struct.pack("<IQ", len(text), size)))
         for piece in pieces:
             check = zlib.crc32(piece, check)
-        place = self._end
+        offset = self._end
         try:
             with disk_errors(self.path):
                 head = memoryview(_HEAD.pack(_MARKER, len(text), size, check) + text)
                 for data in (head, *pieces):
-                    place += write_at(self._file, data, place)
+                    offset += write_at(self._file, data, offset)
         except BaseException:
             with suppress(OSError):
                 os.ftruncate(self._file, self._end)
             raise
         self._records.append((self._end, len(text), size))
-        self._end = place
+        self._end = offset
 
-    def _check(self, place: int, size: int) -> tuple[int, int, int] | None:
-        """Record at a place of the file, None unless it is whole, sound and understood."""
-        head = os.pread(self._file, _HEAD.size, place)
+    def _check(self, offset: int, size: int) -> tuple[int, int, int] | None:
+        """Record at an offset of the file, None unless it is whole, sound and understood."""
+        head = os.pread(self._file, _HEAD.size, offset)
         if len(head) < _HEAD.size:
             return None
         marker, n_text, n_data, expected = _HEAD.unpack(head)
-        end = place + _HEAD.size + n_text + n_data
+        end = offset + _HEAD.size + n_text + n_data
         if marker != _MARKER or n_text > _MOST_JSON or end > size:
             return None
-        check, at = zlib.crc32(head[4:-4]), place + _HEAD.size
+        check, at = zlib.crc32(head[4:-4]), offset + _HEAD.size
         while at < end:
             block = os.pread(self._file, min(_READ, end - at), at)
             if not block:
                 return None
             check, at = zlib.crc32(block, check), at + len(block)
-        return (place, n_text, n_data) if check == expected and self._is_sound((place, n_text, n_data)) else None
+        return (offset, n_text, n_data) if check == expected and self._is_sound((offset, n_text, n_data)) else None
 
     def _is_sound(self, record: tuple[int, int, int]) -> bool:
         """Whether the JSON says what the arrays hold: true of all that was written here."""
@@ -244,19 +244,22 @@ class Journal:
             contents = self._contents(record)[0]
             if not record[0]:
                 return isinstance(contents["fingerprint"], str)
-            return "note" in contents and sum(_bytes(*one) for one in contents["arrays"]) == record[2]
+            return (
+                "note" in contents
+                and sum(_bytes(*shape_and_type) for shape_and_type in contents["arrays"]) == record[2]
+            )
         except (ValueError, TypeError, KeyError, RecursionError):
             return False
 
     def _contents(self, record: tuple[int, int, int]) -> tuple[Json, int]:
         """The JSON of a record, and where its arrays begin."""
-        place, n_text, _ = record
-        return json.loads(os.pread(self._file, n_text, place + _HEAD.size)), place + _HEAD.size + n_text
+        offset, n_text, _ = record
+        return json.loads(os.pread(self._file, n_text, offset + _HEAD.size)), offset + _HEAD.size + n_text
 
-    def _fill(self, array: NDArray, place: int) -> int:
+    def _fill(self, array: NDArray, offset: int) -> int:
         target, done = bytes_of(array), 0
         while done < len(target):
-            count = os.preadv(self._file, [target[done:]], place + done)
+            count = os.preadv(self._file, [target[done:]], offset + done)
             if not count:
                 raise DataError("was cut off while the run was on", file=self.path, remedy="start again")
             done += count
@@ -340,7 +343,7 @@ def resumed_map(
 
 
 def progress_of(folder: str | Path) -> tuple[int, int] | None:
-    """How many chunks the journals of a folder hold, and how many there will be; None where there is no journal.
+    """Return how many chunks the journals of a folder hold, and how many there will be; None without a journal.
 
     For onlookers: reads the lengths alone and changes nothing, also while a run is at work.
     """
@@ -355,13 +358,13 @@ def progress_of(folder: str | Path) -> tuple[int, int] | None:
 
 
 def _count(file: Any) -> tuple[Json, int]:
-    size, place, n_records, contents = os.fstat(file.fileno()).st_size, 0, 0, None
-    while place + _HEAD.size <= size:
-        file.seek(place)
+    size, offset, n_records, contents = os.fstat(file.fileno()).st_size, 0, 0, None
+    while offset + _HEAD.size <= size:
+        file.seek(offset)
         marker, n_text, n_data, _ = _HEAD.unpack(file.read(_HEAD.size))
-        if marker != _MARKER or n_text > _MOST_JSON or place + _HEAD.size + n_text + n_data > size:
+        if marker != _MARKER or n_text > _MOST_JSON or offset + _HEAD.size + n_text + n_data > size:
             break
         if not n_records:
             contents = json.loads(file.read(n_text))
-        place, n_records = place + _HEAD.size + n_text + n_data, n_records + 1
+        offset, n_records = offset + _HEAD.size + n_text + n_data, n_records + 1
     return contents, n_records

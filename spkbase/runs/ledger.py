@@ -62,25 +62,25 @@ class Origin:
         return fingerprint(self)
 
     def changes(self, now: Origin) -> list[str]:
-        """What is different now, in words."""
-        found = []
+        """Return a description of each difference to the origin `now`."""
+        changed = []
         if self.version != now.version:
-            found.append(f"spkver {self.version} -> {now.version}")
+            changed.append(f"spkver {self.version} -> {now.version}")
         if self.inputs != now.inputs:
-            found.append("configuration or lists changed")
+            changed.append("configuration or lists changed")
         if self.sources != now.sources:
-            found.append("audio files changed")
-        found += library_changes(self.libraries, now.libraries)
+            changed.append("audio files changed")
+        changed += library_changes(self.libraries, now.libraries)
         if self.device != now.device:
-            found.append(f"device {self.device or 'cpu'} -> {now.device or 'cpu'}")
-        found += [
+            changed.append(f"device {self.device or 'cpu'} -> {now.device or 'cpu'}")
+        changed += [
             f"depends on {name!r}, which changed" for name in now.after if self.after.get(name) != now.after[name]
         ]
-        return found or (["it depends on other stages"] if set(self.after) != set(now.after) else [])
+        return changed or (["it depends on other stages"] if set(self.after) != set(now.after) else [])
 
 
 def library_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Libraries whose versions differ, in words."""
+    """Return a description of each library whose version differs."""
     names = dict.fromkeys([*before, *now])
     return [
         f"{name} {before.get(name, 'none')} -> {now.get(name, 'none')}"
@@ -91,7 +91,7 @@ def library_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 
 @cache
 def library_version(name: str) -> str:
-    """Version of an installed distribution, or "none"."""
+    """Return the version of an installed distribution, or "none"."""
     try:
         return version(name)
     except (PackageNotFoundError, ValueError):  # ValueError: no name at all, from a damaged record
@@ -99,23 +99,23 @@ def library_version(name: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the package, of Python and of the libraries that numbers depend on."""
+    """Return the versions of the package, of Python and of the libraries that numbers depend on."""
     installed = {name: library_version(name) for name in _LIBRARIES}
     return {
         "spkver": __version__,
         "python": platform.python_version(),
-        **{name: found for name, found in installed.items() if found != "none"},
+        **{name: number for name, number in installed.items() if number != "none"},
     }
 
 
 def distribution_of(namespace: Any) -> str:
-    """Distribution that a namespace of arrays (PyTorch's, CuPy's) comes from; those of CuPy bear CUDA's version."""
+    """Return the distribution that a namespace of arrays comes from; those of CuPy bear CUDA's version."""
     module = namespace.__name__.rpartition(".")[2]
     return module if library_version(module) != "none" else packages_distributions().get(module, [module])[0]
 
 
 def source_stamps(files: Mapping[str, Path]) -> list[list[Any]]:
-    """Path, size in bytes and time of change in nanoseconds of files; None for the last two where one is missing."""
+    """Return path, size in bytes and time of change in ns of files; None for the last two where one is missing."""
     parent = cache(os.path.realpath)
     stamps: list[list[Any]] = []
     for path in files.values():
@@ -132,7 +132,7 @@ def _size_and_time(path: str | Path) -> tuple[int | None, int | None]:
 
 
 def changed_sources(stamps: Iterable[list[Any]]) -> list[str]:
-    """Paths of files that are not as their stamps say."""
+    """Return the paths of files that are not as their stamps say."""
     return [path for path, *stamp in stamps if stamp != list(_size_and_time(path))]
 
 
@@ -143,7 +143,7 @@ class Ledger:
         self.folder = folder
 
     def read(self) -> tuple[dict[str, Json], list[Json]]:
-        """Entries of the artefacts, and the plan; what is damaged is left out."""
+        """Return the entries of the artefacts, and the plan; what is damaged is left out."""
         record = _read_json(self.folder / LEDGER)
         artefacts, plan = record.get("artefacts"), record.get("plan")
         entries = artefacts.items() if isinstance(artefacts, dict) else ()
@@ -154,7 +154,7 @@ class Ledger:
         )
 
     def entry(self, artefact: str) -> Json:
-        """Entry of an artefact; empty if there is none."""
+        """Return the entry of an artefact; empty if there is none."""
         return self.read()[0].get(artefact, {})
 
     def note(self, artefact: str, entry: Json, plan: list[Json]) -> None:
@@ -175,7 +175,7 @@ class Ledger:
         write_text(self.folder / LEDGER, json.dumps(record, indent=1, sort_keys=True) + "\n")
 
     def sources(self) -> dict[str, list[list[Any]]]:
-        """Stamps of the files that each stage reads."""
+        """Return the stamps of the files that each stage reads."""
         return {name: stamps for name, stamps in _read_json(self.folder / SOURCES).items() if _are_stamps(stamps)}
 
     def note_sources(self, stage: str, stamps: list[list[Any]]) -> None:
@@ -187,29 +187,29 @@ class Ledger:
 
 
 def origin_of(record: Mapping[str, Any]) -> Origin | None:
-    """The origin that an entry or a step of a plan holds; None if it is damaged."""
+    """Return the origin that an entry or a step of a plan holds; None if it is damaged."""
     origin = record.get("origin")
     if not isinstance(origin, dict):
         return None
     try:
-        found = Origin(**origin)
+        kept = Origin(**origin)
     except TypeError:
         return None
-    parts: list[Any] = [found.stage, found.version, found.inputs, found.sources, found.device or ""]
-    names: list[Any] = [found.libraries, found.after]
-    for one in names:
-        parts += [*one, *one.values()] if isinstance(one, dict) else [None]
-    return found if all(isinstance(part, str) for part in parts) else None
+    parts: list[Any] = [kept.stage, kept.version, kept.inputs, kept.sources, kept.device or ""]
+    names: list[Any] = [kept.libraries, kept.after]
+    for mapping in names:
+        parts += [*mapping, *mapping.values()] if isinstance(mapping, dict) else [None]
+    return kept if all(isinstance(part, str) for part in parts) else None
 
 
 def origin_record(origin: Origin) -> Json:
-    """The form in which an origin is kept."""
+    """Return the form in which an origin is kept."""
     return {"stage": origin.stage, "fingerprint": origin.fingerprint, "origin": asdict(origin)}
 
 
 def _are_stamps(stamps: Any) -> bool:
     return isinstance(stamps, list) and all(
-        isinstance(one, list) and len(one) == 3 and isinstance(one[0], str) for one in stamps
+        isinstance(stamp, list) and len(stamp) == 3 and isinstance(stamp[0], str) for stamp in stamps
     )
 
 

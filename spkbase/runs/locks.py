@@ -58,7 +58,7 @@ def sole_use(folder: str | Path) -> Iterator[None]:
 
 
 def is_in_use(folder: str | Path) -> bool:
-    """Whether a run is at work in a folder; False where that cannot be known."""
+    """Return whether a run is at work in a folder; False where that cannot be known."""
     try:
         import fcntl
 
@@ -77,7 +77,7 @@ def is_in_use(folder: str | Path) -> bool:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a path is named as files in the making are."""
+    """Return whether a path is named as files in the making are."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -87,8 +87,8 @@ def remove_temporaries(folder: str | Path) -> int:
     Folders in which another run is at work, other hidden folders and links are left alone.
     """
     count = 0
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
+    for parent, folders, files in os.walk(folder):
+        here = Path(parent)
         for path in filter(is_temporary, map(here.joinpath, [*files, *folders])):
             with suppress(OSError):
                 if path.is_dir() and not path.is_symlink():

@@ -36,13 +36,16 @@ class Handle(Protocol[Value_co]):
     """What stages depend on: a value, which may be made when it is asked for, and the fingerprint of its origin."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the stage."""
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """Digest of all that the value is made from."""
 
     @property
-    def value(self) -> Value_co: ...
+    def value(self) -> Value_co:
+        """The value; it is made now if it has not been."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ class Draft:
 
     @property
     def folder(self) -> Path:
+        """Folder for finished chunks, made and held for this stage alone when it is first asked for."""
         if not self._is_open:
             # runs that share a folder of features do not hold it: two must not add to the same chunks
             self._unlink()
@@ -126,7 +130,7 @@ class Draft:
         return Destination(self.path, self.folder, self.fingerprint, self.attributes)
 
     def is_kept(self) -> bool:
-        """Whether there are chunks of an earlier run that this stage may take up."""
+        """Return whether there are chunks of an earlier run that this stage may take up."""
         return read_fingerprint(self._folder) == self.fingerprint
 
     def discard(self) -> None:
@@ -149,7 +153,7 @@ class Draft:
             write_text(self._folder / _MADE, json.dumps([_stamp(path) for path in files]))
 
     def is_made(self, files: list[Path]) -> bool:
-        """Whether an earlier run noted the files as whole, and nobody has written them since."""
+        """Return whether an earlier run noted the files as whole, and nobody has written them since."""
         try:
             noted = json.loads((self._folder / _MADE).read_text(encoding="utf-8"))
             return bool(self.is_kept() and noted == [_stamp(path) for path in files])
@@ -158,7 +162,7 @@ class Draft:
 
 
 def read_fingerprint(folder: Path) -> str | None:
-    """Fingerprint of the stage whose finished chunks a folder holds."""
+    """Return the fingerprint of the stage whose finished chunks a folder holds."""
     try:
         return (folder / _FINGERPRINT).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
@@ -166,7 +170,7 @@ def read_fingerprint(folder: Path) -> str | None:
 
 
 def partial_folder(output: Path, artefact: str) -> Path:
-    """Folder of the finished chunks of an artefact."""
+    """Return the folder of the finished chunks of an artefact."""
     return output / PARTIAL / artefact.replace("/", "_")
 
 
@@ -293,7 +297,7 @@ class Stage(Generic[Value]):
         return DataError(text, file=self.path, remedy="make it first: run with --until, or without --only")
 
     def state(self) -> State:
-        """Whether the artefact is there and what this stage would make."""
+        """Return whether the artefact is there and what this stage would make."""
         entry = self.run.ledger.entry(self.artefact)
         if not entry or not all(path.is_file() for path in self._files()):
             return "missing"

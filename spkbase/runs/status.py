@@ -42,7 +42,7 @@ class StageStatus:
         "done"; "stale": made from something else than the next run would use; "missing"; "damaged": not as it was
         written; "in progress": finished chunks are kept.
     why : str
-        In words.
+        Reason of the state.
     seconds : float or None
         That it took when it was made.
     chunks : tuple of int or None
@@ -101,23 +101,23 @@ def read_status(output: str | Path, readers: Mapping[str, Reader] | None = None)
     output = Path(output)
     if not output.is_dir():
         raise DataError("no such folder", file=output, remedy="give the --output of a recipe")
-    found = [_folder_status(folder) for folder in _folders(output, LEDGER)]
+    statuses = [_folder_status(folder) for folder in _folders(output, LEDGER)]
     for record, read in (readers or {}).items():
         for folder in _folders(output, record):
             stage = read(folder)
             if stage is not None:
-                found.append(FolderStatus(folder, is_in_use(folder), [stage], []))
-    if not found and not (output / "run.log").is_file():
+                statuses.append(FolderStatus(folder, is_in_use(folder), [stage], []))
+    if not statuses and not (output / "run.log").is_file():
         raise DataError("no run has been here: there is no stages.json", file=output)
-    return found or [FolderStatus(output, is_in_use(output), [], [])]
+    return statuses or [FolderStatus(output, is_in_use(output), [], [])]
 
 
 def _folders(output: Path, record: str) -> Iterator[Path]:
     """Folders that hold a record, `output` the first."""
-    for place, folders, files in os.walk(output):
+    for folder, folders, files in os.walk(output):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if record in files:
-            yield Path(place)
+            yield Path(folder)
 
 
 def _folder_status(folder: Path) -> FolderStatus:
@@ -188,7 +188,7 @@ def _stage_status(folder: Path, artefact: str, origin: Origin, entry: Json, why:
 
 
 def format_status(folders: Sequence[FolderStatus]) -> str:
-    """A table of each folder."""
+    """Return a table of each folder."""
     return "\n\n".join("\n".join(_lines(folder)) for folder in folders)
 
 
@@ -205,5 +205,5 @@ def _lines(status: FolderStatus) -> Iterator[str]:
 
 
 def status_record(folders: Sequence[FolderStatus]) -> list[Json]:
-    """The same for programs."""
+    """Return the states of the stages of each folder as JSON, for programs."""
     return [{**asdict(status), "folder": str(status.folder)} for status in folders]

@@ -50,7 +50,7 @@ ClusterMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what numbers depend on, in this process."""
+    """Return the versions of what numbers depend on, in this process."""
     installed = {"Python": ".".join(platform.python_version_tuple()[:2])} | dict.fromkeys(_SAME, "none")
     for name in _SAME:
         with suppress(PackageNotFoundError):
@@ -236,10 +236,10 @@ def _differences(theirs: dict[str, str], ours: dict[str, str]) -> list[str]:
 
 
 def _other_versions(differing: dict[str, list[str]]) -> DataError:
-    shown = "; ".join(f"{name} has {', '.join(which)}" for name, which in list(differing.items())[:_MOST_SHOWN])
+    examples = "; ".join(f"{name} has {', '.join(which)}" for name, which in list(differing.items())[:_MOST_SHOWN])
     more = f"; and {len(differing) - _MOST_SHOWN} more" if len(differing) > _MOST_SHOWN else ""
     return DataError(
-        f"the cluster computes with other versions than this process, so its results may differ: {shown}{more}",
+        f"the cluster computes with other versions than this process, so its results may differ: {examples}{more}",
         remedy="start the scheduler and the workers from the same environment",
     )
 

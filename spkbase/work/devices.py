@@ -41,7 +41,7 @@ _INSTALL = "install one: pip install 'spkver[torch]' or 'spkver[cupy]'; or leave
 class Device:
     """A library of arrays, and the place where it keeps them.
 
-    Parameters
+    Attributes
     ----------
     name : str
         As it was asked for.
@@ -76,11 +76,11 @@ class Device:
         return np.asarray(array)
 
     def rows_of(self, item_bytes: int, *, least: int = 1, most: int = 1 << 30) -> int:
-        """Number of items of this size that make a block."""
+        """Return the number of items of this size that make a block."""
         return max(least, min(most, self.block_bytes // max(1, item_bytes)))
 
     def fits(self, n_bytes: int) -> bool:
-        """Whether so much may stay there for long: at most half of what is free, less a few blocks."""
+        """Return whether so much may stay there for long: at most half of what is free, less a few blocks."""
         free = 16 * self.block_bytes if self.free_bytes is None else self.free_bytes()
         return n_bytes <= free // 2 - 4 * self.block_bytes
 
@@ -198,8 +198,8 @@ def _torch_device(name: str, number: int | None) -> Device:
     if number is None:
         return Device(name, xp)
     _check_number(name, number, torch.cuda.device_count() if torch.cuda.is_available() else 0, "PyTorch")
-    place = torch.device("cuda", number)
-    return Device(name, xp, place, _GPU_BLOCK, lambda: int(torch.cuda.mem_get_info(place)[0]))
+    location = torch.device("cuda", number)
+    return Device(name, xp, location, _GPU_BLOCK, lambda: int(torch.cuda.mem_get_info(location)[0]))
 
 
 def _cupy_device(name: str, number: int) -> Device:
@@ -209,9 +209,9 @@ def _cupy_device(name: str, number: int) -> Device:
     except Exception:  # without a driver the count itself fails, in a class of CuPy's
         n_seen = 0
     _check_number(name, number, n_seen, "CuPy")
-    place = cupy.cuda.Device(number)
-    place.use()
-    return Device(name, xp, place, _GPU_BLOCK, lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
+    location = cupy.cuda.Device(number)
+    location.use()
+    return Device(name, xp, location, _GPU_BLOCK, lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
 
 
 def _check_number(name: str, number: int, n_seen: int, library: str) -> None:

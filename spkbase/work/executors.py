@@ -258,12 +258,12 @@ def _read_pickle(path: Path) -> Any:
     """Read what `_write_pickle` wrote; changes of its arrays stay in this process."""
     pieces = []
     with path.open("rb") as file:
-        sizes, place = pickle.load(file), file.tell()
+        sizes, begin = pickle.load(file), file.tell()
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     for size in sizes:
-        place += -place % _ALIGNMENT
-        pieces.append(mapped[place : place + size])
-        place += size
+        begin += -begin % _ALIGNMENT
+        pieces.append(mapped[begin : begin + size])
+        begin += size
     return pickle.loads(pieces[0], buffers=pieces[1:])
 
 

@@ -101,12 +101,12 @@ def engine_kind() -> str:
 
 
 def ships_items() -> bool:
-    """Whether all maps send items and results to other processes, so that large items are better named by file."""
+    """Return whether all maps send items and results to other processes: large items are better named by file then."""
     return engine_kind() in ("loky", "dask")
 
 
 def default_jobs() -> int:
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
@@ -116,7 +116,7 @@ def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
 
 
 def chunk_bounds(n_items: int, size: int) -> list[tuple[int, int]]:
-    """(start, stop) of each piece of at most `size` among `n_items`."""
+    """Return (start, stop) of each piece of at most `size` among `n_items`."""
     return [(start, min(start + size, n_items)) for start in range(0, n_items, size)]
 
 

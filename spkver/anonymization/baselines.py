@@ -71,9 +71,9 @@ def vtln(
     bins = np.arange(len(spectrum))
     omega = np.pi * bins / bins[-1]
     source = omega + 2 * np.arctan2(size * np.sin(omega), 1 - size * np.cos(omega))
-    place = source / np.pi * bins[-1]
-    low = np.minimum(place.astype(int), bins[-1] - 1)
-    share = (place - low)[:, None]
+    position = source / np.pi * bins[-1]
+    low = np.minimum(position.astype(int), bins[-1] - 1)
+    share = (position - low)[:, None]
     warped = (1 - share) * envelope[low] + share * envelope[low + 1]
     changed: NDArray[Any] = transform.istft(spectrum * np.exp(warped - envelope), k1=len(samples))
     return changed
@@ -103,9 +103,9 @@ def world(
     envelope = pyworld.cheaptrick(signal, f0, times, rate)
     aperiodicity = pyworld.d4c(signal, f0, times, rate)
     bins = np.arange(envelope.shape[1])
-    place = np.minimum(bins / of_formants, bins[-1])
-    low = np.minimum(place.astype(int), bins[-1] - 1)
-    share = place - low
+    position = np.minimum(bins / of_formants, bins[-1])
+    low = np.minimum(position.astype(int), bins[-1] - 1)
+    share = position - low
     scaled = np.ascontiguousarray(np.exp((1 - share) * np.log(envelope[:, low]) + share * np.log(envelope[:, low + 1])))
     made: NDArray[Any] = pyworld.synthesize(f0 * of_pitch, scaled, aperiodicity, rate)
     return np.pad(made, (0, max(0, len(samples) - len(made))))[: len(samples)]

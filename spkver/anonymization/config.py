@@ -29,8 +29,8 @@ class AnonymizerConfig:
     Attributes
     ----------
     name : str
-        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for one of one's
-        own; "command" for a shell command.
+        "mcadams", "resampling", "vtln", "world", "none"; ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` for a function
+        of the user's; "command" for a shell command.
     level : {"utterance", "speaker"}
         Whether each utterance or each speaker has a draw of its own.
     seeding : {"utterance", "vpc2024"}
@@ -77,16 +77,16 @@ class AnonymizerConfig:
 
     @property
     def changes_duration(self) -> bool:
-        """Whether utterances may become longer or shorter; of anonymisers of one's own that is not known."""
+        """Whether utterances may become longer or shorter; of user-supplied anonymisers that is not known."""
         return self.name == "resampling" or self.name not in BUILT_IN
 
     def parameters(self) -> dict[str, Any]:
-        """What the anonymiser is called with."""
+        """Return the parameters that the anonymiser is called with."""
         if self.name not in BUILT_IN:
             return {}
         return {key: getattr(self, key) for key in filter(None, BUILT_IN[self.name].split(", "))}
 
     def record(self) -> Mapping[str, Any]:
-        """What its output depends on: everything but the parameters of other anonymisers."""
+        """Return what the output depends on: everything but the parameters of other anonymisers."""
         used = {"name", "level", "seeding", *self.parameters()} | ({"command"} if self.name == "command" else set())
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in used}

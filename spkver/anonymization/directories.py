@@ -123,9 +123,9 @@ def finished_twin(
 def _tasks(source: DataDir, target: Path, config: AnonymizerConfig) -> list[Task]:
     check_ids(source.recordings, source.path)
     return [
-        Task(one, path, _output(target, one), stream_name(
-            one, source.speakers[one], number, level=config.level, seeding=config.seeding))
-        for number, (one, path) in enumerate(source.recordings.items())
+        Task(utterance, path, _output(target, utterance), stream_name(
+            utterance, source.speakers[utterance], number, level=config.level, seeding=config.seeding))
+        for number, (utterance, path) in enumerate(source.recordings.items())
     ]  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _output(target: Path, utterance: str) -> Path:
 
 
 def _twin(source: DataDir, target: Path) -> DataDir:
-    recordings = {one: _output(target, one) for one in source.recordings}
+    recordings = {utterance: _output(target, utterance) for utterance in source.recordings}
     return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
 
 

@@ -32,7 +32,7 @@ def mcadams(
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
         With full scale 1.
     rate : int [Hz]
     utterance : str
@@ -43,7 +43,7 @@ def mcadams(
 
     Returns
     -------
-    ndarray [shape=(n,)]
+    ndarray of shape (n,)
         Peak-normalised multiples of 1/32768; silence for silence.
 
     Raises
@@ -133,8 +133,8 @@ class _Framed:
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
-            place, period = (start + first) * self.shift, self.apart * self.shift
-            room = self.output[place : place + len(some) * period].reshape(len(some), period)
+            begin, period = (start + first) * self.shift, self.apart * self.shift
+            room = self.output[begin : begin + len(some) * period].reshape(len(some), period)
             room[:, : self.length] += some
 
 
@@ -157,7 +157,7 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
 
 
 def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn the frames of a block, in `room` where it is large enough; give the room for the next block.
+    """Turn the frames of a block, in `room` where it is large enough; return the room for the next block.
 
     Fresh memory for each block would cost a fifth of the time.
     """
@@ -169,13 +169,13 @@ def _turn_block(block: Sequence[_Piece], room: NDArray[np.float64]) -> NDArray[n
         room = np.empty(length * n_frames)
     frames = room[: length * n_frames].reshape(length, n_frames)
     frames[:, places[-1] :] = 0
-    for (signal, start, stop), place in zip(block, places, strict=False):
-        signal.read(start, stop, frames[:, place : place + stop - start])
+    for (signal, start, stop), column in zip(block, places, strict=False):
+        signal.read(start, stop, frames[:, column : column + stop - start])
     exponents = np.repeat([signal.coefficient for signal, _, _ in block], counts)
     exponents = np.pad(exponents, (0, int(alone)), constant_values=1)
     _turn_frames(frames, exponents)
-    for (signal, start, stop), place in zip(block, places, strict=False):
-        signal.add(frames[:, place : place + stop - start], start)
+    for (signal, start, stop), column in zip(block, places, strict=False):
+        signal.add(frames[:, column : column + stop - start], start)
     return room
 
 

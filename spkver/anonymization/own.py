@@ -1,4 +1,4 @@
-"""Anonymisers of one's own: a Python function, or a shell command."""
+"""User-supplied anonymisers: a Python function, or a shell command."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PREDICTABLE = 1e-5
 
 
 def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Linear prediction by Burg's method [1]_.
+    """Compute linear predictors by Burg's method [1]_.
 
     The sums over the prediction errors are those over the frame's correlations, less some samples of its ends, and
     each order follows from the one before [2]_: a fifth of the work. Frames that are predicted so well that little is
@@ -26,13 +26,13 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    frames : ndarray [shape=(n, F)]
+    frames : ndarray of shape (n, F)
         Samples of F frames, n > order, F > 1.
     order : int
 
     Returns
     -------
-    ndarray [shape=(order + 1, F)]
+    ndarray of shape (order + 1, F)
         A(z) of each frame, the first is 1.
 
     References
@@ -71,8 +71,8 @@ def _by_correlations(frames: NDArray[np.float64], coefficients: NDArray[np.float
     """
     n, order = len(frames), len(coefficients) - 1
     correlation = np.empty_like(coefficients)
-    for lag, one in enumerate(correlation):
-        np.einsum("tf,tf->f", frames[: n - lag], frames[lag:], out=one)
+    for lag, of_lag in enumerate(correlation):
+        np.einsum("tf,tf->f", frames[: n - lag], frames[lag:], out=of_lag)
     correlation *= 2
     first, last = frames[: order + 1], frames[: n - order - 2 : -1]
     image, row = np.zeros((order + 2, frames.shape[1])), np.zeros_like(coefficients)
@@ -119,9 +119,9 @@ def pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: ND
 
     Parameters
     ----------
-    zeros, poles : ndarray [shape=(order + 1, F)]
+    zeros, poles : ndarray of shape (order + 1, F)
         B(z) and A(z) of each frame; the first of A is 1.
-    frames : ndarray [shape=(n, F)]
+    frames : ndarray of shape (n, F)
     """
     for some in _pieces(frames.shape[1], _FILTER_FRAMES):
         _pole_zero(zeros[:, some], poles[:, some], frames[:, some])
@@ -137,8 +137,8 @@ def _pole_zero(zeros: NDArray[np.float64], poles: NDArray[np.float64], frames: N
         stop = min(start + _FILTER_SAMPLES, n)
         end = 2 * (order + stop - start)
         history[2 * order : end : 2] = frames[start:stop]
-        for place in range(0, 2 * (stop - start), 2):
-            window = history[place : place + 2 * order + 1]
-            np.einsum("kf,kf->f", weights, window, out=history[place + 2 * order + 1])
+        for row in range(0, 2 * (stop - start), 2):
+            window = history[row : row + 2 * order + 1]
+            np.einsum("kf,kf->f", weights, window, out=history[row + 2 * order + 1])
         frames[start:stop] = history[2 * order + 1 : end : 2]
         history[: 2 * order] = history[end - 2 * order : end].copy()

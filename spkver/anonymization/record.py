@@ -64,7 +64,7 @@ class Record:
             self.fold()
 
     def current(self, tasks: Sequence[Task], *, jobs: int | None) -> set[str]:
-        """Utterances whose recording is there as it was made, from the same source by the same anonymiser.
+        """Return the utterances whose recording is there as it was made, from the same source by the same anonymiser.
 
         Outputs are read and their checksums compared: a bit that flipped on the disk leaves size and time as they were.
         """
@@ -75,10 +75,10 @@ class Record:
             if (entry := self.files.get(task.utterance, {})).get("made_by") == stamp
             and entry.get("stream") == task.stream
         ]
-        found = ordered_map(
+        current = ordered_map(
             _are_current, chunks(known, _BATCH), jobs=jobs, threads=True, description="checking anonymised speech"
         )
-        return {utterance for names in found for utterance in names}
+        return {utterance for names in current for utterance in names}
 
     def start(self) -> None:
         """Write the record before anything else, so that the folder is known as one of ours."""

@@ -49,7 +49,7 @@ def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
     Raises
     ------
     ConfigError
-        If a function of one's own cannot be imported, or a command's places are wrong.
+        If a user-supplied function cannot be imported, or a command's places are wrong.
     DataError
         If a package is missing.
     """
@@ -64,7 +64,7 @@ def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
 
 
 def made_by(config: AnonymizerConfig, seed: int) -> str:
-    """Fingerprint of what outputs depend on beside their source and their stream; of one's own module, its file."""
+    """Return what outputs depend on beside their source and stream: a fingerprint; of user-supplied code, its file."""
     module = None
     if config.name not in _FUNCTIONS and config.name != "command":
         file = load_function(config.name)[1]
@@ -128,7 +128,7 @@ def _anonymize(
             results.append(_checked(_anonymizer(config)(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except Exception as error:  # whatever a function of one's own raises, the others are done first
+        except Exception as error:  # whatever a user-supplied function raises, the others are done first
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 
@@ -146,7 +146,7 @@ def _checked(output: Any) -> NDArray[Any]:
 
 
 def file_stamp(path: Path) -> Stamp:
-    """Size, time and checksum of a file, by which a later change shows."""
+    """Return the size, time and checksum of a file, by which a later change shows."""
     try:
         status = path.stat()
     except OSError as error:
@@ -155,13 +155,13 @@ def file_stamp(path: Path) -> Stamp:
 
 
 def output_stamp(path: Path) -> Stamp:
-    """Size and checksum of a file that was written here: the same for the same samples, whenever it was written."""
+    """Return the size and checksum of a file that was written here: the same for the same samples at any time."""
     stamp = file_stamp(path)
     return {"size": stamp["size"], "sha256": stamp["sha256"]}
 
 
 def is_as_written(path: Path, stamp: Mapping[str, Any] | None) -> bool:
-    """Whether a file that was written here still holds the same bytes; it is read."""
+    """Return whether a file that was written here still holds the same bytes; it is read."""
     if not isinstance(stamp, dict):
         return False
     try:
@@ -171,7 +171,7 @@ def is_as_written(path: Path, stamp: Mapping[str, Any] | None) -> bool:
 
 
 def is_unchanged(path: Path, stamp: Mapping[str, Any] | None) -> bool:
-    """Whether a file is as it was when it was stamped; it is read only where its time differs."""
+    """Return whether a file is as it was when it was stamped; it is read only where its time differs."""
     if not isinstance(stamp, dict):
         return False
     try:
@@ -184,7 +184,7 @@ def is_unchanged(path: Path, stamp: Mapping[str, Any] | None) -> bool:
 
 
 def check_source(utterance: str, path: Path) -> DataError | None:
-    """What keeps a recording from being anonymised, by its header."""
+    """Return the error that keeps a recording from being anonymised, by its header; None where nothing does."""
     try:
         header = audio_header(path)
     except DataError as error:

@@ -34,12 +34,12 @@ def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
 
     Parameters
     ----------
-    polynomials : ndarray [shape=(2 m + 1, F)]
+    polynomials : ndarray of shape (2 m + 1, F)
         Coefficients of F polynomials by falling powers; the first is 1.
 
     Returns
     -------
-    p, q : ndarray [shape=(m, F)]
+    p, q : ndarray of shape (m, F)
         Polynomial f is the product over i of z**2 + p[i, f] z + q[i, f]. Its coefficients agree to 1e-9, relative to
         the largest; for polynomials that the iteration cannot do, to what LAPACK reaches.
 
@@ -78,7 +78,7 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
         if not len(left):
             break
         if len(left) < _WORTH_MOVING * len(waiting):
-            polynomials, p, q = (one.take(left, axis=1) for one in (polynomials, p, q))
+            polynomials, p, q = (values.take(left, axis=1) for values in (polynomials, p, q))
             places, waiting = places[left], waiting[left]
     return found_p, found_q
 
@@ -129,7 +129,7 @@ def _start(polynomials: NDArray[np.float64]) -> Factors:
     p, q = p_starts[n_real].T.copy(), q_starts[n_real].T.copy()
     for number in range(n_real.max(initial=0)):
         some = np.flatnonzero(n_real > number)
-        first, second = (_crossing(values, changes, some, 2 * number + one) for one in (1, 2))
+        first, second = (_crossing(values, changes, some, 2 * number + change) for change in (1, 2))
         p[number, some], q[number, some] = -(first + second), first * second
     return p, q
 
@@ -138,9 +138,9 @@ def _crossing(
     values: NDArray[np.float64], changes: NDArray[np.int64], frames: NDArray[np.int64], number: int
 ) -> NDArray[np.float64]:
     """Zero of the secant where the sign changes for the nth time."""
-    place = (changes[:, frames] == number).argmax(axis=0)
-    low, high = values[place, frames], values[place + 1, frames]
-    crossing: NDArray[np.float64] = _GRID[place] - low * (_GRID[place + 1] - _GRID[place]) / (high - low)
+    before = (changes[:, frames] == number).argmax(axis=0)
+    low, high = values[before, frames], values[before + 1, frames]
+    crossing: NDArray[np.float64] = _GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low)
     return crossing
 
 

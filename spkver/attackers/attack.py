@@ -66,9 +66,9 @@ def score(
         With all problems of the trials and the recordings, before anything long starts.
     """
     models, tested = check_trials(attackers, enrol_dir, trial_dir, trial_list, jobs=jobs)
-    place = Workplace(Path(work), jobs, device)
+    workplace = Workplace(Path(work), jobs, device)
     return {
-        name: score_checked(attacker, place, (enrol_dir, models), (trial_dir, tested), trial_list)
+        name: score_checked(attacker, workplace, (enrol_dir, models), (trial_dir, tested), trial_list)
         for name, attacker in attackers.items()
     }
 
@@ -103,10 +103,10 @@ def check_trials(
     others = {name: path for name, path in tested.items() if path not in files}
     kinds = {fingerprint(attacker.config.features): attacker.config.features for attacker in attackers.values()}
     for config in kinds.values():
-        found = Problems()
+        of_features = Problems()
         for recordings in (enrolled, others):
-            check_recordings(recordings, config, jobs=jobs, problems=found)
-        for error in found.errors:
+            check_recordings(recordings, config, jobs=jobs, problems=of_features)
+        for error in of_features.errors:
             problems.note(_for_trained(error))
     problems.raise_if_any()
     return models, tested
@@ -230,10 +230,10 @@ def score_checked(
 
 def _rows(work: Workplace, attacker: TrainedAttacker, prepared: Prepared, models: IdMap) -> Statistics:
     """Statistics of each enrolment utterance, under the id of its model."""
-    found = work.statistics(prepared, attacker.ubm)
-    row = {name: place for place, name in enumerate(found.segments)}
-    rows = np.array([row[segment] for segment in models.segments], np.int64)
-    return Statistics(models.models, models.segments, found.zeroth[rows], found.first[rows])
+    statistics = work.statistics(prepared, attacker.ubm)
+    row_of = {name: number for number, name in enumerate(statistics.segments)}
+    rows = np.array([row_of[segment] for segment in models.segments], np.int64)
+    return Statistics(models.models, models.segments, statistics.zeroth[rows], statistics.first[rows])
 
 
 def _test(work: Workplace, attacker: TrainedAttacker, prepared: Prepared) -> Segments:
@@ -241,6 +241,6 @@ def _test(work: Workplace, attacker: TrainedAttacker, prepared: Prepared) -> Seg
     if config.exact:
         frames = prepared.frames.value
         return Segments(frames.ids, frames=frames)
-    found = work.statistics(prepared, attacker.ubm)
-    vectors = config.method.vectors(config, attacker.ubm, attacker.backend, found, jobs=work.jobs)
-    return Segments(found.segments, vectors=vectors)
+    statistics = work.statistics(prepared, attacker.ubm)
+    vectors = config.method.vectors(config, attacker.ubm, attacker.backend, statistics, jobs=work.jobs)
+    return Segments(statistics.segments, vectors=vectors)

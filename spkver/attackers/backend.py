@@ -81,7 +81,7 @@ class Segments:
 
     Attributes
     ----------
-    ids : ndarray of str, shape (S,)
+    ids : ndarray of str of shape (S,)
     vectors : ndarray of shape (S, D) or None
     frames : Frames or None
     """

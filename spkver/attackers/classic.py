@@ -94,8 +94,8 @@ class ClassicAttacker:
         attacker = self.shared.trained(training)[self.name]
 
         def score(attack: Attack, kept: Kept) -> Scores:
-            place, models, tested = self.shared.prepared(attack)
+            workplace, models, tested = self.shared.prepared(attack)
             sides = (attack.enrolment, models), (attack.tested, tested)
-            return score_checked(attacker, place, *sides, attack.trials, kept=kept)
+            return score_checked(attacker, workplace, *sides, attack.trials, kept=kept)
 
         return score

@@ -40,7 +40,7 @@ def fit_lda(
     ----------
     vectors : ndarray of shape (S, D)
         Of mean 0.
-    speakers : ndarray of str, shape (S,)
+    speakers : ndarray of str of shape (S,)
         Some speaker must have several vectors.
     n_dimensions : int
         At most so many; there are no more than speakers less one, nor than principal directions.
@@ -85,7 +85,7 @@ def discriminants(coordinates: NDArray, owner: NDArray, shrinkage: float, n_dime
     ----------
     coordinates : ndarray of shape (S, K)
         Vectors of mean 0.
-    owner : ndarray of int, shape (S,)
+    owner : ndarray of int of shape (S,)
         Speaker of each, from 0.
     shrinkage : float
         s, 0 to 1.

@@ -96,11 +96,13 @@ def train_some_apart(
     cross = inner_products(vectors[np.concatenate([mine for mine, _ in sides])], background)
     start = 0
     for row, (mine, others) in enumerate(sides):
-        own = vectors[mine].astype(np.float64)
+        positives = vectors[mine].astype(np.float64)
         between = cross[start : start + len(mine), others]
-        alpha, biases[row] = train_one(gram[np.ix_(others, others)], between, inner_products(own, own), config)
+        alpha, biases[row] = train_one(
+            gram[np.ix_(others, others)], between, inner_products(positives, positives), config
+        )
         coefficients[row, others] = alpha[: len(others)]
-        own_part[row] = alpha[len(others) :] @ own
+        own_part[row] = alpha[len(others) :] @ positives
         start += len(mine)
     return {"coefficients": coefficients, "own": own_part, "biases": biases}
 

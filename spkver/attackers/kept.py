@@ -35,11 +35,11 @@ class Kept:
     fingerprint: str = ""
 
     def below(self, name: str) -> Kept:
-        """The same in a folder below, for a step that has several of one kind."""
+        """Return the same in a folder below, for a step that has several of one kind."""
         return Kept(None if self.folder is None else self.folder / name, self.fingerprint)
 
     def arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Arrays of a step by name: those that an earlier run has worked out, or else those of `make`."""
+        """Return the arrays of a step by name: those that an earlier run has worked out, or else those of `make`."""
         if self.folder is None:
             return make()
         with Journal(self.folder / f"{name}.journal", self.fingerprint, total=1) as journal:

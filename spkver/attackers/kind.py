@@ -53,9 +53,9 @@ class Lesson:
     options : Options
     ubm : GaussianMixture
     sessions : Sessions
-    is_learnt : ndarray of bool, shape (S,)
+    is_learnt : ndarray of bool of shape (S,)
         Sessions that the projection and the background are made of.
-    is_cohort : ndarray of bool, shape (S,)
+    is_cohort : ndarray of bool of shape (S,)
         Sessions that the cohort is made of.
     seed : int
         Draws the background.
@@ -169,20 +169,20 @@ class Kind:
     check: Callable[[Options], None] = _all_allowed
 
     def scales(self, options: Options) -> bool:
-        """Whether vectors are scaled to length 1."""
+        """Return whether vectors are scaled to length 1."""
         return self.unit_length or options.projection.unit_length
 
     def needs_sessions(self, options: Options) -> bool:
-        """Whether there is anything to learn from the sessions of a training set, and so from several speakers."""
+        """Return whether anything is learnt from the sessions of a training set, and so from several speakers."""
         return self.learn is not None or options.norm.kind != "none"
 
 
 def cohort_by_model(lesson: Lesson) -> Statistics:
     """Return the statistics of the cohort, whose models are speakers or sessions, as `norm.models` says."""
-    found = lesson.cohort
+    cohort = lesson.cohort
     if lesson.options.norm.models == "speaker":
-        return found
-    return Statistics(found.segments, found.segments, found.zeroth, found.first)
+        return cohort
+    return Statistics(cohort.segments, cohort.segments, cohort.zeroth, cohort.first)
 
 
 def enrolled_cohort(enrol: Enrol) -> Callable[[Lesson, Backend], SvmModels]:

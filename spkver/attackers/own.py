@@ -1,4 +1,4 @@
-"""Attackers of one's own: a Python function, or a shell command; see docs/own_attackers.md.
+"""User-supplied attackers: a Python function, or a shell command; see docs/own_attackers.md.
 
 A function learns, and gives a function that scores::
 
@@ -53,7 +53,7 @@ _REMEDY = "correct the attacker, or leave it out of 'attackers'"
 
 @dataclass(frozen=True)
 class OwnFunction:
-    """A Python function of one's own; see `spkver.attackers.Attacker`.
+    """A user-supplied Python function; see `spkver.attackers.Attacker`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class OwnFunction:
 
 @dataclass(frozen=True)
 class OwnCommand:
-    """A shell command of one's own; see `spkver.attackers.Attacker`.
+    """A user-supplied shell command; see `spkver.attackers.Attacker`.
 
     Its places are filled in with folders and files, quoted for the shell: {training} with wav.scp and utt2spk;
     {enrolment} with wav.scp and spk2utt, the utterances of each model; {tested} with wav.scp; the list {trials}, lines
@@ -157,10 +157,10 @@ class OwnCommand:
                     run_filled(self.template, {"training": learnt, "work": work, "seed": self.seed, **places})
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
-                    found = read_scores(places["scores"])
+                    scores = read_scores(places["scores"])
                 except DataError as error:
                     _refuse(self.name, attack.tested, error.text, error)
-                return joined(self.name, attack, found, attack.tested.path, _REMEDY)
+                return joined(self.name, attack, scores, attack.tested.path, _REMEDY)
 
         return score
 
@@ -190,7 +190,7 @@ def _write_attack(folder: Path, attack: Attack) -> dict[str, Path]:
         used.setdefault(model, []).append(utterance)
     recordings = {utterance: Path(attack.enrolment.recordings[utterance]) for utterance in models.segments}
     _write_table(places["enrolment"] / "wav.scp", recordings)
-    _write_table(places["enrolment"] / "spk2utt", {model: " ".join(own) for model, own in used.items()})
+    _write_table(places["enrolment"] / "spk2utt", {model: " ".join(utterances) for model, utterances in used.items()})
     _write_table(places["tested"] / "wav.scp", tested)
     write_trials(places["trials"], Trials.from_ids(*map(list, zip(*attack.trials.pairs(), strict=True))))
     return places
@@ -224,6 +224,6 @@ def _refuse(name: str, directory: DataDir, text: str, cause: Exception | None = 
 
 
 def own_function(name: str, spec: str, seed: int) -> OwnFunction:
-    """Import a function of one's own; ConfigError if there is none."""
+    """Import a user-supplied function; ConfigError if there is none."""
     function, file = import_function(spec, "attacker")
     return OwnFunction(name, spec, function, file, seed)

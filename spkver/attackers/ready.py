@@ -58,18 +58,18 @@ class ReadyScores:
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Nothing is left to be learnt."""
+        """Return the scorer; nothing is left to be learnt."""
         return lambda attack, kept: self._score(attack)
 
     def _score(self, attack: Attack) -> Scores:
         file = self.file(attack)
         remedy = f"score the trials of {attack.tested.path / 'trials'}, or remove the file: then they are left out"
         try:
-            found = read_scores(file)
+            scores = read_scores(file)
         except DataError as error:
             text = f"attacker {self.name!r}: {error.text}"
             raise DataError(text, file=file, line=error.line, remedy=error.remedy or remedy) from error
-        return joined(self.name, attack, found, file, remedy)
+        return joined(self.name, attack, scores, file, remedy)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class ReadyVectors:
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides."""
-        found = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
-        return {"vectors": [fingerprint(own.ids, np.asarray(own.vectors)) for own in found]}
+        both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
+        return {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
@@ -116,7 +116,7 @@ class ReadyVectors:
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Nothing is left to be learnt."""
+        """Return the scorer; nothing is left to be learnt."""
         return self._score
 
     def _score(self, attack: Attack, kept: Kept) -> Scores:
@@ -138,20 +138,20 @@ class ReadyVectors:
         problems = Problems()
         sides = []
         for directory, speakers in ((attack.enrolment, owners), (attack.tested, dict.fromkeys(tested, "?"))):
-            found = self._embeddings(attack, directory)
-            row = {utterance: number for number, utterance in enumerate(found.ids.tolist())}
+            embeddings = self._embeddings(attack, directory)
+            row = {utterance: number for number, utterance in enumerate(embeddings.ids.tolist())}
             missing = sorted(set(speakers) - set(row))
             if missing:
-                named = ", ".join(map(repr, missing[:_NAMED])) + (", ..." if len(missing) > _NAMED else "")
+                examples = ", ".join(map(repr, missing[:_NAMED])) + (", ..." if len(missing) > _NAMED else "")
                 problems.add(
                     f"attacker {self.name!r}: {len(missing)} of {len(speakers)} utterances of {directory.path.name}"
-                    f" without an embedding: {named}",
+                    f" without an embedding: {examples}",
                     file=self.file(attack, directory),
                     remedy="extract them, or remove the file: then its trials are left out",
                 )  # fmt: skip
                 continue
             ids = sorted(speakers)
-            vectors = np.asarray(found.vectors)[[row[utterance] for utterance in ids]]
+            vectors = np.asarray(embeddings.vectors)[[row[utterance] for utterance in ids]]
             sides.append(Embeddings(np.array(ids, object), np.array([speakers[name] for name in ids], object), vectors))
         problems.raise_if_any()
         return sides[0], sides[1]

@@ -31,19 +31,19 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     if limit is None or limit >= len(speakers):
         return sorted(speakers)
     queue = []
-    for speaker, own in _by_speaker(speakers).items():
+    for speaker, utterances in _by_speaker(speakers).items():
         generator = recording_generator(speaker, seed)
-        order = generator.permutation(len(own))
+        order = generator.permutation(len(utterances))
         # the draw also decides which speakers come last, where not all can have as many
-        queue += [(turn, generator.random(), own[place]) for turn, place in enumerate(order)]
+        queue += [(turn, generator.random(), utterances[number]) for turn, number in enumerate(order)]
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
 
 
 def _by_speaker(speakers: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    utterances_of: dict[str, list[str]] = {}
     for utterance in sorted(speakers):
-        found.setdefault(speakers[utterance], []).append(utterance)
-    return dict(sorted(found.items()))
+        utterances_of.setdefault(speakers[utterance], []).append(utterance)
+    return dict(sorted(utterances_of.items()))
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def cut_sessions(lengths: Mapping[str, int], speakers: Mapping[str, str], *, fra
     """
     return [
         Session(speaker, utterance, start, stop)
-        for speaker, own in _by_speaker({utterance: speakers[utterance] for utterance in lengths}).items()
-        for utterance in own
+        for speaker, utterances in _by_speaker({utterance: speakers[utterance] for utterance in lengths}).items()
+        for utterance in utterances
         for start, stop in _pieces(lengths[utterance], frames)
     ]
 

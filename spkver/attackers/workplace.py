@@ -93,7 +93,7 @@ class Workplace:
     _statistics: dict[str, Statistics] = field(default_factory=dict, repr=False)
 
     def recordings(self, name: str, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> Prepared:
-        """Features of recordings; `name` is for the eye of those who look into the folder."""
+        """Return the features of recordings; `name` is for those who look into the folder."""
         stamps = {}
         for recording, path in sorted(recordings.items()):
             status = path.stat()
@@ -107,17 +107,17 @@ class Workplace:
         return self._prepared[whole]
 
     def ubm(self, prepared: Prepared, config: UbmConfig) -> TrainedUbm:
-        """Universal background model of all recordings."""
+        """Return the universal background model of all recordings."""
         run = self._run(f"ubm-{fingerprint(prepared.frames.fingerprint, config)[:_KEY]}")
         return pipeline.universal_model(run, prepared.frames, prepared.names, config).value
 
     def statistics(self, prepared: Prepared, ubm: GaussianMixture) -> Statistics:
-        """Statistics of each recording; models and segments are the recordings."""
+        """Return the statistics of each recording; models and segments are the recordings."""
         idmap = IdMap(list(prepared.names), list(prepared.names))  # type: ignore[arg-type]
         return self._found(prepared.run, "", ubm, prepared.frames, idmap)
 
     def sessions(self, prepared: Prepared, speakers: Mapping[str, str], length: float | None) -> SessionFrames:
-        """Frames of the sessions of about `length` frames that recordings are cut into, see `cut_sessions`."""
+        """Return frames of the sessions of about `length` frames that recordings are cut into, see `cut_sessions`."""
         key = fingerprint(prepared.frames.fingerprint, sorted(speakers.items()), length)
         if key not in self._sessions:
             whole = prepared.frames.value
@@ -126,7 +126,7 @@ class Workplace:
         return self._sessions[key]
 
     def session_statistics(self, prepared: Prepared, ubm: GaussianMixture, frames: SessionFrames) -> Statistics:
-        """Statistics of the sessions of a training set; models are the speakers."""
+        """Return the statistics of the sessions of a training set; models are the speakers."""
         speakers, names = zip(*((session.speaker, session.name) for session in frames.sessions), strict=True)
         return self._found(prepared.run, "sessions-", ubm, frames, IdMap(speakers, names))  # type: ignore[arg-type]
 

@@ -173,7 +173,7 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int, *, subtype: 
     ----------
     path : path
         Ends in .wav, .flac or .sph; this chooses the container.
-    samples : array (n,) or (n, channels)
+    samples : ndarray of shape (n,) or (n, channels)
         Rounded to the nearest of the 2**bits values; what `read_audio` gave from a file of as many bits is
         written back to the bit.
     rate : int

@@ -25,7 +25,7 @@ _SAMPLES_PER_SECOND = 100_000  # a hundredth of what a decoder does
 
 
 def is_installed() -> bool:
-    """Whether there is PyAV; it is not loaded into this process."""
+    """Return whether there is PyAV; it is not loaded into this process."""
     try:
         return importlib.util.find_spec("av") is not None
     except ValueError:  # put out of reach, by a test
@@ -89,7 +89,7 @@ class _Decoder:
         )
 
     def ask(self, path: Path, most: int) -> NDArray[Any] | str:
-        """Give the samples, or what the decoder says is wrong."""
+        """Return the samples, or what the decoder says is wrong."""
         seconds = min(_LEAST_SECONDS + most / _SAMPLES_PER_SECOND, _MOST_SECONDS)
         late = threading.Timer(seconds, self._process.kill)
         late.daemon = True

@@ -48,12 +48,12 @@ def decode(path: str, most: int) -> NDArray[Any]:
     import av
 
     blocks: list[NDArray[Any]] = []
-    found = 0
+    n_samples = 0
     with av.open(path, metadata_errors="replace") as container:
         for frame in container.decode(audio=0):
             blocks.append(frame.to_ndarray())
-            found += blocks[-1].shape[1]
-            if found >= most:
+            n_samples += blocks[-1].shape[1]
+            if n_samples >= most:
                 break
     return np.concatenate(blocks, axis=1).T if blocks else np.empty((0, 1), np.int16)
 

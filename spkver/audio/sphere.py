@@ -56,17 +56,17 @@ def read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, str
 
 
 def sample_count(path: Path, fields: dict[str, str], found: int) -> int:
-    """Number of samples of a channel that a header promises; `found` where it is silent (or there is no header)."""
+    """Return the number of samples of a channel that a header promises; `found` without header or promise."""
     return _number(path, fields, "sample_count") if "sample_count" in fields else found
 
 
 def is_shorten(fields: dict[str, str]) -> bool:
-    """Whether the samples are compressed with shorten."""
+    """Return whether the samples are compressed with shorten."""
     return "shorten" in fields.get("sample_coding", "")
 
 
 def shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
-    """(rate in Hz, channels, samples of each) of a file compressed with shorten; checks that it can be decoded."""
+    """Check that a file compressed with shorten can be decoded; return (rate in Hz, channels, samples of each)."""
     _check_decoder(path)
     coding = fields.get("sample_coding", "")
     if not coding.startswith("pcm,"):  # older releases of FFmpeg crash on others
@@ -99,22 +99,22 @@ def read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
         reason = f"cannot be decoded ({fields['sample_coding']}): {error}"
         raise DataError(reason, file=path, remedy=COPY_AGAIN) from error
     if frames.shape[1] != channels or frames.dtype != np.int16:
-        found = f"{frames.shape[1]} channels of {frames.dtype}"
-        raise DataError(f"expected {channels} channels of int16, found {found}", file=path, remedy=COPY_AGAIN)
+        form = f"{frames.shape[1]} channels of {frames.dtype}"
+        raise DataError(f"expected {channels} channels of int16, found {form}", file=path, remedy=COPY_AGAIN)
     if len(frames) < n_samples:
         raise cut_off(path, n_samples, len(frames), "samples")
     return frames[:n_samples]
 
 
 def cut_off(path: Path, promised: int, found: int, unit: str) -> DataError:
-    """Give the error of a file that is shorter than its header says."""
+    """Return the error of a file that is shorter than its header says."""
     return DataError(
         f"cut off: the header promises {promised} {unit}, the file holds {found}", file=path, remedy=COPY_AGAIN
     )
 
 
 def no_samples(path: Path) -> DataError:
-    """Give the error of a file with a header and nothing behind it."""
+    """Return the error of a file with a header and nothing behind it."""
     return DataError("holds no samples", file=path, remedy="leave the file out, or copy it again")
 
 

@@ -61,15 +61,15 @@ def remove_directions(vectors: Array, directions: Array) -> Array:
 
     Parameters
     ----------
-    vectors : array of shape (n, D)
+    vectors : ndarray of shape (n, D)
         Of NumPy or of a device's library; float64, since what remains is small beside what is removed: in float32 the
         rounding of the large part would be felt in the small one.
-    directions : array of shape (k, D)
+    directions : ndarray of shape (k, D)
         Orthonormal rows N.
 
     Returns
     -------
-    array of shape (n, D)
+    ndarray of shape (n, D)
 
     References
     ----------

@@ -137,11 +137,11 @@ def score_trials(
 
         def factors(piece: NDArray[np.int64]) -> Factors:
             if piece.ndim == 1:
-                models, (own, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
+                models, (segments, pairs) = trials.models[piece], np.unique(trials.segments[piece], return_inverse=True)
             else:
-                models, own, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
+                models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
             rows = model_rows[models]
-            weights, tested = SelectedRows(machines.weights, rows), SelectedRows(vectors, segment_rows[own])
+            weights, tested = SelectedRows(machines.weights, rows), SelectedRows(vectors, segment_rows[segments])
             return Factors(weights, machines.biases[rows], tested, pairs)
 
         score: Callable[[list[Factors]], NDArray[np.float64]] = partial(_score_factors, projection=projection)
@@ -166,7 +166,7 @@ def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
 def _projected(
     vectors: Rows, rows: NDArray[np.int64], projection: Projection, folder: str | Path | None, work: Work
 ) -> Iterator[Rows]:
-    """Give projected rows: in a file where vectors are in one and there is a folder, else in memory."""
+    """Yield projected rows: in a file where vectors are in one and there is a folder, else in memory."""
     bounds = chunk_bounds(len(rows), _ROWS)
     blocks = work.map(
         projection.of_rows, (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds), total=len(bounds)
@@ -323,8 +323,8 @@ def score_gmm_ubm(
 
     def frames_and_means(rows: NDArray[np.int64]) -> tuple[Rows, SelectedRows]:
         segment = segment_rows[trials.segments[rows[0]]]
-        own = part(frames.values, *frames.offsets[segment : segment + 2].tolist())
-        return own, SelectedRows(means, model_rows[trials.models[rows]])
+        tested = part(frames.values, *frames.offsets[segment : segment + 2].tolist())
+        return tested, SelectedRows(means, model_rows[trials.models[rows]])
 
     tasks = chunks(of_segments, _SEGMENTS)
     items = [[frames_and_means(rows) for rows in task] for task in tasks]

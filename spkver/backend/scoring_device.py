@@ -40,9 +40,9 @@ def block_scores(
     scores = np.empty((len(models), len(segments)))
     size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
     for rows in chunk_bounds(len(models), size):
-        own = weights.take(models[slice(*rows)])
+        of_models = weights.take(models[slice(*rows)])
         for columns in chunk_bounds(len(segments), size):
-            products = own @ xp.matrix_transpose(_taken(vectors, segments[slice(*columns)], projection))
+            products = of_models @ xp.matrix_transpose(_taken(vectors, segments[slice(*columns)], projection))
             scores[slice(*rows), slice(*columns)] = device.to_numpy(products)
     return scores
 

@@ -258,7 +258,7 @@ def machine_blocks(
         negatives = replace(negatives, is_held=True) if by_name else held
     gram = negatives.gram(work) if gram is None else gram
     train = partial(_train_block, negatives=negatives, gram=gram, projection=projection, config=config)
-    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(own) for own in rows]) for rows in left)
+    items = ((SelectedRows(vectors, np.concatenate(rows)), [len(of_model) for of_model in rows]) for rows in left)
     yield from work.on_cores().map(train, items, description="SVM training", total=len(left))
 
 
@@ -324,19 +324,19 @@ def _train_block(
 ) -> tuple[NDArray, NDArray[np.float64]]:
     """Train some models, given their enrolment vectors and how many each has."""
     n_vectors = block[1]
-    own = np.asarray(block[0]) if projection is None else projection.of_rows(block[0])
-    cross = negatives.products(own)  # the kernels of all models against the background are one product
+    positives = np.asarray(block[0]) if projection is None else projection.of_rows(block[0])
+    cross = negatives.products(positives)  # the kernels of all models against the background are one product
     coefficients, biases = np.zeros((len(n_vectors), len(negatives))), np.empty(len(n_vectors))
-    weights = np.zeros((len(n_vectors), own.shape[1]))
+    weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):
         rows = slice(end - n_vectors[model], end)
-        alpha, biases[model] = train_one(gram, cross[rows], inner_products(own[rows], own[rows]), config)
+        alpha, biases[model] = train_one(gram, cross[rows], inner_products(positives[rows], positives[rows]), config)
         coefficients[model] = alpha[: len(negatives)]
-        weights[model] = alpha[len(negatives) :] @ own[rows].astype(np.float64)
+        weights[model] = alpha[len(negatives) :] @ positives[rows].astype(np.float64)
     for rows, tile in negatives.tiles():
         for start, stop in chunk_bounds(tile.shape[1], _COLUMNS):
             weights[:, start:stop] += coefficients[:, rows] @ tile[:, start:stop].astype(np.float64)
-    return weights.astype(own.dtype), biases
+    return weights.astype(positives.dtype), biases
 
 
 def write_svms(path: str | Path, machines: SvmModels, *, attributes: Mapping[str, object] | None = None) -> None:
@@ -353,7 +353,7 @@ def read_svms(path: str | Path) -> SvmModels:
 
 
 def open_svms(path: str | Path) -> SvmModels:
-    """As `read_svms`, but the weights are read by rows, when they are asked for."""
+    """Read machines as `read_svms` does, but the weights by rows, when they are asked for."""
     small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
     check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
     return SvmModels(small["models"], weights, small["biases"])

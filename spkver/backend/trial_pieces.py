@@ -44,7 +44,7 @@ def trial_pieces(trials: Trials, *, paired: int) -> list[NDArray[np.int64]]:
 
     Returns
     -------
-    list of ndarray [dtype=int64]
+    list of ndarray of int64
         Row numbers of trials, each in one piece. Those of shape (models, segments) are blocks; those of shape (n,) are
         trials of blocks that are too small, the trials of a segment one after the other.
     """

@@ -63,13 +63,15 @@ def train(
     from spkver.datadir import read_datadir
 
     config = attacker_config(attacker, file=config_file, settings=settings)
-    place = work or output / "work"
+    work_folder = work or output / "work"
     data = [
-        read_datadir(one, allow_pipes=allow_pipes, pipes_to=_pipes(place, number, one), jobs=jobs)
-        for number, one in enumerate(datadirs)
+        read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=_pipes(work_folder, number, datadir), jobs=jobs)
+        for number, datadir in enumerate(datadirs)
     ]
     with echo_log(logging.INFO):
-        trained = train_attacker(data, config, output, seed=seed, work=Workplace(place, jobs, device), force=force)
+        trained = train_attacker(
+            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force
+        )
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
 
@@ -113,17 +115,17 @@ def score(
     loaded = load_attacker(attacker)
     work = work or output.parent / "work"
     enrolled, tested = (
-        read_datadir(one, allow_pipes=allow_pipes, pipes_to=_pipes(work, number, one), jobs=jobs)
-        for number, one in enumerate((enroll_dir, trial_dir))
+        read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=_pipes(work, number, datadir), jobs=jobs)
+        for number, datadir in enumerate((enroll_dir, trial_dir))
     )
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
         raise DataError("no list of trials there", file=trial_dir / "trials", remedy="name one with --trial-list")
     with echo_log(logging.INFO):
-        found = score_trials(
+        scores = score_trials(
             {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
         )
-    write_scores(output, found[loaded.name])
+    write_scores(output, scores[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
 
 

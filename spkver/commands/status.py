@@ -26,8 +26,8 @@ def status(output: Path, as_json: bool) -> None:
     from spkbase.runs import format_status, read_status, status_record
     from spkver.anonymization import RECORD
 
-    found = read_status(output, {RECORD: twin_status})
-    click.echo(json.dumps(status_record(found), indent=1) if as_json else format_status(found))
+    folders = read_status(output, {RECORD: twin_status})
+    click.echo(json.dumps(status_record(folders), indent=1) if as_json else format_status(folders))
 
 
 def twin_status(folder: Path) -> StageStatus | None:

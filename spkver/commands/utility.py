@@ -70,8 +70,8 @@ def emotion(
     emotions, folds = read_emotions(learnt), read_folds(test)
     config = EmotionConfig(speaker_normalisation=not no_speaker_normalisation)
     with echo_log(logging.INFO), start_run(output, config, jobs=jobs, force=force) as run:
-        found = recognise_emotions(run, test, learnt, emotions, folds=folds, config=config)
-    click.echo(f"{len(found)} utterances: {output / 'predictions'}")
+        recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, config=config)
+    click.echo(f"{len(recognised)} utterances: {output / 'predictions'}")
 
 
 def _read(path: Path, output: Path, allow_pipes: bool) -> Any:

@@ -27,7 +27,7 @@ class Session:
         Factors on the speaker's own rate, pitch, intonation and formants.
     tilt, breath : float
         Added to the speaker's own, dB per octave and dB.
-    response : ndarray, shape (n_taps,), float32
+    response : ndarray of float32 of shape (n_taps,)
         Impulse response of microphone and room; its delay is 8 ms.
     noise : {'white', 'pink', 'babble'}
     signal_to_noise : float
@@ -89,7 +89,7 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
 
     Parameters
     ----------
-    speech : ndarray, shape (n_samples,), float32
+    speech : ndarray of float32 of shape (n_samples,)
         Clean speech at 16 kHz, of any level.
     session : Session
     random : numpy.random.Generator
@@ -97,7 +97,7 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
 
     Returns
     -------
-    ndarray, shape (n_longer,), float32
+    ndarray of float32 of shape (n_longer,)
         In [-1, 1].
     """
     from scipy.signal import oaconvolve
@@ -112,20 +112,20 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
 
 
 def filter_from_gains(frequencies: np.ndarray, gains: np.ndarray, *, n_taps: int) -> np.ndarray:
-    """A filter of linear phase with given gains.
+    """Return a filter of linear phase with given gains.
 
     Parameters
     ----------
-    frequencies : ndarray, shape (n,)
+    frequencies : ndarray of shape (n,)
         Rising, Hz; between them gains are interpolated over log frequency, outside they stay.
-    gains : ndarray, shape (n,)
+    gains : ndarray of shape (n,)
         dB.
     n_taps : int
         Odd.
 
     Returns
     -------
-    ndarray, shape (n_taps,), float32
+    ndarray of float32 of shape (n_taps,)
     """
     bins = np.linspace(0, SAMPLE_RATE / 2, 257)
     level = np.interp(np.log(np.maximum(bins, 1)), np.log(frequencies), gains)

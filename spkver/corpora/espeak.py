@@ -66,7 +66,7 @@ class _Engine:
 
 
 def loader() -> ModuleType:
-    """The package espeakng-loader.
+    """Return the package espeakng-loader.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def loader() -> ModuleType:
 
 
 def accent_text(accent: str) -> str:
-    """Text of the language file of an accent, the first part of a voice file."""
+    """Return the text of the language file of an accent, the first part of a voice file."""
     if accent not in ACCENTS:
         raise DataError(f"accent {accent!r} is not one of {', '.join(ACCENTS)}")
     return _accent_text(accent)
@@ -101,7 +101,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
 
     Returns
     -------
-    samples : ndarray, shape (n_samples,), int16
+    samples : ndarray of int16 of shape (n_samples,)
     rate : int
         Samples per second, 22 050.
 

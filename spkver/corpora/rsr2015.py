@@ -166,10 +166,10 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     enrolment_file, trials_file = key_files(root, gender, options.partition)
     enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
     trials = read_trials(trials_file, [*target, *nontarget], problems) if _is_there(trials_file, problems) else None
-    found = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
+    scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
-    ubm = ubm_list(found, background_speakers, options.sentences)
-    if found and not ubm:
+    ubm = ubm_list(scanned, background_speakers, options.sentences)
+    if scanned and not ubm:
         who, (first, last) = _speaker_names(gender, background_speakers), options.sentences
         problems.add(
             f"no recordings of background speakers {who}, sentences {first:03d} to {last:03d}",
@@ -183,7 +183,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         _check_trials(trials_file, trials, enrolled, target, nontarget, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
     _check_leak(used, background_speakers, problems)
-    recordings = find_recordings(found, ubm, used, problems)
+    recordings = find_recordings(scanned, ubm, used, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     return Rsr2015(
@@ -237,7 +237,7 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:
-    """SHA-256 of the text of each list: what an experiment must name to be repeated.
+    """Return the SHA-256 of the text of each list: what an experiment must name to be repeated.
 
     The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
     "model segment target|nontarget type", sorted.
@@ -349,13 +349,13 @@ def _speaker_names(gender: str, numbers: range) -> str:
 
 def _draw(ubm: list[str], size: int, seed: int) -> list[str]:
     places = np.random.default_rng(seed).choice(len(ubm), size=size, replace=False)
-    return [ubm[place] for place in np.sort(places).tolist()]
+    return [ubm[row] for row in np.sort(places).tolist()]
 
 
 def _spread(segments: list[str], size: int | None) -> list[str]:
     if size is None:
         return segments
-    return [segments[place * len(segments) // size] for place in range(size)]
+    return [segments[number * len(segments) // size] for number in range(size)]
 
 
 def _by_speaker(segments: list[str]) -> IdMap:
@@ -364,8 +364,8 @@ def _by_speaker(segments: list[str]) -> IdMap:
 
 def _key(trials: TrialList, target: Sequence[str], nontarget: Sequence[str]) -> Key:
     names = (*target, *nontarget)
-    place = np.array([names.index(kind) if kind in names else -1 for kind in TRIAL_TYPES])
-    types = place[trials.types]
+    type_of = np.array([names.index(kind) if kind in names else -1 for kind in TRIAL_TYPES])
+    types = type_of[trials.types]
     model_ids, segment_ids = (np.array(ids, dtype=object) for ids in (trials.model_ids, trials.segment_ids))
     return Key(
         model_ids, segment_ids, trials.models, trials.segments, types < len(target), types=types, type_names=names

@@ -44,11 +44,11 @@ class TrialList:
     ----------
     model_ids, segment_ids : tuple of str
         The ids that occur, sorted.
-    models, segments : array (N,) of int32
+    models, segments : ndarray of int32 of shape (N,)
         Trials as indices into the tables, in the order of the file.
-    types : array (N,) of int8
+    types : ndarray of int8 of shape (N,)
         Index into `TRIAL_TYPES`.
-    lines : array (N,) of int64
+    lines : ndarray of int64 of shape (N,)
         Line of each trial, from 1.
     """
 
@@ -68,8 +68,8 @@ def segment_id(name: str) -> str:
     >>> segment_id("male/m101/m101_01_001.sph")
     'm101/m101_01_001'
     """
-    found = _AUDIO_NAME.match(name)
-    return found.group(1) if found else name
+    match = _AUDIO_NAME.match(name)
+    return match.group(1) if match else name
 
 
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
@@ -172,7 +172,7 @@ def _is_utf8(path: Path, raw: bytes, first_line: int, problems: Problems) -> boo
 
 
 def _blocks(handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Give (number of the first line, whole lines of text), each with a line break at its end."""
+    """Yield (number of the first line, whole lines of text), each with a line break at its end."""
     line, rest, first = 1, b"", True
     while raw := handle.read(_BLOCK_BYTES):
         raw = raw.removeprefix(_BOM) if first else raw
@@ -202,7 +202,7 @@ def _one_blank_between(block: bytes) -> bytes:
 
 
 def _regular_separators(block: bytes) -> NDArray[np.int64] | None:
-    """Give places of the blanks and the line break of each line, (n, 6), if every line of a block is a good trial."""
+    """Return the places of blanks and line break of each line, (n, 6), if every line of a block is a good trial."""
     data = np.frombuffer(block, dtype=np.uint8)
     places = np.flatnonzero(data <= ord(" "))
     if len(places) % _FIELDS:
@@ -274,8 +274,8 @@ def _note_bad_line(path: Path, content: bytes, line: int, problems: Problems) ->
     fields = text.split(" ")
     flags = fields[2:]
     if len(fields) == _FIELDS and set(flags) <= {"Y", "N"}:
-        found = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
-        what = f"a trial of {'no type' if not found else 'types ' + ' and '.join(found)}, expected exactly one Y"
+        kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
+        what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
     else:
         what = "expected 'model,segment,TC,TW,IC,IW' with Y or N for each of the four types"
     problems.add(f"{what}, found {text[:100]!r}", file=path, line=line, remedy="copy the key files again")
@@ -299,7 +299,7 @@ def _trial_list(tables: tuple[_Table, _Table], parts: list[_Rows]) -> TrialList:
 def _sorted_ids(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Sorted ids, and where each of the names stands among them (two names may be one id)."""
     ids = tuple(sorted(set(names)))
-    places = {name: place for place, name in enumerate(ids)}
+    places = {name: row for row, name in enumerate(ids)}
     return ids, np.array([places[name] for name in names], dtype=np.int64)
 
 

@@ -17,8 +17,8 @@ _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
-    """Paths of each recording id; more than one where it is there in several containers."""
-    found: dict[str, list[str]] = {}
+    """Return the paths of each recording id; more than one where it is there in several containers."""
+    paths: dict[str, list[str]] = {}
     try:
         speakers = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
         for speaker in speakers:
@@ -26,23 +26,23 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
             for entry in os.scandir(speaker):
                 stem, dot, extension = entry.name.rpartition(".")
                 if dot and f".{extension.lower()}" in _EXTENSIONS and not stem.startswith("."):
-                    found.setdefault(f"{name}/{stem}", []).append(entry.path)
+                    paths.setdefault(f"{name}/{stem}", []).append(entry.path)
     except OSError as error:
         problems.add(f"cannot be read: {error.strerror or error}", file=folder, remedy="check the corpus folder")
         return {}
-    if not found:
+    if not paths:
         problems.add("no recordings (.sph, .wav or .flac)", file=folder, remedy="check the corpus folder")
-    return found
+    return paths
 
 
 def speaker_number(segment: str) -> int:
-    """Give the number of the speaker of a recording, -1 where the id does not tell."""
+    """Return the number of the speaker of a recording, -1 where the id does not tell."""
     recording = _RECORDING.match(segment)
     return int(recording.group(2)) if recording else -1
 
 
 def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]) -> list[str]:
-    """Give the recordings of the background speakers with these sentences, sorted."""
+    """Return the recordings of the background speakers with these sentences, sorted."""
     chosen = []
     for segment in found:
         recording = _RECORDING.match(segment)
@@ -58,7 +58,7 @@ def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
 ) -> dict[str, tuple[Path, int]]:
-    """Recordings that the key files name, with the place of the first mention."""
+    """Return the recordings that the key files name, with the place of the first mention."""
     used: dict[str, tuple[Path, int]] = {}
     for row in enrolled:
         for segment in row.segments:
@@ -73,7 +73,7 @@ def used_recordings(
 def find_recordings(
     found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int]], problems: Problems
 ) -> dict[str, Path]:
-    """Give the one file of each recording that is needed."""
+    """Return the one file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
         paths = found.get(segment, [])

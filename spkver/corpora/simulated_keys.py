@@ -11,7 +11,7 @@ WRONG_SENTENCES_OF_OTHERS = 1
 
 
 def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n_sessions: int) -> Iterator[str]:
-    """Lines of a .trn file: a model for each speaker and sentence, and the recordings that enrol it.
+    """Yield the lines of a .trn file: a model for each speaker and sentence, and the recordings that enrol it.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def enrolment_lines(speakers: Sequence[str], *, folder: str, n_sentences: int, n
 
 
 def trial_lines(speakers: Sequence[str], *, n_sentences: int, n_sessions: int) -> Iterator[list[str]]:
-    """Lines of a .ndx file, a list for each model: model, segment, and four letters.
+    """Yield the lines of a .ndx file, a list for each model: model, segment, and four letters.
 
     The letters say, each Y or N: right speaker and sentence, right speaker and wrong sentence, wrong speaker and right
     sentence, both wrong. All trials of the model's sentence are listed, and those of the `WRONG_SENTENCES_OF_SPEAKER`

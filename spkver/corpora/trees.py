@@ -28,12 +28,12 @@ _BYTES_PER_FILE = 90_000  # of 16-bit samples, on average
 
 
 def is_simulated(folder: str | Path) -> bool:
-    """Whether a tree was made by ``spkver simulate``, which leaves a record at its root."""
+    """Return whether a tree was made by ``spkver simulate``, which leaves a record at its root."""
     return (Path(folder) / RECORD).is_file()
 
 
 def identity(version: int) -> dict[str, Any]:
-    """What besides the arguments decides the samples, as it reads after a way through JSON."""
+    """Return what besides the arguments decides the samples, as it reads after a way through JSON."""
     return json.loads(json.dumps({"version": version, "variability": asdict(VARIABILITY)}))
 
 
@@ -44,7 +44,7 @@ def read_record(output: Path) -> dict[str, Any]:
 
 
 def is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
-    """Whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten.
+    """Return whether the tree asked for is there; anything else that is there is an error, for nothing is overwritten.
 
     Parameters
     ----------
@@ -68,10 +68,12 @@ def is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> b
     remedy = "choose another folder or remove this one"
     try:
         record = read_record(output)
-        found = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
+        recorded = {"version": record["version"], "variability": record["variability"], **record["parameters"]}
     except (ValueError, KeyError, TypeError):
         raise DataError("is not empty and not a simulated corpus", file=output, remedy=remedy) from None
-    different = [f"{name} {found.get(name)}, not {wanted[name]}" for name in wanted if found.get(name) != wanted[name]]
+    different = [
+        f"{name} {recorded.get(name)}, not {wanted[name]}" for name in wanted if recorded.get(name) != wanted[name]
+    ]
     if different:
         raise DataError(f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy)
     missing = [file for file in files if not (output / file).is_file()]
@@ -187,7 +189,7 @@ def write_recording(file: Path, samples: np.ndarray, audio_format: str) -> int:
 
 
 def n_recorded(file: Path) -> int | None:
-    """Number of samples of a recording that is there already; None where there is none that can be read."""
+    """Return the number of samples of a recording that is there already; None where there is none that can be read."""
     import soundfile
 
     try:

@@ -65,7 +65,7 @@ VARIABILITY = Variability()
 
 
 def generator(seed: int, purpose: str, gender: str, *numbers: int) -> np.random.Generator:
-    """The random numbers of one thing, the same whatever else is drawn before or after it.
+    """Return the random generator of one thing, the same whatever else is drawn before or after it.
 
     Raises
     ------
@@ -78,5 +78,5 @@ def generator(seed: int, purpose: str, gender: str, *numbers: int) -> np.random.
 
 
 def bounded_normal(random: np.random.Generator, size: int | None = None) -> np.ndarray:
-    """Standard normal numbers, cut off at 2.5 standard deviations; shape (size,) or ()."""
+    """Return standard normal numbers, cut off at 2.5 standard deviations; shape (size,) or ()."""
     return np.clip(random.standard_normal(size), -_LIMIT, _LIMIT)

@@ -192,7 +192,7 @@ def _file(part: _Speaker, utterance: str) -> str:
 
 
 def utterance_text(number: int, session: int, n_sentences: int) -> str:
-    """Sentences of an utterance; neighbours in number and session say different ones.
+    """Return the sentences of an utterance; neighbours in number and session say different ones.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     'A large size in stockings is hard to sell.'
     """
     first = 7 * number + 2 * session  # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
-    return " ".join(SENTENCES[(first + 11 * place) % len(SENTENCES)] for place in range(n_sentences))
+    return " ".join(SENTENCES[(first + 11 * position) % len(SENTENCES)] for position in range(n_sentences))
 
 
 def _record_speaker(part: _Speaker, *, tree: Path, sizes: Sizes) -> float:
@@ -228,7 +228,7 @@ def _write_lists(tree: Path, parts: Sequence[_Speaker], sizes: Sizes) -> dict[st
             "wav.scp": [f"{utterance} {_file(part, utterance)}" for utterance, part in pairs],
             "utt2spk": [f"{utterance} {part.name}" for utterance, part in pairs],
             "spk2utt": [
-                " ".join([part.name, *part.utterances()]) for part in sorted(members, key=lambda one: one.name)
+                " ".join([part.name, *part.utterances()]) for part in sorted(members, key=lambda speaker: speaker.name)
             ],
             "spk2gender": sorted(f"{part.name} {part.sex}" for part in members),
             "text": [f"{utterance} {_transcript(utterance, part, sizes)}" for utterance, part in pairs],
@@ -283,7 +283,7 @@ def _record(parameters: dict[str, Any], counts: dict[str, Any]) -> dict[str, Any
 
 def _readme(record: dict[str, Any]) -> str:
     parameters = record["parameters"]
-    options = " ".join(f"--{one.name.replace('_', '-')} {parameters[one.name]}" for one in fields(Sizes))
+    options = " ".join(f"--{field.name.replace('_', '-')} {parameters[field.name]}" for field in fields(Sizes))
     return f"""SIMULATED speech, not a set of the VoicePrivacy Challenge: it has the challenge's data directories, so
 that programs for them run on it. No real person speaks here, and error rates on it say nothing about real speech.
 

@@ -108,7 +108,7 @@ def make_voice(gender: str, number: int, seed: int = 0, *, variability: Variabil
 
 
 def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take: int = 0) -> np.ndarray:
-    """One recording of a speaker.
+    """Synthesise one recording of a speaker.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take:
 
     Returns
     -------
-    ndarray, shape (n_samples,), float32
+    ndarray of float32 of shape (n_samples,)
         Samples at 16 kHz in [-1, 1], with silence (noise) before and after the sentence.
 
     Raises
@@ -144,7 +144,7 @@ def synthesise_utterance(voice: Voice, sentence: str, session: Session, *, take:
 
 
 def voice_file(voice: Voice, session: Session) -> str:
-    """Text of the engine's voice file of a speaker in a session.
+    """Return the text of the engine's voice file of a speaker in a session.
 
     Without flutter, roughness and breath, which the engine does not repeat from call to call: see `espeak`.
     """

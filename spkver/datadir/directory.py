@@ -65,7 +65,7 @@ class DataDir:
         return len(self.recordings)
 
     def by_speaker(self) -> dict[str, list[str]]:
-        """Utterances of each speaker; speakers and utterances sorted."""
+        """Return the utterances of each speaker; speakers and utterances sorted."""
         utterances: dict[str, list[str]] = {speaker: [] for speaker in sorted(set(self.speakers.values()))}
         for utterance in sorted(self.speakers):
             utterances[self.speakers[utterance]].append(utterance)
@@ -73,7 +73,7 @@ class DataDir:
 
 
 def enrolment(datadir: DataDir) -> IdMap:
-    """Enrolment of a data directory: each speaker with the utterances of ``enrolls``, or with all without the list.
+    """Return who enrols with what: each speaker with the utterances of ``enrolls``, or with all without the list.
 
     Returns
     -------
@@ -108,8 +108,8 @@ def write_datadir(datadir: DataDir) -> None:
     for identifier in sorted({*datadir.recordings, *datadir.speakers, *datadir.speakers.values(), *datadir.genders}):
         if (unfit := unfit_id(identifier)) is not None:
             problems.add(f"id {identifier!r} {unfit}", remedy="rename it")
-    for one in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
-        problems.add(f"utterance {one!r} has {'no speaker' if one in datadir.recordings else 'no audio'}")
+    for utterance in sorted(datadir.recordings.keys() ^ datadir.speakers.keys()):
+        problems.add(f"utterance {utterance!r} has {'no speaker' if utterance in datadir.recordings else 'no audio'}")
     for path in datadir.recordings.values():
         if re.search(r"[\n\r\0]", str(path)) or str(path) != str(path).strip() or str(path).endswith("|"):
             problems.add(f"path {str(path)!r} cannot stand in wav.scp", remedy="rename the file")
@@ -128,7 +128,9 @@ def write_datadir(datadir: DataDir) -> None:
         write_text(folder / "enrolls", "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls)))
     if datadir.trials is not None:
         write_text_key(folder / "trials", datadir.trials)
-    write_text(folder / "wav.scp", _lines({one: path.absolute() for one, path in datadir.recordings.items()}))
+    write_text(
+        folder / "wav.scp", _lines({utterance: path.absolute() for utterance, path in datadir.recordings.items()})
+    )
 
 
 def _lines(values: Mapping[str, object]) -> str:
@@ -137,7 +139,7 @@ def _lines(values: Mapping[str, object]) -> str:
 
 
 def unfit_id(identifier: str) -> str | None:
-    """What makes an id unfit to name a file in an output folder, None where nothing does.
+    """Return what makes an id unfit to name a file in an output folder, None where nothing does.
 
     Examples
     --------
@@ -179,10 +181,10 @@ def named(ids: Iterable[str], most: int = 5) -> str:
     >>> named(["b", "a"]), named("abcdefg")
     ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
     """
-    found = sorted(ids)
-    return ", ".join(map(repr, found[:most])) + (f" and {len(found) - most} more" if len(found) > most else "")
+    in_order = sorted(ids)
+    return ", ".join(map(repr, in_order[:most])) + (f" and {len(in_order) - most} more" if len(in_order) > most else "")
 
 
 def no_folder(path: Path) -> DataError:
-    """Say that there is no such data directory."""
+    """Return the error that there is no such data directory."""
     return DataError("no such folder", file=path, remedy="name a data directory, which holds wav.scp and utt2spk")

@@ -42,7 +42,11 @@ def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = N
     check_ids(commands)
     paths = {utterance: folder / f"{utterance}.wav" for utterance in commands}
     record = _read_record(folder / _RECORD)
-    due = {one: text for one, text in commands.items() if record.get(one) != text or not paths[one].is_file()}
+    due = {
+        utterance: text
+        for utterance, text in commands.items()
+        if record.get(utterance) != text or not paths[utterance].is_file()
+    }
     if due:
         logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
     problems, made = Problems(), {}

@@ -69,7 +69,7 @@ def read_datadir(
             line=reader.lines["wav.scp"].get(next(iter(pipes))),
             remedy="they are run only with --allow-pipes, for lists that you trust; or write the audio to files",
         )
-    recordings = reader.find_audio({one: entry for one, entry in entries.items() if one not in pipes})
+    recordings = reader.find_audio({utterance: entry for utterance, entry in entries.items() if utterance not in pipes})
     reader.problems.raise_if_any()
     reader.warn()
     if pipes and pipes_to is not None:
@@ -178,17 +178,17 @@ class _Reader:
         """Paths of the audio files, where they are found."""
         folder = self.folder.resolve()
         bases = list(dict.fromkeys((Path.cwd(), folder.parent, folder.parent.parent, folder)))
-        found = {}
+        paths = {}
         for utterance, entry in entries.items():
             path = Path(entry)
             tried = [path] if path.is_absolute() else [base / path for base in bases]
-            there = next((place for place in tried if is_file(place)), None)
+            there = next((candidate for candidate in tried if is_file(candidate)), None)
             if there is None:
                 text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"
                 self._add("wav.scp", utterance, text, "mend the path, or give relative paths from the current folder")
             else:
-                found[utterance] = there
-        return found
+                paths[utterance] = there
+        return paths
 
     def warn(self) -> None:
         """Tell what is unusual and does no harm."""

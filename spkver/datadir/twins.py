@@ -53,16 +53,16 @@ def check_twin(
     problems = Problems(anonymised.path)
     _compare_lists(original, anonymised, problems)
     shared = sorted(original.recordings.keys() & anonymised.recordings.keys())
-    items = [[(one, datadir.recordings[one]) for one in shared] for datadir in (original, anonymised)]
+    items = [[(utterance, datadir.recordings[utterance]) for utterance in shared] for datadir in (original, anonymised)]
     batches = [*chunks(items[0], _BATCH), *chunks(items[1], _BATCH)]
-    found: list[_Recording] = []
+    compared: list[_Recording] = []
     results = ordered_map(_examine, batches, jobs=jobs, threads=True, description="comparing with the original")
     for recordings, errors in results:
-        found.extend(recordings)
+        compared.extend(recordings)
         for error in errors:
             problems.note(error)
-    if len(found) == 2 * len(shared):  # else files that cannot be read come first
-        originals, twins = found[: len(found) // 2], found[len(found) // 2 :]
+    if len(compared) == 2 * len(shared):  # else files that cannot be read come first
+        originals, twins = compared[: len(compared) // 2], compared[len(compared) // 2 :]
         _compare_durations(originals, twins, duration_change, problems)
         _find_originals(originals, twins, problems)
     problems.raise_if_any()
@@ -76,7 +76,7 @@ def _compare_lists(original: DataDir, anonymised: DataDir, problems: Problems) -
     ):
         if ids:
             problems.add(f"{len(ids)} {what} utterances: {named(ids)}", remedy=remedy)
-    moved = [one for one in theirs & ours if original.speakers[one] != anonymised.speakers[one]]
+    moved = [utterance for utterance in theirs & ours if original.speakers[utterance] != anonymised.speakers[utterance]]
     if moved:
         text = f"{len(moved)} utterances of other speakers than in {original.path}: {named(moved)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
@@ -99,7 +99,7 @@ def _compare_durations(
 
 
 def _find_originals(originals: Sequence[_Recording], twins: Sequence[_Recording], problems: Problems) -> None:
-    known = {one.digest: one.utterance for one in originals if one.digest}
+    known = {original.digest: original.utterance for original in originals if original.digest}
     left = {twin.utterance: known[twin.digest] for twin in twins if twin.digest in known}
     if left:
         others = {twin: source for twin, source in left.items() if twin != source}
@@ -110,7 +110,7 @@ def _find_originals(originals: Sequence[_Recording], twins: Sequence[_Recording]
 
 
 def _examine(batch: Sequence[tuple[str, Path]]) -> tuple[list[_Recording], list[DataError]]:
-    found, errors = [], []
+    recordings, errors = [], []
     for utterance, path in batch:
         try:
             header = audio_header(path)
@@ -123,8 +123,8 @@ def _examine(batch: Sequence[tuple[str, Path]]) -> tuple[list[_Recording], list[
         digest = None
         if not _is_silent(part):
             digest = sha256(header.n_samples.to_bytes(8, "little") + part.tobytes()).hexdigest()
-        found.append(_Recording(utterance, header.seconds, digest))
-    return found, errors
+        recordings.append(_Recording(utterance, header.seconds, digest))
+    return recordings, errors
 
 
 def _samples(path: Path, start: int, count: int) -> NDArray[np.int16]:

@@ -42,7 +42,7 @@ class MfccSettings:
 
 
 def n_frames(n_samples: int, *, window: int, shift: int) -> int:
-    """Number of whole frames in a signal; the tail is dropped.
+    """Return the number of whole frames in a signal; the tail is dropped.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def frame_signal(samples: NDArray, *, window: int, shift: int) -> NDArray:
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
     window, shift : int [samples]
 
     Returns
     -------
-    ndarray [shape=(T, window)]
+    ndarray of shape (T, window)
         A read-only view.
     """
     if len(samples) < window:
@@ -71,24 +71,24 @@ def frame_signal(samples: NDArray, *, window: int, shift: int) -> NDArray:
 
 
 def hz_to_mel(frequency: NDArray | float) -> NDArray:
-    """Mel of a frequency in Hz on HTK's scale, 2595 log10(1 + f / 700)."""
+    """Return the mel of a frequency in Hz on HTK's scale, 2595 log10(1 + f / 700)."""
     return 2595.0 * np.log10(1.0 + np.asarray(frequency) / 700.0)
 
 
 def mel_to_hz(mel: NDArray | float) -> NDArray:
-    """Frequency in Hz of a mel on HTK's scale."""
+    """Return the frequency in Hz of a mel on HTK's scale."""
     return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
 
 
 def mel_filterbank(
     *, rate: int, n_fft: int, n_filters: int, low_frequency: float, high_frequency: float
 ) -> tuple[NDArray, NDArray]:
-    """Triangular filters of equal area, equally spaced on the mel scale, with integer bin limits.
+    """Return triangular filters of equal area, equally spaced on the mel scale, with integer bin limits.
 
     Returns
     -------
-    filters : ndarray [shape=(n_filters, n_fft // 2 + 1)]
-    edges : ndarray [shape=(n_filters + 2,), unit=Hz]
+    filters : ndarray of shape (n_filters, n_fft // 2 + 1)
+    edges : ndarray of shape (n_filters + 2,) [Hz]
         Corner frequencies: filter i rises from edge i to i + 1 and falls to i + 2.
     """
     edges = mel_to_hz(np.linspace(hz_to_mel(low_frequency), hz_to_mel(high_frequency), n_filters + 2))
@@ -128,18 +128,18 @@ def _tables(settings: MfccSettings, dtype: np.dtype) -> tuple[NDArray, NDArray, 
 
 @one_blas_thread()
 def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
-    """Cepstra 1 to `n_cepstra` and log-energy of a signal.
+    """Compute cepstra 1 to `n_cepstra` and the log-energy of a signal.
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
         The signal; its dtype (float32 or float64) is the dtype of the computation.
     settings : MfccSettings
 
     Returns
     -------
-    cepstra : ndarray [shape=(T, n_cepstra)]
-    log_energy : ndarray [shape=(T,), unit=natural logarithm of the squared sample unit]
+    cepstra : ndarray of shape (T, n_cepstra)
+    log_energy : ndarray of shape (T,) [natural logarithm of the squared sample unit]
         A frame of digital silence has the logarithm of the smallest normal number.
 
     Examples
@@ -155,7 +155,7 @@ def mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
 
 @one_blas_thread()
 def log_mel_spectrum(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
-    """Log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
+    """Return log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
     from scipy import fft
 
     window, filters, _ = _tables(settings, samples.dtype)

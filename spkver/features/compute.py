@@ -28,7 +28,7 @@ class RecordingFeatures:
 
 
 def recording_generator(name: str, seed: int) -> np.random.Generator:
-    """Random generator of one recording: it depends on the seed and the id alone, not on order or worker."""
+    """Return the random generator of one recording: it depends on the seed and the id alone, not on order or worker."""
     return stream(seed, name, words=4, bits=np.random.SFC64)
 
 
@@ -48,7 +48,7 @@ def features_of_signals(
 
     Parameters
     ----------
-    signals : list of ndarray [shape=(n,)]
+    signals : list of ndarray of shape (n,)
         Worked on together for speed; the result of one does not depend on the others.
     generators : list of numpy.random.Generator
         One for each signal, for dither and the detector's masking noise.
@@ -81,7 +81,10 @@ def features_of_signals(
     else:
         ids = names or [""] * len(signals)
         speech = [_simple_vad(energy, name, config) for (_, energy), name in zip(computed, ids, strict=True)]
-    return [RecordingFeatures(cepstra, energy, one) for (cepstra, energy), one in zip(computed, speech, strict=True)]
+    return [
+        RecordingFeatures(cepstra, energy, is_speech)
+        for (cepstra, energy), is_speech in zip(computed, speech, strict=True)
+    ]
 
 
 def _simple_vad(log_energy: NDArray, name: str, config: FeatureConfig) -> NDArray[np.bool_]:

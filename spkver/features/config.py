@@ -51,7 +51,7 @@ class FeatureConfig:
         Keep the log-energy as the first coefficient of a frame.
     sample_scale : float
         Factor on samples in [-1, 1] before the cepstra; it moves the log-energy by a constant. The default is the
-        peer's: 16-bit steps times 8192.
+        SIDEKIT's: 16-bit steps times 8192.
     dither : float
         Standard deviation of the Gaussian noise added to the scaled samples.
     vad : str
@@ -164,15 +164,15 @@ class FeatureConfig:
         return self.window_samples + (self.min_speech_frames - 1) * self.shift_samples
 
     def extraction(self) -> dict[str, object]:
-        """What the stored features depend on."""
+        """Return what the stored features depend on."""
         return {name: value for name, value in asdict(self).items() if name not in (*_AFTERWARDS, *_NO_NUMBERS)}
 
     def post_processing(self) -> dict[str, object]:
-        """What the frames depend on besides the stored features."""
+        """Return what the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
 
     def mfcc_settings(self) -> MfccSettings:
-        """The part that `spkver.features.cepstra` works with."""
+        """Return the part that `spkver.features.cepstra` works with."""
         return MfccSettings(
             rate=self.rate,
             window=self.window_samples,

@@ -34,12 +34,12 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
 
     Parameters
     ----------
-    signals : sequence of ndarray [shape=(n,), unit=16-bit steps / 4]
+    signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
         Signals of any lengths, float32 or float64, all alike.
 
     Returns
     -------
-    list of ndarray [shape=(n,)]
+    list of ndarray of shape (n,)
         Each delayed by 32 samples, in the same unit and dtype. The result of one signal does not depend on the others.
     """
     result = list(signals)
@@ -53,11 +53,11 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
         spectra = [_analyse(signals[index]) for index in group]
         lengths = np.array([len(spectrum) for spectrum in spectra])
         magnitude = np.zeros((lengths[0], len(group), _BINS), signals[group[0]].dtype)
-        for place, spectrum in enumerate(spectra):
-            np.abs(spectrum, out=magnitude[: lengths[place], place])
+        for column, spectrum in enumerate(spectra):
+            np.abs(spectrum, out=magnitude[: lengths[column], column])
         gain = _wiener_gain(magnitude, _noise_floor(magnitude, run_in), lengths)
-        for place, index in enumerate(group):
-            result[index] = _synthesise(spectra[place] * gain[: lengths[place], place], len(signals[index]))
+        for column, index in enumerate(group):
+            result[index] = _synthesise(spectra[column] * gain[: lengths[column], column], len(signals[index]))
     return result
 
 
@@ -73,7 +73,7 @@ def _analyse(signal: NDArray) -> NDArray:
     padded = np.zeros((n_whole + 2) * _HOP, signal.dtype)
     padded[_HOP : _HOP + len(signal)] = signal
     if rest:
-        # the peer reads into one buffer, so the incomplete last piece keeps the end of the piece before it
+        # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
         padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
     else:
         padded[_HOP + len(signal) :] = signal[-_HOP:]

@@ -15,7 +15,7 @@ from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_fil
 
 
 def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:
-    """File of each recording in a folder of SIDEKIT's features.
+    """Return the file of each recording in a folder of SIDEKIT's features.
 
     Raises
     ------
@@ -57,23 +57,23 @@ def import_sidekit(
     DataError
         With all files that are missing, broken, lack a dataset or do not fit the configuration.
     """
-    problems, found = Problems(), {}
+    problems, checked = Problems(), {}
     for name, file in sidekit_files(folder, recordings).items():
         try:
-            found[name] = _checked(read_feature_file(file, name)[name], file, config)
+            checked[name] = _checked(read_feature_file(file, name)[name], file, config)
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
     with new_file(path, attributes=attributes) as store:
-        write_strings(store, "ids", found)
-        lengths = [len(one.energy) for one in found.values() if one.energy is not None]
+        write_strings(store, "ids", checked)
+        lengths = [len(features.energy) for features in checked.values() if features.energy is not None]
         store.create_dataset("offsets", data=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
         for ours, theirs, dtype in (
             ("cep", "cep", config.dtype),
             ("energy", "energy", config.dtype),
             ("speech", "vad", bool),
         ):
-            arrays = [getattr(one, theirs) for one in found.values()]
+            arrays = [getattr(features, theirs) for features in checked.values()]
             store.create_dataset(ours, data=np.concatenate(arrays).astype(dtype))
 
 

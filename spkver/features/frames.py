@@ -15,14 +15,14 @@ from spkbase.files import TemporaryRows, check_forms, read_arrays, stored_array
 
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
-    """Place of each id.
+    """Return the row of each id.
 
     Raises
     ------
     DataError
         If an id is repeated.
     """
-    index = {name: place for place, name in enumerate(ids)}
+    index = {name: row for row, name in enumerate(ids)}
     if len(index) != len(ids):
         seen: set[str] = set()
         twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -36,12 +36,12 @@ class FeatureTable:
 
     Attributes
     ----------
-    ids : ndarray of str [shape=(R,)]
-    offsets : ndarray of int64 [shape=(R + 1,)]
+    ids : ndarray of str of shape (R,)
+    offsets : ndarray of int64 of shape (R + 1,)
         Rows offsets[r] to offsets[r + 1] belong to recording r.
-    cepstra : ndarray or StoredArray [shape=(N, n_cepstra)]
-    log_energy : ndarray [shape=(N,)]
-    speech : ndarray of bool [shape=(N,)]
+    cepstra : ndarray or StoredArray of shape (N, n_cepstra)
+    log_energy : ndarray of shape (N,)
+    speech : ndarray of bool of shape (N,)
     """
 
     ids: NDArray
@@ -54,12 +54,12 @@ class FeatureTable:
         return len(self.ids)
 
     def of(self, row: int) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        """Cepstra, log-energy and speech labels of the recording in this row."""
+        """Return the cepstra, log-energy and speech labels of the recording in this row."""
         cepstra, log_energy, speech = self.reference(row)
         return np.asarray(cepstra), log_energy, speech
 
     def reference(self, row: int) -> tuple[Rows, NDArray, NDArray[np.bool_]]:
-        """As `of`, but cepstra that are in a file are not read."""
+        """Return the same as `of`, but cepstra that are in a file are not read."""
         start, stop = self.offsets[row : row + 2].tolist()
         return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
 
@@ -70,9 +70,9 @@ class Frames:
 
     Attributes
     ----------
-    ids : ndarray of str [shape=(R,)]
-    offsets : ndarray of int64 [shape=(R + 1,)]
-    values : ndarray or StoredArray [shape=(N, D)]
+    ids : ndarray of str of shape (R,)
+    offsets : ndarray of int64 of shape (R + 1,)
+    values : ndarray or StoredArray of shape (N, D)
     """
 
     ids: NDArray
@@ -92,7 +92,7 @@ class Frames:
         return self.values.shape[1]
 
     def of(self, recording: str) -> Rows:
-        """Frames (T, D) of one recording: a view, or a reference into the file.
+        """Return the frames (T, D) of one recording: a view, or a reference into the file.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Frames:
         return part(self.values, *self.offsets[row : row + 2].tolist())
 
     def stack(self, recordings: Iterable[str]) -> Rows:
-        """Frames of several recordings as one array; a view where they lie one after the other, else a copy.
+        """Return the frames of several recordings as one array; a view where they lie one after the other, else a copy.
 
         Of frames in a file a copy is a file too, see `TemporaryRows`.
         """
@@ -122,8 +122,8 @@ class Frames:
             return np.concatenate(parts)
         shape = (sum(map(len, parts)), self.dimension)
         copy = TemporaryRows(self.values.path.parent, shape, self.values.dtype, what="frames", named=True)
-        for one in parts:
-            copy.append(np.asarray(one))
+        for frames in parts:
+            copy.append(np.asarray(frames))
         return copy.stored()
 
 

@@ -9,17 +9,17 @@ from spkver.features.cepstra import MfccSettings, frame_signal
 
 
 def librosa_mfcc(samples: NDArray, settings: MfccSettings) -> tuple[NDArray, NDArray]:
-    """Cepstra 1 to `n_cepstra` from `librosa.feature.mfcc` and the log-energy of the same frames.
+    """Compute cepstra 1 to `n_cepstra` by `librosa.feature.mfcc`, and the log-energy of the same frames.
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
     settings : MfccSettings
 
     Returns
     -------
-    cepstra : ndarray [shape=(T, n_cepstra)]
-    log_energy : ndarray [shape=(T,)]
+    cepstra : ndarray of shape (T, n_cepstra)
+    log_energy : ndarray of shape (T,)
         T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
     import librosa

@@ -30,20 +30,20 @@ def snr_vad(
     shift: int,
     snr: float = 40.0,
 ) -> list[NDArray[np.bool_]]:
-    """Frames whose level after enhancement is within `snr` dB of the loudest frame's.
+    """Label as speech the frames whose level after enhancement is within `snr` dB of the loudest frame's.
 
     Parameters
     ----------
-    signals : sequence of ndarray [shape=(n,), unit=16-bit steps / 4]
+    signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
         The level matters: the enhancer's noise tracker starts at an absolute one.
-    noises : sequence of ndarray [shape=(n,)]
+    noises : sequence of ndarray of shape (n,)
         Gaussian noise of unit variance for each signal; a tenth of it masks what the enhancer leaves of silence.
     window, shift : int [samples]
     snr : float [dB]
 
     Returns
     -------
-    list of ndarray [shape=(T,), dtype=bool]
+    list of ndarray of bool of shape (T,)
     """
     labels = []
     for signal, noise in zip(enhance(signals), noises, strict=True):
@@ -59,11 +59,11 @@ def snr_vad(
 
 @one_blas_thread()
 def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10) -> NDArray[np.bool_]:
-    """Frames above the mean of the loudest of three Gaussians less `alpha` of its standard deviations.
+    """Label the frames above the mean of the loudest of three Gaussians less `alpha` of its standard deviations.
 
     Parameters
     ----------
-    log_energy : ndarray [shape=(T,)]
+    log_energy : ndarray of shape (T,)
     alpha : float
         The threshold lies this many standard deviations below the mean of the loudest component.
     n_iterations : int
@@ -94,14 +94,14 @@ def energy_vad(log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 1
 
 
 def percentile_vad(log_energy: NDArray, *, percentile: float = 10.0) -> NDArray[np.bool_]:
-    """Frames louder than the given percentile of the log-energies."""
+    """Label as speech the frames louder than the given percentile of the log-energies."""
     if not len(log_energy):
         return np.zeros(0, bool)
     return log_energy > np.percentile(log_energy, percentile)
 
 
 def read_labels(path: str | Path, n_frames: int, *, shift_seconds: float, speech: str = "speech") -> NDArray[np.bool_]:
-    """Speech frames from a label file: lines ``start stop label``, times in seconds.
+    """Read the speech frames from a label file: lines ``start stop label``, times in seconds.
 
     Parameters
     ----------

@@ -19,18 +19,18 @@ def densities(
 
     Parameters
     ----------
-    frames : array of shape (B, T, D)
-    parameters : array of shape (C, 2 D + 1)
+    frames : ndarray of shape (B, T, D)
+    parameters : ndarray of shape (C, 2 D + 1)
         Natural parameters in the dtype of the frames.
     device : Device
-    mask : array of shape (B, T), optional
+    mask : ndarray of shape (B, T), optional
         0 for frames that fill a batch up, 1 for others.
 
     Returns
     -------
-    joint : array of shape (B, T, C)
+    joint : ndarray of shape (B, T, C)
         Posteriors times their total.
-    augmented : array of shape (B, T, 2 D + 1)
+    augmented : ndarray of shape (B, T, 2 D + 1)
         Rows [x^2, x, 1] / total; 0 where the mask is.
     log_likelihood : array of float64 of shape (B, T)
         In nat.
@@ -71,7 +71,7 @@ def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[
     """
     device = frames.device
     sums, log_likelihood = np.zeros(parameters.shape), 0.0
-    own = device.asarray(parameters, frames.dtype)
+    coefficients = device.asarray(parameters, frames.dtype)
     size = frames_in_block(parameters, frames.dtype, device)
     size -= size % TILE if size > TILE else 0
     for block in frames.blocks(size):
@@ -79,7 +79,7 @@ def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[
         for rows in (block[:n_tiled, :], block[n_tiled:, :]):
             if rows.shape[0]:
                 tiles = device.xp.reshape(rows, (-1, min(TILE, rows.shape[0]), rows.shape[1]))
-                of_tiles, of_frames = _tile_sums(tiles, own, device)
+                of_tiles, of_frames = _tile_sums(tiles, coefficients, device)
                 sums += device.to_numpy(of_tiles)
                 log_likelihood += float(of_frames)
     return sums, log_likelihood
@@ -96,7 +96,7 @@ def _tile_sums(tiles: Array, parameters: Array, device: Device) -> tuple[Array, 
 def log_likelihoods(frames: Table, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log-density of each frame in nat, shape (T,); parameters as for `accumulate`."""
     device = frames.device
-    own = device.asarray(parameters, frames.dtype)
+    coefficients = device.asarray(parameters, frames.dtype)
     size = frames_in_block(parameters, frames.dtype, device)
-    of_blocks = [densities(block[None, :, :], own, device)[2][0, :] for block in frames.blocks(size)]
+    of_blocks = [densities(block[None, :, :], coefficients, device)[2][0, :] for block in frames.blocks(size)]
     return np.concatenate([device.to_numpy(of_frames) for of_frames in of_blocks])

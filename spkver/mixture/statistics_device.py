@@ -32,7 +32,7 @@ def segment_sums(
         In the dtype of the frames.
     """
     dtype, dimension = segments[0].dtype, segments[0].shape[1]
-    own = device.asarray(parameters, dtype)
+    coefficients = device.asarray(parameters, dtype)
     # a long segment comes in pieces, which are added in float64
     pieces = [
         (row, start, min(start + TILE, len(frames)))
@@ -45,7 +45,7 @@ def segment_sums(
     long = {row: np.zeros((len(parameters), dimension)) for row in np.flatnonzero(~whole).tolist()}
     for batch in _batches(pieces, 3 * sum(parameters.shape) * dtype.itemsize, device):
         frames, mask = _padded(segments, batch)
-        sums = device.to_numpy(_sums(frames, mask, own, device))
+        sums = device.to_numpy(_sums(frames, mask, coefficients, device))
         for (row, _, _), of_piece in zip(batch, sums, strict=True):
             zeroth[row] += of_piece[:, -1]
             if row in long:

@@ -131,7 +131,7 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
 
 
 def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
-    """Dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
+    """Return the dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
 
     Examples
     --------

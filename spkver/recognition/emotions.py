@@ -79,11 +79,14 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     path = datadir.path / "utt2emo"
     emotions = read_id_list(path, "utterance emotion")
     problems = Problems(path)
-    for one, other, what in ((datadir.speakers, emotions, "without emotion"), (emotions, datadir.speakers, "unknown")):
-        ids = sorted(set(one) - set(other))
+    for names, known, what in (
+        (datadir.speakers, emotions, "without emotion"),
+        (emotions, datadir.speakers, "unknown"),
+    ):
+        ids = sorted(set(names) - set(known))
         if ids:
-            shown = few(ids, repr)
-            problems.add(f"{len(ids)} utterances {what}: {shown}")
+            some = few(ids, repr)
+            problems.add(f"{len(ids)} utterances {what}: {some}")
     problems.raise_if_any()
     if len(set(emotions.values())) < 2:
         raise DataError("expected several emotions, got one", file=path)
@@ -91,7 +94,7 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
 
 
 def read_folds(datadir: DataDir) -> dict[str, str]:
-    """Fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
+    """Read the fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
 
     Raises
     ------
@@ -146,8 +149,8 @@ def recognise_emotions(
     check_folds(test, train, emotions, folds=folds, config=config)
     check_recordings(test.recordings, train.recordings, jobs=run.jobs)
     features = functionals_of(run, test.recordings, config)
-    others = {one: path for one, path in train.recordings.items() if test.recordings.get(one) != path}
-    trained = {one: features[one] for one in train.recordings if one not in others}
+    others = {utterance: path for utterance, path in train.recordings.items() if test.recordings.get(utterance) != path}
+    trained = {utterance: features[utterance] for utterance in train.recordings if utterance not in others}
     if others:
         trained |= functionals_of(run, others, config, name="functionals-train")
     return classify_emotions(run, (test, features), (train, trained), emotions, folds=folds, config=config)
@@ -189,7 +192,7 @@ def classify_emotions(
     def make(draft: Draft) -> None:
         tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
         learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
-        found: dict[str, str] = {}
+        emotion_of: dict[str, str] = {}
         for predicted in resumed_map(
             learn,
             jobs,
@@ -198,8 +201,8 @@ def classify_emotions(
             jobs=run.jobs,
             description="folds",
         ):
-            found |= predicted
-        write_text(draft.path, "".join(f"{one} {emotion}\n" for one, emotion in sorted(found.items())))
+            emotion_of |= predicted
+        write_text(draft.path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
 
     return run.stage(
         "recognition",
@@ -235,7 +238,7 @@ class _Table:
     values: NDArray[np.float64]
 
     def of(self, utterances: Sequence[str]) -> NDArray[np.float64]:
-        return self.values[[self.rows[one] for one in utterances]]
+        return self.values[[self.rows[utterance] for utterance in utterances]]
 
 
 def _fold_jobs(
@@ -245,14 +248,14 @@ def _fold_jobs(
     problems = Problems(train.path)
     jobs = []
     for fold in sorted(set(folds.values())):
-        held_out = {speaker for speaker, one in folds.items() if one == fold}
-        mine = tuple(sorted(one for one, speaker in train.speakers.items() if speaker not in held_out))
-        speakers = tuple(train.speakers[one] for one in mine)
-        classes = {emotions[one] for one in mine}
+        held_out = {speaker for speaker, its_fold in folds.items() if its_fold == fold}
+        mine = tuple(sorted(utterance for utterance, speaker in train.speakers.items() if speaker not in held_out))
+        speakers = tuple(train.speakers[utterance] for utterance in mine)
+        classes = {emotions[utterance] for utterance in mine}
         if len(set(speakers)) < 2 or len(classes) < 2:
             text = f"fold {fold!r} leaves {len(set(speakers))} speakers and {len(classes)} emotions to learn from"
             problems.add(text, remedy="two of each are needed at least")
-        theirs = tuple(sorted(one for one, speaker in test.speakers.items() if speaker in held_out))
+        theirs = tuple(sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out))
         jobs.append(_Fold(mine, speakers, theirs))
     problems.raise_if_any()
     return jobs
@@ -270,10 +273,10 @@ def _warn_of_few(test: DataDir, train: DataDir, config: EmotionConfig) -> None:
 def _of_file(path: Path, config: FunctionalsConfig) -> list[float]:
     samples, _ = read_audio(path, rate=config.rate, resample=True)
     try:
-        found: list[float] = functionals(samples, config).tolist()
+        vector: list[float] = functionals(samples, config).tolist()
     except ValueError as error:
         raise DataError(f"too short or silent: {error}", file=path, remedy="remove it from the lists") from error
-    return found
+    return vector
 
 
 def _table(features: Mapping[str, Sequence[float]], datadir: DataDir, config: EmotionConfig) -> _Table:
@@ -297,10 +300,10 @@ def _standard(values: NDArray, reference: NDArray) -> NDArray:
 def _recognise_fold(
     fold: _Fold, tables: tuple[_Table, _Table], emotions: Mapping[str, str], config: EmotionConfig
 ) -> dict[str, str]:
-    vectors, labels = tables[0].of(fold.train), np.array([emotions[one] for one in fold.train])
+    vectors, labels = tables[0].of(fold.train), np.array([emotions[utterance] for utterance in fold.train])
     cost = choose_cost(vectors, labels, fold.speakers, config)
-    found = _classify(vectors, labels, tables[1].of(fold.test), cost)
-    return dict(zip(fold.test, found.tolist(), strict=True))
+    predicted = _classify(vectors, labels, tables[1].of(fold.test), cost)
+    return dict(zip(fold.test, predicted.tolist(), strict=True))
 
 
 @one_blas_thread()
@@ -309,18 +312,20 @@ def choose_cost(vectors: NDArray, labels: NDArray, speakers: Sequence[str], conf
     if len(config.costs) == 1:
         return config.costs[0]
     names = sorted(set(speakers))
-    fold_of = {name: place % min(config.inner_folds, len(names)) for place, name in enumerate(names)}
+    fold_of = {name: number % min(config.inner_folds, len(names)) for number, name in enumerate(names)}
     folds = np.array([fold_of[name] for name in speakers])
     best, chosen = -1.0, config.costs[0]
     for cost in sorted(config.costs):
-        found = np.empty_like(labels)
+        predicted = np.empty_like(labels)
         for fold in range(folds.max() + 1):
             rest = folds != fold
             if len(set(labels[rest].tolist())) < 2:
-                found[~rest] = labels[rest][0]
+                predicted[~rest] = labels[rest][0]
                 continue
-            found[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
-        recall = float(np.mean([(found[labels == one] == one).mean() for one in sorted(set(labels.tolist()))]))
+            predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
+        recall = float(
+            np.mean([(predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))])
+        )
         if recall > best + 1e-12:
             best, chosen = recall, cost
     return chosen

@@ -32,7 +32,7 @@ _SPEECH_DB = 35.0
 _REFERENCE_HZ = 55.0  # of semitones
 _DB = 10 / math.log(10)
 _QUANTILES = (0.05, 0.2, 0.5, 0.8, 0.95)
-_OF_CONTOURS = ("mean", "deviation", "skewness", "slope", *(f"q{100 * one:g}" for one in _QUANTILES), "range")
+_OF_CONTOURS = ("mean", "deviation", "skewness", "slope", *(f"q{100 * share:g}" for share in _QUANTILES), "range")
 _OF_CHANGES = ("deviation", "size", "q5", "q95")
 _OF_PITCH = ("voiced_share", "segments_per_second", "segment_mean", "segment_deviation", "rising_share", "rise", "fall")
 _OF_ENERGY = ("duration", "loud_share", "peaks_per_second", "voiced_less_unvoiced")
@@ -78,9 +78,9 @@ class FunctionalsConfig:
 def functional_names(config: FunctionalsConfig) -> list[str]:
     """Name the elements of `functionals`, in their order."""
     contours = [*(f"c{number}" for number in range(1, config.n_cepstra + 1)), "energy", "pitch"]
-    names = [f"{contour}.{one}" for contour in contours for one in _OF_CONTOURS]
-    names += [f"delta_{contour}.{one}" for contour in contours for one in _OF_CHANGES]
-    names += [f"pitch.{one}" for one in _OF_PITCH] + [f"energy.{one}" for one in _OF_ENERGY]
+    names = [f"{contour}.{statistic}" for contour in contours for statistic in _OF_CONTOURS]
+    names += [f"delta_{contour}.{statistic}" for contour in contours for statistic in _OF_CHANGES]
+    names += [f"pitch.{statistic}" for statistic in _OF_PITCH] + [f"energy.{statistic}" for statistic in _OF_ENERGY]
     return [*names, "level"] if config.level else names
 
 
@@ -90,13 +90,13 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
 
     Parameters
     ----------
-    samples : ndarray [shape=(n,)]
+    samples : ndarray of shape (n,)
         Full scale 1, at the rate of the configuration.
     config : FunctionalsConfig
 
     Returns
     -------
-    ndarray [shape=(D,)]
+    ndarray of shape (D,)
         As `functional_names` says; finite always. Pitch counts as 0 throughout where there is no voice.
 
     Raises
@@ -117,10 +117,10 @@ def functionals(samples: NDArray, config: FunctionalsConfig) -> NDArray[np.float
     pitch = _pitch(samples, config, kept)
     voiced = pitch > 0
     contours = [*cepstra.T, relative]
-    values = [one for contour in contours for one in _contour(contour)] + _contour(pitch[voiced])
+    values = [value for contour in contours for value in _contour(contour)] + _contour(pitch[voiced])
     changes = [_change(contour) for contour in contours]
     both = voiced[1:] & voiced[:-1]
-    values += [one for change in changes for one in change] + _change(pitch, both)
+    values += [value for change in changes for value in change] + _change(pitch, both)
     values += _voice(pitch, voiced) + _loudness(relative, voiced)
     return np.array(values + ([float(energy.max())] if config.level else []))
 
@@ -140,7 +140,7 @@ def _pitch(samples: NDArray, config: FunctionalsConfig, kept: slice) -> NDArray[
     # frames of the tracker are centred on those of the cepstra
     before = (length - round(_WINDOW * config.rate)) // 2
     padded = np.pad(samples, (before, length))
-    found = librosa.pyin(
+    pitch_hz = librosa.pyin(
         padded[kept.start * shift : (kept.stop - 1) * shift + length],
         fmin=config.lowest_pitch,
         fmax=config.highest_pitch,
@@ -150,9 +150,9 @@ def _pitch(samples: NDArray, config: FunctionalsConfig, kept: slice) -> NDArray[
         resolution=config.pitch_resolution,
         center=False,
     )[0]
-    voiced = np.isfinite(found)
-    pitch = np.zeros(len(found))
-    pitch[voiced] = 12 * np.log2(found[voiced] / _REFERENCE_HZ)
+    voiced = np.isfinite(pitch_hz)
+    pitch = np.zeros(len(pitch_hz))
+    pitch[voiced] = 12 * np.log2(pitch_hz[voiced] / _REFERENCE_HZ)
     return pitch
 
 

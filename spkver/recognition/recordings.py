@@ -111,10 +111,12 @@ def map_recordings(
 def _digests(recordings: Mapping[str, Source], jobs: int | None) -> dict[str, list[str | None]]:
     """Checksums of the files of each recording."""
     parts = chunks(sorted(recordings), _CHUNK)
-    files = [[_paths(recordings[one]) for one in names] for names in parts]
-    found = ordered_map(_digest_some, files, jobs=jobs, threads=True)
+    files = [[_paths(recordings[recording]) for recording in names] for names in parts]
+    digested = ordered_map(_digest_some, files, jobs=jobs, threads=True)
     return {
-        one: digests for names, some in zip(parts, found, strict=True) for one, digests in zip(names, some, strict=True)
+        recording: digests
+        for names, some in zip(parts, digested, strict=True)
+        for recording, digests in zip(names, some, strict=True)
     }
 
 
@@ -138,16 +140,16 @@ def _make(
         done: dict[str, Any] = {}
         for number in range(len(journal)):
             done |= journal.read(number)[1]
-        due = [(one, source) for one, source in items if one not in done]
-        found = ordered_map(partial(_caught, function), [source for _, source in due], jobs=jobs, description=name)
-        for (one, _), value in zip(due, found, strict=True):
+        due = [(recording, source) for recording, source in items if recording not in done]
+        results = ordered_map(partial(_caught, function), [source for _, source in due], jobs=jobs, description=name)
+        for (recording, _), value in zip(due, results, strict=True):
             if isinstance(value, DataError):
                 problems.note(value)
             else:
-                journal.append({}, {one: value})
-                done[one] = value
+                journal.append({}, {recording: value})
+                done[recording] = value
     problems.raise_if_any()
-    values = {one: done[one] for one, _ in items}
+    values = {recording: done[recording] for recording, _ in items}
     write_text(draft.path, json.dumps({**draft.attributes, "results": values}, ensure_ascii=False, indent=0) + "\n")
 
 

@@ -97,7 +97,7 @@ def transcribe(run: Run, datadir: DataDir, config: TranscriptionConfig | None = 
     settings = config or TranscriptionConfig()
     check_recordings(datadir.recordings, jobs=run.jobs)
     words = map_recordings(run, "transcripts", recognise_file, datadir.recordings, settings=settings)
-    write_text(run.path("text"), "".join(f"{one} {said}".rstrip() + "\n" for one, said in words.items()))
+    write_text(run.path("text"), "".join(f"{utterance} {said}".rstrip() + "\n" for utterance, said in words.items()))
     return words
 
 
@@ -109,9 +109,9 @@ def recognise_file(path: Path) -> str:
     decoder.start_utt()
     decoder.process_raw(np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True)
     decoder.end_utt()
-    found = decoder.hyp()
+    hypothesis = decoder.hyp()
     # pronunciations are numbered, noises stand in brackets
-    words = [_VARIANT.sub("", word) for word in (found.hypstr if found else "").split()]
+    words = [_VARIANT.sub("", word) for word in (hypothesis.hypstr if hypothesis else "").split()]
     return " ".join(word for word in words if word[0] not in "<[+").upper()
 
 

@@ -30,15 +30,15 @@ class SidekitFeatures:
 
     Attributes
     ----------
-    cep : array (T, n_cep) of float32, optional
+    cep : ndarray of float32 of shape (T, n_cep), optional
         Cepstra.
-    energy : array (T,) of float32, optional
+    energy : ndarray of float32 of shape (T,), optional
         Log-energy.
-    vad : array (T,) of bool, optional
+    vad : ndarray of bool of shape (T,), optional
         Speech labels.
-    fb : array (T, n_filters) of float32, optional
+    fb : ndarray of float32 of shape (T, n_filters), optional
         Log filter bank.
-    means, stds : dict of str -> array (d,) of float32
+    means, stds : dict of str to ndarray of float32 of shape (d,)
         Mean and standard deviation of "cep", "energy" and "fb" over speech frames, where the file holds them;
         computed when a file is written.
     """
@@ -129,16 +129,16 @@ def write_feature_file(
 
 
 def _shows(file: h5py.File) -> list[str]:
-    found = []
+    shows = []
 
     def visit(name: str, item: h5py.HLObject) -> None:
         if isinstance(item, h5py.Group) and any(
             isinstance(item.get(stream), h5py.Dataset) for stream in (*_STREAMS, "vad")
         ):
-            found.append(name)
+            shows.append(name)
 
     file.visititems(visit)
-    return sorted(found)
+    return sorted(shows)
 
 
 def _read_show(group: h5py.Group, show: str) -> SidekitFeatures:

@@ -23,7 +23,7 @@ _REMEDY = "it is broken or of another kind: copy or write it again"
 
 
 def is_hdf5(path: str | Path) -> bool:
-    """Tell from its first bytes whether a file is HDF5."""
+    """Return whether a file is HDF5, by its first bytes."""
     try:
         with Path(path).open("rb") as handle:
             return handle.read(len(_SIGNATURE)) == _SIGNATURE
@@ -80,14 +80,14 @@ def read_array(
     dataset = _dataset(group, name)
     if dataset.dtype.kind not in kinds:
         raise DataError(f"{name} should hold numbers, not {dataset.dtype}")
-    found = dataset.shape
-    wrong = found is None or (
+    given = dataset.shape
+    wrong = given is None or (
         shape is not None
-        and (len(found) != len(shape) or any(n not in (None, m) for n, m in zip(shape, found, strict=True)))
+        and (len(given) != len(shape) or any(n not in (None, m) for n, m in zip(shape, given, strict=True)))
     )
     if wrong:
         expected = "" if shape is None else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
-        raise DataError(f"{name} should have the shape {expected}, not {found}")
+        raise DataError(f"{name} should have the shape {expected}, not {given}")
     check_memory(dataset.nbytes, name)
     array: NDArray[Any] = np.asarray(dataset[()])
     return array

@@ -76,7 +76,7 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
 
 
 def as_int32(frames: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Frame numbers as SIDEKIT stores them; beyond 32 bits is an error, never another number."""
+    """Return frame numbers as SIDEKIT stores them; beyond 32 bits is an error, never another number."""
     if len(frames) and (frames.max() > np.iinfo(np.int32).max or frames.min() < _NONE):
         raise DataError(f"frame numbers {frames.min()} to {frames.max()} do not fit into 32 bits")
     return frames.astype(np.int32)

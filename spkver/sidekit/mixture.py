@@ -22,13 +22,13 @@ class MixtureFile:
 
     Attributes
     ----------
-    weights : array (C,)
+    weights : ndarray of shape (C,)
         Sum to 1.
-    means : array (C, D)
+    means : ndarray of shape (C, D)
         Means.
-    precisions : array (C, D)
+    precisions : ndarray of shape (C, D)
         Inverse variances.
-    variance_control : array (C, D)
+    variance_control : ndarray of shape (C, D)
         Variances that floors and ceilings refer to: those of the training data.
     """
 
@@ -81,9 +81,9 @@ def write_mixture(
     ----------
     path : path
         The file.
-    weights : array (C,)
+    weights : ndarray of shape (C,)
         Sum to 1.
-    means, variances, variance_control : array (C, D)
+    means, variances, variance_control : ndarray of shape (C, D)
         Parameters; the last is `cov_var_ctl`.
     prefix : str
         What to put before the names of the datasets.

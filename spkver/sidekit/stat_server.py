@@ -27,13 +27,13 @@ class StatServer:
 
     Attributes
     ----------
-    models, segments : array (S,) of str
+    models, segments : ndarray of str of shape (S,)
         Model and segment of each row; lists become arrays.
-    stat0 : array (S, C) of float32
+    stat0 : ndarray of float32 of shape (S, C)
         Occupation counts of each component; ones of shape (S, 1) beside supervectors.
-    stat1 : array (S, C * D) of float32
+    stat1 : ndarray of float32 of shape (S, C * D)
         First-order statistics, component after component, not centred; or supervectors.
-    start, stop : array (S,) of int64, optional
+    start, stop : ndarray of int64 of shape (S,), optional
         Frames [start, stop) of the segment, -1 for none, as by default. SIDEKIT 1.3 kept them in 8 bits, where larger
         ones are lost.
     """

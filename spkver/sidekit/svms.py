@@ -32,7 +32,7 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
 
     Returns
     -------
-    w : array (D,) of float64
+    w : ndarray of float64 of shape (D,)
         Weights.
     b : float
         Offset: the score of x is ``w @ x + b``, positive for the target.

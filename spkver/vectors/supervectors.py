@@ -41,11 +41,11 @@ def map_means(
 
     Parameters
     ----------
-    zeroth : array of shape (..., C)
+    zeroth : ndarray of shape (..., C)
         Counts n_c; float64, as all others, of NumPy or of a device's library.
-    first : array of shape (..., C, D)
+    first : ndarray of shape (..., C, D)
         Sums f_c of the frames, not centred.
-    means : array of shape (C, D)
+    means : ndarray of shape (C, D)
         Prior means m_c.
     relevance : float
         Frames r at which the data weigh as much as the prior.
@@ -56,7 +56,7 @@ def map_means(
 
     Returns
     -------
-    array of shape (..., C, D)
+    ndarray of shape (..., C, D)
         A component without frames keeps its prior mean, at a relevance of 0 too unless there is an epsilon.
 
     References

@@ -82,17 +82,17 @@ def write_lists(run: Run, sets: Sets) -> None:
             trials = sets.original[name]
             assert trials.trials is not None  # checked before
             names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
-            own = {speaker: trials.genders.get(speaker) or enrolled[speaker] for speaker in names}
-            _write_list(run, lists_of(dataset, gender), trials.trials, trials.speakers, own)
+            sexes = {speaker: trials.genders.get(speaker) or enrolled[speaker] for speaker in names}
+            _write_list(run, lists_of(dataset, gender), trials.trials, trials.speakers, sexes)
             keys.append(trials.trials)
             speakers |= trials.speakers
-            genders |= own
+            genders |= sexes
         if len(keys) > 1:
             _write_list(run, lists_of(dataset, POOLED), pooled_key(keys), speakers, genders)
 
 
 def lists_of(dataset: Dataset, gender: str) -> str:
-    """Folder of the lists of a condition."""
+    """Return the folder of the lists of a condition."""
     return f"lists/{trial_name(dataset, gender)}"
 
 
@@ -102,7 +102,7 @@ def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
 
 
 def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str) -> str:
-    """Folder of the scores of a condition, named as the challenge does."""
+    """Return the folder of the scores of a condition, named as the challenge does."""
     attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
     enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"
@@ -138,7 +138,7 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     for (name, condition), why in lacking.items():
         logger.warning("%s is left out of %s: %s", name, condition, why)
     scorer = _Scorer(quiet, seed)
-    found = []
+    conditions = []
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
             parts: dict[str, list[Stage[Scores]]] = {attacker.name: [] for attacker in attackers}
@@ -148,13 +148,13 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
                     if (attacker.name, attack.name) not in lacking:
                         stage = scorer.stage(attack, attacker)
                         parts[attacker.name].append(stage)
-                        found.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
+                        conditions.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
             if len(dataset.trials) > 1:
                 for name, stages in parts.items():
                     if len(stages) == len(dataset.trials):
                         scored = _scored(dataset, POOLED, scenario, name, suffix)
-                        found.append(Condition(scored, _pooled(quiet, name, scored.folder, stages)))
-    return found
+                        conditions.append(Condition(scored, _pooled(quiet, name, scored.folder, stages)))
+    return conditions
 
 
 def declare_attackers(run: Run, chosen: Sequence[AttackerConfig | Attacker], seed: int) -> list[Attacker]:
@@ -230,11 +230,11 @@ def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
     if run.force:
         shutil.rmtree(run.path(WORK), ignore_errors=True)
     started, count = time.perf_counter(), 0
-    for place, one in enumerate(conditions, 1):
-        one.stage.bring_up_to_date()
+    for number, condition in enumerate(conditions, 1):
+        condition.stage.bring_up_to_date()
         count += 1
-        names = [(other.scored.dataset, other.scored.scenario) for other in conditions[place - 1 : place + 1]]
-        if len(set(names)) > 1 or place == len(conditions):
+        names = [(other.scored.dataset, other.scored.scenario) for other in conditions[number - 1 : number + 1]]
+        if len(set(names)) > 1 or number == len(conditions):
             seconds = time.perf_counter() - started
             logger.info("%s: scores of %d conditions after %.1f s", " ".join(names[0]), count, seconds)
             started, count = time.perf_counter(), 0
@@ -252,7 +252,10 @@ def _side(sets: Sets, name: str, anonymised: bool) -> DataDir:
 def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], genders: Mapping[str, str]) -> None:
     write_key(run.path(f"{folder}/trials"), key)
     for name, table in (("utt2spk", speakers), ("spk2gender", genders)):
-        write_text(run.path(f"{folder}/{name}"), "".join(f"{one} {table[one]}\n" for one in sorted(table)))
+        write_text(
+            run.path(f"{folder}/{name}"),
+            "".join(f"{identifier} {table[identifier]}\n" for identifier in sorted(table)),
+        )
 
 
 class _Scorer:

@@ -68,13 +68,13 @@ def measure_emotions(run: Run, sets: Sets, config: UtilityConfig, resampling: Re
 def _recalls(run: Run, original: DataDir, twin: DataDir, config: UtilityConfig, resampling: Resampling) -> Json:
     emotions, folds = read_emotions(original), read_folds(original)
     if config.predictions is not None:
-        heard = [_predictions(one, config.predictions) for one in (original, twin)]
+        heard = [_predictions(directory, config.predictions) for directory in (original, twin)]
     else:
         heard = _recognise(run, original, twin, emotions, folds)
     by = {"recogniser": config.predictions or _RECOGNISER}
     if config.predictions is None:
         by["learnt_on"] = original.name
-    found = {}
+    measured = {}
     for kind, predicted in zip(("original", "anonymised"), heard, strict=True):
         counted = confusions(
             emotions,
@@ -86,8 +86,8 @@ def _recalls(run: Run, original: DataDir, twin: DataDir, config: UtilityConfig, 
         recalls = average_recall(counted, resampling)
         ends = {"value": recalls.interval.value, "low": recalls.interval.low, "high": recalls.interval.high}
         details = {name: value for name, value in recalls.to_dict().items() if name not in ("value", "interval")}
-        found[kind] = {**ends, **details, **by}
-    return found
+        measured[kind] = {**ends, **details, **by}
+    return measured
 
 
 def _recognise(
@@ -97,10 +97,13 @@ def _recognise(
     config = EmotionConfig()
     sides = []
     for directory in (original, twin):
-        own = run.below(f"{_FOLDER}/{directory.name}")
-        sides.append((own, (directory, functionals_of(own, directory.recordings, config))))
+        folder_run = run.below(f"{_FOLDER}/{directory.name}")
+        sides.append((folder_run, (directory, functionals_of(folder_run, directory.recordings, config))))
     learnt = sides[0][1]
-    return [classify_emotions(own, heard, learnt, emotions, folds=folds, config=config) for own, heard in sides]
+    return [
+        classify_emotions(folder_run, heard, learnt, emotions, folds=folds, config=config)
+        for folder_run, heard in sides
+    ]
 
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:

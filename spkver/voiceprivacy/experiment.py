@@ -55,5 +55,5 @@ class Experiment:
         return find_anonymizers(self.config.anonymizer, self.suffix)
 
     def at(self, step: str) -> Run:
-        """The run as a step sees it, see `Steps.run`."""
+        """Return the run as a step sees it, see `Steps.run`."""
         return self.steps.run(self.run, step)

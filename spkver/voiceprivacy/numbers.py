@@ -42,10 +42,10 @@ def declare_assessment(
 
     Conditions are shared out to the workers, and each is kept as soon as it is done.
     """
-    scored = [one.scored for one in conditions]
+    scored = [condition.scored for condition in conditions]
 
     def make(draft: Draft) -> None:
-        found = resumed_map(
+        assessed = resumed_map(
             partial(_assessed, output=run.output, config=config, seed=seed),
             scored,
             journal=draft.folder / "conditions.journal",
@@ -53,10 +53,12 @@ def declare_assessment(
             jobs=run.jobs,
             description="conditions",
         )
-        write_json(draft.path, [json.loads(text) for text in found])
+        write_json(draft.path, [json.loads(text) for text in assessed])
 
     lists = dict.fromkeys(
-        name for one in scored for name in (one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
+        name
+        for condition in scored
+        for name in (condition.key, f"{condition.lists}/utt2spk", f"{condition.lists}/spk2gender")
     )
     digests = {name: file_digest(run.path(name)) for name in lists}
     return run.stage(
@@ -73,8 +75,8 @@ def declare_assessment(
 
 
 def _read(path: Path) -> list[Json]:
-    found: list[Json] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    conditions: list[Json] = json.loads(path.read_text(encoding="utf-8"))
+    return conditions
 
 
 def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
@@ -123,15 +125,15 @@ def _metrics(
     if not config.replicates:
         return result, {}, {}
     try:
-        found = confidence_intervals(
+        intervals = confidence_intervals(
             sample, statistic, replicates=config.replicates, seed=seed, level=config.level, jobs=1
         )
     except DataError as error:
         return result, {}, {"intervals": f"none: {error.text}"}
     share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
     notes = {"intervals": f"{share} ({sample.n_effective} of the scarcer class), seed {seed}"}
-    notes |= {f"intervals.{name}": one.note for name, one in found.items() if one.note}
-    return result, {name: {"low": one.low, "high": one.high} for name, one in found.items()}, notes
+    notes |= {f"intervals.{name}": interval.note for name, interval in intervals.items() if interval.note}
+    return result, {name: {"low": interval.low, "high": interval.high} for name, interval in intervals.items()}, notes
 
 
 def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[Ranks | None, dict[str, str]]:
@@ -147,19 +149,19 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[R
         for row, model in enumerate(key.models.tolist()):
             blocks.setdefault(genders.get(key.model_ids[model], "?"), []).append(row)
         for rows in blocks.values():
-            own = key.subset(np.array(rows))
-            if len(own) < len(np.unique(own.models)) * len(np.unique(own.segments)):
+            part = key.subset(np.array(rows))
+            if len(part) < len(np.unique(part.models)) * len(np.unique(part.segments)):
                 return None, {"linkability": "not given: the trial list is not a full cross of models and segments"}
         notes["linkability"] = "among the enrolled of the speaker's own sex: there are no trials across the sexes"
     try:
         ranks = ranks_from_scores(scores, key)
     except DataError as error:
         return None, {"linkability": f"not given: {error.text}"}
-    return ranks, notes | {f"linkability.{place}": note for place, note in enumerate(ranks.notes, 1)}
+    return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
 
 
 def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
-    """Linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
     sizes = [size for size in config.sizes if size <= largest] or list(every)
@@ -177,7 +179,7 @@ def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
 
 
 def per_speaker(ranks: Ranks) -> dict[str, tuple[float, float]]:
-    """Linkability of each speaker, mean over all sizes alike on a log scale, and mean place among all enrolled."""
+    """Return each speaker's linkability, mean over sizes alike on a log scale, and mean place among all enrolled."""
     means = by_speaker(ranks.speakers, linkability_over_sizes(ranks))
     ranked = by_speaker(ranks.speakers, ranks.places())
     return {name: (means[name], ranked[name]) for name in means}
@@ -187,12 +189,12 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks
     """The enrolled speakers: how well each is found, and the error rate of the trials against each."""
     values = align(scores, key)
     linked = {} if ranks is None else per_speaker(ranks)
-    found = []
+    entries = []
     for code in np.unique(key.models).tolist():
         rows, name = key.models == code, key.model_ids[code]
         target, nontarget = values[rows & key.is_target], values[rows & ~key.is_target]
         linkability, rank = linked.get(name, (None, None))
-        found.append(
+        entries.append(
             {
                 "speaker": name,
                 "gender": genders.get(name, ""),
@@ -202,4 +204,4 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks
                 "eer": eer(target, nontarget) if len(target) and len(nontarget) else None,
             }
         )
-    return sorted(found, key=lambda one: one["speaker"])
+    return sorted(entries, key=lambda entry: entry["speaker"])

@@ -43,7 +43,7 @@ _NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
 def split_name(dataset: str) -> tuple[str, str]:
-    """Corpus and part of a set.
+    """Return the corpus and part of a set.
 
     Examples
     --------
@@ -55,16 +55,16 @@ def split_name(dataset: str) -> tuple[str, str]:
 
 
 def hashes(sets: Sets, config: Config) -> dict[str, str]:
-    """SHA-256 of every list of every data directory, by directory and name."""
+    """Return the SHA-256 of every list of every data directory, by directory and name."""
     directories = [*sets.original.values(), *sets.twins.values()]
-    heard = [one for one in (config.utility.hypotheses, config.utility.predictions) if one]
-    paths = {one.path / name for one in directories for name in (*LISTS, *heard)}
+    heard = [file for file in (config.utility.hypotheses, config.utility.predictions) if file]
+    paths = {directory.path / name for directory in directories for name in (*LISTS, *heard)}
     return {f"{path.parent.name}/{path.name}": str(file_digest(path)) for path in sorted(paths) if path.is_file()}
 
 
 def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
-    """Results of other anonymisers that lie in the folder, by file name."""
-    found = {}
+    """Return the results of other anonymisers that lie in the folder, by file name."""
+    earlier = {}
     for path in sorted(output.glob("results_*.json")):
         if path.name != f"results{suffix}.json":
             try:
@@ -72,14 +72,15 @@ def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
             except (OSError, ValueError):
                 continue
             if isinstance(results, dict):
-                found[path.name] = results
-    return found
+                earlier[path.name] = results
+    return earlier
 
 
 def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
-    """The strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
+    """Return the strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
     kinds = {
-        one.name: ("anon" if one.enrolment else "original", "anon" if one.trials else "original") for one in SCENARIOS
+        scenario.name: ("anon" if scenario.enrolment else "original", "anon" if scenario.trials else "original")
+        for scenario in SCENARIOS
     }
     rows = []
     for (dataset, gender, scenario), part in places(conditions):
@@ -102,12 +103,12 @@ def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
 
 
 def rate(condition: Json, reading: str) -> float:
-    """EER of a condition in per cent, as the challenge rounds it."""
+    """Return the EER of a condition in per cent, as the challenge rounds it."""
     return round(100 * condition["eer"][reading], 3)
 
 
 def averages(rows: Sequence[Json], config: Config) -> list[Json]:
-    """Averages for each part and scenario, and the minimum target EERs that each reaches.
+    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
 
     With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
     each corpus. Pooled trials count only where there are no lists by sex.
@@ -117,19 +118,19 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
     for row in single:
         corpus = "" if config.challenge.weights else row["dataset"]
         groups.setdefault((corpus, row["split"], row["scenario"]), []).append(row)
-    found = []
-    for (corpus, split, scenario), own in groups.items():
-        mean: float | None = sum(row["EER"] for row in own) / len(own)
+    entries = []
+    for (corpus, split, scenario), members in groups.items():
+        mean: float | None = sum(row["EER"] for row in members) / len(members)
         if config.challenge.weights:
             mean = weighted_average(
-                {(row["dataset"], row["gender"]): row["EER"] for row in own}, config.challenge.weights
+                {(row["dataset"], row["gender"]): row["EER"] for row in members}, config.challenge.weights
             )
         if mean is not None:
             reached = [target for target in config.challenge.targets if mean >= target]
-            place = {"dataset": corpus or "weighted", "split": split, "scenario": scenario}
+            which = {"dataset": corpus or "weighted", "split": split, "scenario": scenario}
             numbers = {"eer_percent": round(mean, 3), "reading": config.challenge.eer, "targets_reached": reached}
-            found.append({**place, **numbers})
-    return found
+            entries.append({**which, **numbers})
+    return entries
 
 
 def write_challenge_files(
@@ -145,8 +146,10 @@ def write_challenge_files(
     rows = challenge_rows(conditions, reading)
     write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
     for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):
-        own = [row for row in rows if row["scenario"] in {one.name for one in names} and row["gender"] != POOLED]
-        write_text(output / f"exp/{attacker}/results{suffix}.csv", format_csv(_COLUMNS, own))
+        shown = [
+            row for row in rows if row["scenario"] in {scenario.name for scenario in names} and row["gender"] != POOLED
+        ]
+        write_text(output / f"exp/{attacker}/results{suffix}.csv", format_csv(_COLUMNS, shown))
     sections = list(_rank_sections(rows, utility))
     if sections:  # attackers of others may serve none of what the challenge ranks by
         write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
@@ -155,12 +158,13 @@ def write_challenge_files(
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
     """Emotions, OO of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA."""
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
-    own = [
-        [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == one.name] for one in SCENARIOS
+    by_scenario = [
+        [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
+        for scenario in SCENARIOS
     ]
     yield from _recalls(utility.get("uar", {}))
-    if own[0]:
-        yield make_section(ASV, own[0], index=[3 * row for row in range(len(own[0]))])
+    if by_scenario[0]:
+        yield make_section(ASV, by_scenario[0], index=[3 * row for row in range(len(by_scenario[0]))])
     words: list[dict[str, str | float]] = []
     for dataset, rates in utility.get("wer", {}).items():
         corpus, split = split_name(dataset)
@@ -169,15 +173,15 @@ def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
             words.append({"dataset": corpus, "split": split, "asr": name, "WER": wer})
     if words:
         yield make_section(ASR, words)
-    if own[3]:
-        yield make_section(ASV_ANON, own[3], index=[3 * row + 2 for row in range(len(own[3]))])
+    if by_scenario[3]:
+        yield make_section(ASV_ANON, by_scenario[3], index=[3 * row + 2 for row in range(len(by_scenario[3]))])
 
 
-def _recalls(found: Mapping[str, Any]) -> Iterator[Section]:
+def _recalls(rates: Mapping[str, Any]) -> Iterator[Section]:
     """UAR and the recall of each emotion; NaN where a set does not have one."""
-    emotions = sorted({emotion for kinds in found.values() for one in kinds.values() for emotion in one["recalls"]})
+    emotions = sorted({emotion for kinds in rates.values() for kind in kinds.values() for emotion in kind["recalls"]})
     rows: list[dict[str, str | float]] = []
-    for dataset, kinds in found.items():
+    for dataset, kinds in rates.items():
         corpus, split = split_name(dataset)
         for kind, name in (("anonymised", "anon"), ("original", "original")):
             row: dict[str, str | float] = {"dataset": corpus, "split": split, "ser": name}

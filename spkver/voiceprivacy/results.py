@@ -108,8 +108,8 @@ def _table(summary: Sequence[dict[str, Any]]) -> str:
 
 
 def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:
-    found = [f"Warning ({one['check']}): {one['text']}" for one in sanity if one["level"] == "warning"]
-    return [*found, ""] if found else []
+    lines = [f"Warning ({finding['check']}): {finding['text']}" for finding in sanity if finding["level"] == "warning"]
+    return [*lines, ""] if lines else []
 
 
 def _places(run: Run, suffix: str) -> list[str]:

@@ -65,7 +65,7 @@ def check_all(
     list of dict
         Level, check and text of each, in the order of the checks.
     """
-    found = [
+    findings = [
         *([Found("warning", "SIMULATED speech", _SIMULATED)] if simulated else []),
         *attacker_strength(conditions, config),
         *attacker_order(conditions, config, output),
@@ -79,7 +79,7 @@ def check_all(
         *independence(conditions, earlier, config),
         *other_notes(conditions, config),
     ]
-    return [vars(one) for one in found]
+    return [vars(finding) for finding in findings]
 
 
 _SIMULATED = (
@@ -89,7 +89,7 @@ _SIMULATED = (
 
 
 def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """An attacker that cannot even recognise original speech says little about anonymised speech."""
+    """Check that attackers recognise original speech: one that cannot says little about anonymised speech."""
     for dataset, part in _pooled(conditions, "original"):
         best = strongest(part)
         rate, ends = best["eer"]["rocch"], best["intervals"].get("eer.rocch", {})
@@ -105,12 +105,20 @@ def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Fo
 
 
 def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
-    """More knowledge must not make an attacker weaker: where it does, the stronger one was trained badly."""
+    """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
     order = [scenario.name for scenario in SCENARIOS]
     for dataset, part in _pooled(conditions, "semi-informed"):
         semi = strongest(part)
-        own = [one for one in conditions if all(one[name] == semi[name] for name in ("dataset", "gender"))]
-        by = {name: strongest(part) for name in order if (part := [one for one in own if one["scenario"] == name])}
+        same = [
+            condition
+            for condition in conditions
+            if all(condition[name] == semi[name] for name in ("dataset", "gender"))
+        ]
+        by = {
+            name: strongest(part)
+            for name in order
+            if (part := [condition for condition in same if condition["scenario"] == name])
+        }
         for other in (name for name in ("lazy-informed", "ignorant") if name in by):
             more = semi["eer"]["rocch"] - by[other]["eer"]["rocch"]
             rates = f"{_percent(semi['eer']['rocch'])} against {_percent(by[other]['eer']['rocch'])}"
@@ -129,11 +137,15 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
 
 
 def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
-    """Anonymised enrolment need not help an attacker that was trained on original speech."""
+    """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
     for dataset, part in _pooled(conditions, "lazy-informed"):
         lazy = strongest(part)
-        own = [one for one in conditions if all(one[name] == lazy[name] for name in ("dataset", "gender"))]
-        others = [one for one in own if one["scenario"] == "ignorant"]
+        same = [
+            condition
+            for condition in conditions
+            if all(condition[name] == lazy[name] for name in ("dataset", "gender"))
+        ]
+        others = [condition for condition in same if condition["scenario"] == "ignorant"]
         if not others:
             continue
         ignorant = strongest(others)
@@ -146,14 +158,18 @@ def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
 
 
 def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) -> Iterator[Found]:
-    """Which attackers are somebody else's, and what they were left out of: there the others alone are the result."""
+    """Note which attackers are outside ones, and what they were left out of: there the others alone are the result."""
     genders = {dataset.name: list(dataset.trials) for dataset in sets.datasets}
     for entry in config.attackers:
         spec = str(config.attacker_settings.get(entry, {}).get("preset", entry))
         if not is_outside(spec):
             continue
         name = attacker_name(entry)
-        served = {(one["dataset"], one["gender"], one["scenario"]) for one in conditions if one["attacker"] == name}
+        served = {
+            (condition["dataset"], condition["gender"], condition["scenario"])
+            for condition in conditions
+            if condition["attacker"] == name
+        }
         left = [
             f"{dataset} {gender} {scenario.name}"
             for dataset in genders
@@ -169,10 +185,10 @@ def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) ->
 
 
 def shared_speakers(sets: Sets) -> Iterator[Found]:
-    """Speakers that the attacker was trained on are recognised better than others would be."""
+    """Check that no tested speaker is one the attacker was trained on: those are recognised better than others."""
     for dataset in sets.datasets:
         training = set(sets.original[dataset.training].speakers.values())
-        tested = {one for name in dataset.tested for one in sets.original[name].speakers.values()}
+        tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
         shared = sorted(training & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
@@ -181,33 +197,37 @@ def shared_speakers(sets: Sets) -> Iterator[Found]:
             text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of {dataset.training}."
             yield Found("ok", "speaker overlap", text)
         enrolled = set(enrolment(sets.original[dataset.enrolls]).segments)
-        twice = sorted(enrolled & {one for name in dataset.trials.values() for one in sets.original[name].recordings})
+        twice = sorted(
+            enrolled & {utterance for name in dataset.trials.values() for utterance in sets.original[name].recordings}
+        )
         if twice:
             text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {few(twice)}."
             yield Found("warning", "utterance overlap", text)
 
 
 def duplicate_audio(sets: Sets) -> Iterator[Found]:
-    """One recording under two names makes a trial trivial, or a training speaker a tested one."""
+    """Check that no recording has two names: a trial would be trivial, or a training speaker a tested one."""
     for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
         equal = equal_files(directories.values())
         if equal:
-            named = "; ".join(" = ".join(group) for group in equal[:_NAMED])
+            examples = "; ".join(" = ".join(group) for group in equal[:_NAMED])
             n_files = sum(map(len, equal))
-            text = f"{n_files} files of {what} speech hold the audio of another one: {named}"
+            text = f"{n_files} files of {what} speech hold the audio of another one: {examples}"
             yield Found("warning", "duplicate audio", text + (" ..." if len(equal) > _NAMED else "."))
         else:
             yield Found("ok", "duplicate audio", f"No two files of {what} speech are equal.")
 
 
 def original_audio(sets: Sets) -> Iterator[Found]:
-    """Audio of one original directory in the twin of another; that its own has none `check_twin` has made sure."""
-    originals = {f"{one.name}/{utterance}" for one in sets.original.values() for utterance in one.recordings}
+    """Check twins for audio of another original directory; that of their own `check_twin` has excluded."""
+    originals = {
+        f"{directory.name}/{utterance}" for directory in sets.original.values() for utterance in directory.recordings
+    }
     left = []
     for group in equal_files([*sets.original.values(), *sets.twins.values()]):
-        here, there = [one for one in group if one in originals], [one for one in group if one not in originals]
+        here, there = [name for name in group if name in originals], [name for name in group if name not in originals]
         # under its own name it was let through before: by an anonymiser that changes nothing, as was asked
-        if here and there and not {one.split("/")[1] for one in here} & {one.split("/")[1] for one in there}:
+        if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
             left.append(f"{there[0]} = {here[0]}")
     if left:
         text = f"{len(left)} files of anonymised speech hold original audio of another set: {'; '.join(left[:_NAMED])}"
@@ -215,18 +235,18 @@ def original_audio(sets: Sets) -> Iterator[Found]:
 
 
 def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
-    """Averages over the sexes are not what they seem to be where a set lacks one."""
+    """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
     for dataset in sets.datasets:
-        lacking = [one for one in config.lists if one != "mixed" and one not in dataset.trials]
+        lacking = [list_name for list_name in config.lists if list_name != "mixed" and list_name not in dataset.trials]
         if lacking:
             stem = dataset.name.removesuffix("_common")
-            names = ", ".join(f"{stem}_trials_{one}" for one in lacking)
+            names = ", ".join(f"{stem}_trials_{list_name}" for list_name in lacking)
             text = f"{dataset.name}: there is no {names}; results and averages are those of the other sex alone."
             yield Found("warning", "missing lists", text)
 
 
 def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
-    """Groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file is named once."""
+    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once."""
     by_size: dict[int, dict[Path, str]] = {}
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
@@ -240,7 +260,7 @@ def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
 
 
 def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """Intervals of few speakers are wide, and below some number not known to hold."""
+    """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
     for dataset, part in _pooled(conditions, "original"):
         one = part[0]
         speakers = min(one["n_enrolled"], one["n_trial_speakers"])
@@ -257,7 +277,7 @@ def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
 
 
 def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config) -> Iterator[Found]:
-    """Original speech under ASV_eval gives one result whatever the anonymiser; results of other runs tell."""
+    """Compare original speech under ASV_eval with other runs: its result does not depend on the anonymiser."""
     check = "independence of the anonymiser"
     now = _originals(conditions)
     compared = 0
@@ -268,7 +288,7 @@ def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config
         before = _originals(results.get("conditions", []))
         shared = sorted(now.keys() & before.keys())
         compared += len(shared)
-        other = [one for one in shared if now[one] != before[one]]
+        other = [condition for condition in shared if now[condition] != before[condition]]
         if other:
             dataset, gender, attacker = other[0]
             rates = f"{_percent(now[other[0]])}, there {_percent(before[other[0]])}"
@@ -283,11 +303,11 @@ def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config
 
 
 def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
-    """Further things that a reader should know."""
+    """Note further things that a reader should know."""
     if config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Found("note", "training level", text)
-    reversed_ones = [one for one in conditions if number(one["eer"].get("interpolated")) > 0.5]
+    reversed_ones = [condition for condition in conditions if number(condition["eer"].get("interpolated")) > 0.5]
     if reversed_ones:
         one = reversed_ones[0]
         text = (
@@ -295,7 +315,7 @@ def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
             f" {one['gender']} {one['scenario']} {one['attacker']}: an attacker could turn its scores round."
         )
         yield Found("warning", "reversed scores", text)
-    cut = [one for one in conditions if one["linkability"] is None]
+    cut = [condition for condition in conditions if condition["linkability"] is None]
     if cut:
         text = f"{len(cut)} conditions without linkability: {cut[0]['notes'].get('linkability', '')}"
         yield Found("note", "linkability", text)
@@ -303,9 +323,9 @@ def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
 
 def _originals(conditions: Sequence[Json]) -> dict[tuple[str, str, str], float]:
     return {
-        (one["dataset"], one["gender"], one["attacker"]): number(one["eer"]["rocch"])
-        for one in conditions
-        if one["scenario"] == "original"
+        (condition["dataset"], condition["gender"], condition["attacker"]): number(condition["eer"]["rocch"])
+        for condition in conditions
+        if condition["scenario"] == "original"
     }
 
 
@@ -323,32 +343,32 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
         return ""
     try:
         samples = {
-            one["scenario"]: sample_from(
-                read_scores(output / one["scores"]),
-                read_key(output / one["key"]),
-                segment_speakers=read_speakers(output / one["segment_speakers"]),
+            condition["scenario"]: sample_from(
+                read_scores(output / condition["scores"]),
+                read_key(output / condition["key"]),
+                segment_speakers=read_speakers(output / condition["segment_speakers"]),
             )[0]
-            for one in (lazy, semi)
+            for condition in (lazy, semi)
         }
-        found = paired_differences(
+        difference = paired_differences(
             samples, _rate, replicates=replicates, seed=config.seed, level=config.evaluation.level
         )[semi["scenario"]]["eer"]
     except DataError:
         return ""
-    return f" (difference {_points(found)})"
+    return f" (difference {_points(difference)})"
 
 
 def _rate(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer_of(scores)}
 
 
-def _points(found: Interval) -> str:
-    return f"{100 * found.value:.1f} points, interval {100 * found.low:.1f} to {100 * found.high:.1f}"
+def _points(difference: Interval) -> str:
+    return f"{100 * difference.value:.1f} points, interval {100 * difference.low:.1f} to {100 * difference.high:.1f}"
 
 
 def _pooled(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, list[Json]]]:
     """Conditions of a scenario for each set, those of all speakers where they are pooled, else of each sex."""
-    pooled = {one["dataset"] for one in conditions if one["gender"] == "all"}
+    pooled = {condition["dataset"] for condition in conditions if condition["gender"] == "all"}
     for (dataset, gender, name), part in places(conditions):
         if name == scenario and (gender == "all" or dataset not in pooled):
             yield dataset if gender == "all" else f"{dataset} {gender}", part

@@ -97,34 +97,38 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
     if not data.is_dir():
         raise DataError("no such folder", file=data, remedy="give the folder of the data directories, or 'simulated'")
     here = {path.name for path in data.iterdir() if path.is_dir()}
-    found: dict[str, dict[str, str]] = {}
+    by_set: dict[str, dict[str, str]] = {}
     for name in sorted(here):
         match = _TRIALS.fullmatch(name)
         if match and match["list"] in config.lists:
-            found.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
-    wanted = config.datasets or tuple(found)
+            by_set.setdefault(match["stem"] + (match["subset"] or ""), {})[match["list"]] = name
+    wanted = config.datasets or tuple(by_set)
     if not wanted:
-        expected = ", ".join(f"<set>_trials_{one}" for one in config.lists)
+        expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
         raise DataError(f"no set was found: expected folders <set>_enrolls and {expected}", file=data)
     problems = Problems(data)
     datasets = []
     for name in wanted:
         stem = name.removesuffix("_common")
-        lists = found.get(name, {})
+        lists = by_set.get(name, {})
         if not lists:
-            there = f"there are {', '.join(found)}" if found else "there is none at all"
+            there = f"there are {', '.join(by_set)}" if by_set else "there is none at all"
             problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=there)
             continue
         if f"{stem}_enrolls" not in here:
             problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
-        trials = {POOLED if one == "mixed" else one: lists[one] for one in config.lists if one in lists}
+        trials = {
+            POOLED if list_name == "mixed" else list_name: lists[list_name]
+            for list_name in config.lists
+            if list_name in lists
+        }
         try:
             datasets.append(Dataset(name, f"{stem}_enrolls", trials, _training_set(stem, name, here, config, data)))
         except DataError as error:
             problems.note(error)
     for key in config.training_sets:
-        if key not in {*wanted, *found}:
-            problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(found) or 'none'}")
+        if key not in {*wanted, *by_set}:
+            problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
     for key in config.utility.emotion:
         if key not in here:
             problems.add(f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out")
@@ -133,11 +137,11 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
 
 
 def _training_set(stem: str, name: str, here: set[str], config: Config, data: Path) -> str:
-    own = _PART.sub("", stem) + "_train"
-    tried = [config.training_sets[name]] if name in config.training_sets else [own, DEFAULT_TRAINING_SET]
-    for one in tried:
-        if one in here:
-            return one
+    by_name = _PART.sub("", stem) + "_train"
+    tried = [config.training_sets[name]] if name in config.training_sets else [by_name, DEFAULT_TRAINING_SET]
+    for candidate in tried:
+        if candidate in here:
+            return candidate
     raise DataError(
         f"no training set for {name}: looked for {' and '.join(tried)}",
         file=data,
@@ -196,10 +200,10 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
             note_each(problems, error)
             return None
 
-    original = {name: found for name in names if (found := read(data / name)) is not None}
+    original = {name: directory for name in names if (directory := read(data / name)) is not None}
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     there = [name for name in names if name not in missing]
-    twins = {name: found for name in there if (found := read(data / f"{name}{suffix}")) is not None}
+    twins = {name: directory for name in there if (directory := read(data / f"{name}{suffix}")) is not None}
     if missing and not how.can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
@@ -222,7 +226,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
 
 
 def as_original(original: DataDir, twin: DataDir) -> DataDir:
-    """A twin with the lists of the original: who enrols with what, and the trials, are no matter of the anonymiser."""
+    """Return a twin with the lists of the original: enrolment and trials are no matter of the anonymiser."""
     return replace(twin, genders=original.genders, enrolls=original.enrolls, trials=original.trials)
 
 
@@ -237,7 +241,7 @@ def note_each(problems: Problems, error: DataError) -> None:
 
 
 def pooled_key(keys: Iterable[Key]) -> Key:
-    """All trials of several lists, in their order.
+    """Return all trials of several lists, in their order.
 
     Raises
     ------
@@ -288,7 +292,7 @@ def _check_sexes(key: Key, trials: DataDir, enrolls: DataDir, gender: str) -> It
         if unknown:
             text = f"{_count(unknown)} of unknown sex"
             yield DataError(text, file=directory.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
-        other = sorted(one for one in speakers & set(directory.genders) if directory.genders[one] != gender)
+        other = sorted(speaker for speaker in speakers & set(directory.genders) if directory.genders[speaker] != gender)
         if other and gender != POOLED:
             text = f"{_count(other)} in trials of {trials.name} with another sex than {gender!r}"
             yield DataError(text, file=directory.path / "spk2gender", remedy="correct it, or the list of trials")
@@ -303,7 +307,7 @@ def check_recordings_of(
 ) -> None:
     """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
     heard = {name for dataset in sets.datasets for name in dataset.directories}
-    for config in {fingerprint(one): one for one in features}.values():
+    for config in {fingerprint(settings): settings for settings in features}.values():
         for name, directory in (*sets.original.items(), *sets.twins.items()):
             if name in heard:
                 check_recordings(directory.recordings, config, jobs=jobs, problems=problems)

@@ -50,11 +50,11 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
-        """The anonymiser of training sets, or of enrolment and trials; None where none is configured."""
+        """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
         name = self.name or suffix.removeprefix("_")
         if not self.name and name not in BUILT_IN:
             return None
-        values = {one.name: getattr(self, one.name) for one in fields(AnonymizerConfig)}
+        values = {option.name: getattr(self, option.name) for option in fields(AnonymizerConfig)}
         return AnonymizerConfig(**{**values, "name": name, "level": self.training_level if training else self.level})
 
 
@@ -228,7 +228,7 @@ class Config:
 
 
 def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
-    """The attackers, in their order: configurations of the built-in ones, and others by the doors.
+    """Return the attackers, in their order: configurations of the built-in ones, and others by the doors.
 
     Raises
     ------
@@ -236,8 +236,10 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
         If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
     return [
-        open_door(preset, name=name, seed=config.seed) if is_outside(preset) else _built_in(config, name, preset, own)
-        for name, preset, own in _entries(config)
+        open_door(preset, name=name, seed=config.seed)
+        if is_outside(preset)
+        else _built_in(config, name, preset, settings)
+        for name, preset, settings in _entries(config)
     ]
 
 
@@ -245,8 +247,8 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name of each attacker, its preset or what a door opens to, and settings of its own."""
     specs: dict[str, str] = {}
     for entry in config.attackers:
-        own = dict(config.attacker_settings.get(entry, {}))
-        name, preset = attacker_name(entry), str(own.pop("preset", entry))
+        settings = dict(config.attacker_settings.get(entry, {}))
+        name, preset = attacker_name(entry), str(settings.pop("preset", entry))
         if name in specs:
             text = f"attackers: {specs[name]!r} and {entry!r} would both be called {name}"
             remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
@@ -255,12 +257,12 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
             text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
             raise ConfigError(text, remedy="give it another name")
         specs[name] = entry
-        if is_outside(preset) and own:
-            raise ConfigError(f"attacker_settings of {entry}: {', '.join(own)}: an attacker of one's own has none")
-        yield name, preset, own
+        if is_outside(preset) and settings:
+            raise ConfigError(f"attacker_settings of {entry}: {', '.join(settings)}: an attacker of one's own has none")
+        yield name, preset, settings
 
 
-def _built_in(config: Config, name: str, preset: str, own: Mapping[str, Any]) -> AttackerConfig:
+def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any]) -> AttackerConfig:
     if preset not in PRESETS:
         known = ", ".join(PRESETS)
         raise ConfigError(
@@ -269,13 +271,13 @@ def _built_in(config: Config, name: str, preset: str, own: Mapping[str, Any]) ->
         )
     try:
         shared = config.attacker_settings.get(ALL, {})
-        return attacker_config(preset, values=merged(shared, own, {"name": name}))
+        return attacker_config(preset, values=merged(shared, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker_settings of {name}: {error}") from error
 
 
 def attacker_name(entry: str) -> str:
-    """What an entry of `attackers` is called in folders and tables: itself, or a short name of what a door opens to."""
+    """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
     return short_name(entry) if is_outside(entry) else entry
 
 

@@ -49,16 +49,16 @@ class Steps:
             raise ConfigError("--only and --until exclude each other", remedy="give one of them")
 
     def includes(self, name: str) -> bool:
-        """Whether a step is worked on."""
+        """Return whether a step is worked on."""
         order = list(STEPS)
         return name == self.only or (self.only is None and order.index(name) <= order.index(self.until or order[-1]))
 
     def needs(self, name: str) -> bool:
-        """Whether a step must be up to date, by this run or an earlier one, for those that are worked on."""
+        """Return whether a step must be up to date, by this run or an earlier one, for those that are worked on."""
         return self.includes(name) or not (self.only == "utility" and name in ("scores", "evaluation"))
 
     def ends_with(self, name: str) -> bool:
-        """Whether nothing is to be done after a step."""
+        """Return whether nothing is to be done after a step."""
         return name == (self.only or self.until or "report")
 
     def end_with(self, name: str) -> None:
@@ -67,7 +67,7 @@ class Steps:
             raise Ended
 
     def run(self, run: Run, name: str) -> Run:
-        """The run as a step sees it: one that is not worked on makes nothing, its stages are taken as they are."""
+        """Return the run as a step sees it: one that is not worked on makes nothing, its stages stay as they are."""
         return run if self.includes(name) else replace(run, force=False, frozen=True)
 
     def tell(self, name: str, text: str) -> None:
@@ -76,7 +76,7 @@ class Steps:
             self.done.append(f"{name}: {text}")
 
     def account(self) -> str:
-        """What a run says that ends before the report."""
+        """Return what a run says that ends before the report."""
         last = self.only or self.until
         left = list(STEPS)[list(STEPS).index(last) + 1 :] if last else []
         follows = f"To go on ({', '.join(left)}), give the same command without --{'only' if self.only else 'until'}."

@@ -1,4 +1,4 @@
-"""The result of each scenario: the strongest attacker, who leaves the least privacy; and what that says in words."""
+"""The result of each scenario: the strongest attacker, who leaves the least privacy; and that in a sentence."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _KNOWS = {
 
 
 def number(value: Any) -> float:
-    """A number of the results; those that JSON has as text or not at all too."""
+    """Return a number of the results; those that JSON has as text or not at all too."""
     return float("nan") if value is None else float(value)
 
 
 def places(conditions: Sequence[Json]) -> Iterator[tuple[tuple[str, str, str], list[Json]]]:
     """Yield (set, sex, scenario) with its conditions, one for each attacker, in the order of the conditions."""
     groups: dict[tuple[str, str, str], list[Json]] = {}
-    for one in conditions:
-        groups.setdefault((one["dataset"], one["gender"], one["scenario"]), []).append(one)
+    for condition in conditions:
+        groups.setdefault((condition["dataset"], condition["gender"], condition["scenario"]), []).append(condition)
     yield from groups.items()
 
 
 def summarise(conditions: Sequence[Json]) -> list[Json]:
-    """The strongest attacker of each set, sex and scenario: the least privacy over the attackers is the result."""
+    """Return the strongest attacker of each set, sex and scenario: the least privacy over attackers is the result."""
     rows = []
     for (dataset, gender, scenario), part in places(conditions):
         best = strongest(part)
@@ -52,14 +52,14 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
             "n_enrolled": best["n_enrolled"],
             "n_target": best["n_target"],
             "n_nontarget": best["n_nontarget"],
-            "attackers": {one["attacker"]: one["eer"]["rocch"] for one in part},
+            "attackers": {condition["attacker"]: condition["eer"]["rocch"] for condition in part},
         }
         rows.append({**row, "verdict": _sentence(row)})
     return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
 
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
-    """One or two sentences for the top of the page: the least privacy that is left, and where speech started from."""
+    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from."""
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
     anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
     if not anonymised:  # attackers of others may serve original speech alone

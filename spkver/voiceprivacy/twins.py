@@ -35,7 +35,7 @@ class Anonymizers:
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
-    """The anonymisers that are configured, or that the suffix names; None where there is none.
+    """Return the anonymisers that are configured, or that the suffix names; None where there is none.
 
     Raises
     ------
@@ -44,13 +44,13 @@ def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
     DataError
         If a package is missing.
     """
-    tested, training = (config.resolved(suffix, training=one) for one in (False, True))
+    tested, training = (config.resolved(suffix, training=of_training) for of_training in (False, True))
     if tested is None or training is None:
         if config.command:
             raise ConfigError("anonymizer.command is given without anonymizer.name=command")
         return None
-    for one in (tested, training):
-        make_anonymizer(one)
+    for settings in (tested, training):
+        make_anonymizer(settings)
     draws = 1 if tested.name == "none" else config.training_draws
     return Anonymizers(tested, training, draws)
 
@@ -101,7 +101,7 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
 
 
 def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:
-    """What anonymised, as far as it is known: which directories were made, which were taken as they are.
+    """Describe what anonymised, as far as it is known: which directories were made, which were taken as they are.
 
     Returns
     -------
@@ -109,15 +109,15 @@ def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: 
         The entry ``anonymiser`` of ``results.json``.
     """
     taken = [name for name in sets.twins if name not in sets.missing]
-    found: dict[str, Any] = {"name": suffix.removeprefix("_"), "taken": taken, "made": list(sets.missing)}
-    found["training_draws"] = 1 + max((len(draws) for draws in sets.draws.values()), default=0)
+    entry: dict[str, Any] = {"name": suffix.removeprefix("_"), "taken": taken, "made": list(sets.missing)}
+    entry["training_draws"] = 1 + max((len(draws) for draws in sets.draws.values()), default=0)
     if anonymizers is not None and sets.missing:
         settings = dict(anonymizers.tested.record())
-        return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(found, "name")}
-    records = {json.dumps(one, sort_keys=True) for name in taken if (one := _record(sets.twins[name]))}
+        return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(entry, "name")}
+    records = {json.dumps(record, sort_keys=True) for name in taken if (record := _record(sets.twins[name]))}
     if len(records) == 1:  # made by `spkver anonymize`, all alike
-        return {**json.loads(records.pop()), **_without(found, "name")}
-    return found
+        return {**json.loads(records.pop()), **_without(entry, "name")}
+    return entry
 
 
 def _check(original: DataDir, twin: DataDir, config: AnonymizerConfig, problems: Problems, jobs: int | None) -> None:
@@ -145,4 +145,4 @@ def _tuple(value: Any) -> Any:
 
 
 def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {one: value for one, value in values.items() if one != name}
+    return {key: value for key, value in values.items() if key != name}

@@ -59,8 +59,10 @@ def _check_words(sets: Sets, config: Config, problems: Problems) -> None:
     for name in dict.fromkeys(name for dataset in sets.datasets for name in dataset.trials.values()):
         needed = [sets.original[name].path / "text"] if name in sets.original else []
         if config.utility.hypotheses:
-            directories = [one[name] for one in (sets.original, sets.twins) if name in one]
-            needed += [one.path / config.utility.hypotheses for one in directories]
+            directories = [
+                directories_of[name] for directories_of in (sets.original, sets.twins) if name in directories_of
+            ]
+            needed += [directory.path / config.utility.hypotheses for directory in directories]
         for path in needed:
             if not path.is_file():
                 problems.add("no such transcripts", file=path, remedy="add them, or leave utility.wer out")
@@ -76,19 +78,21 @@ def measure_utility(run: Run, sets: Sets, config: Config) -> Json:
         {anonymised: ...}}.
     """
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
-    found: Json = {}
+    measured: Json = {}
     if config.utility.wer or config.utility.hypotheses:
         with run.timed("words"):
             for dataset in sets.datasets:
                 for unit, rates in _words(run, sets, dataset, config.utility.hypotheses, resampling).items():
-                    found.setdefault(unit, {})[dataset.name] = rates
+                    measured.setdefault(unit, {})[dataset.name] = rates
     if config.utility.f0:
         with run.timed("pitch"):
-            found["f0"] = {one.name: {"anonymised": _pitch(run, sets, one, resampling)} for one in sets.datasets}
+            measured["f0"] = {
+                dataset.name: {"anonymised": _pitch(run, sets, dataset, resampling)} for dataset in sets.datasets
+            }
     if sets.emotions:
         with run.timed("emotions"):
-            found["uar"] = measure_emotions(run, sets, config.utility, resampling)
-    return found
+            measured["uar"] = measure_emotions(run, sets, config.utility, resampling)
+    return measured
 
 
 def _words(run: Run, sets: Sets, dataset: Dataset, hypotheses: str | None, resampling: Resampling) -> Json:
@@ -118,29 +122,34 @@ def _pitch(run: Run, sets: Sets, dataset: Dataset, resampling: Resampling) -> Js
         _together([directories[name].recordings for name in names]) for directories in (sets.original, sets.twins)
     )
     speakers = _together([sets.original[name].speakers for name in names])
-    pairs = {one: (path, anonymised[one]) for one, path in original.items()}
+    pairs = {utterance: (path, anonymised[utterance]) for utterance, path in original.items()}
     kept = map_recordings(
         run.below(f"pitch/{dataset.name}"), "tracks", _compare_tracks, pairs, settings=_TRACKER, libraries=_LIBRARIES
     )
     compared = {
-        one: TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
-        for one, (correlation, lag, agreement) in kept.items()
+        utterance: TrackComparison(math.nan if correlation is None else correlation, int(lag), agreement)
+        for utterance, (correlation, lag, agreement) in kept.items()
     }
-    found = mean_correlation(compared, speakers, tracker=_TRACKER, resampling=resampling)
-    counts = {"n_utterances": found.n_utterances, "n_undefined": found.n_undefined}
-    return {**_ends(found.interval), **counts, "tracker": _TRACKER, "convention": found.convention}
+    correlation_of_all = mean_correlation(compared, speakers, tracker=_TRACKER, resampling=resampling)
+    counts = {"n_utterances": correlation_of_all.n_utterances, "n_undefined": correlation_of_all.n_undefined}
+    return {
+        **_ends(correlation_of_all.interval),
+        **counts,
+        "tracker": _TRACKER,
+        "convention": correlation_of_all.convention,
+    }
 
 
 def _compare_tracks(pair: tuple[Path, ...]) -> tuple[float | None, int, float]:
     """Compare the pitch of a recording and its twin: correlation (None where it is undefined), lag, agreement."""
     original, anonymised = pair
-    (found,) = compare_recordings({"": original}, {"": anonymised}, tracker=_TRACKER, jobs=1).values()
-    correlation = None if math.isnan(found.correlation) else found.correlation
-    return correlation, found.lag, found.voicing_agreement
+    (track,) = compare_recordings({"": original}, {"": anonymised}, tracker=_TRACKER, jobs=1).values()
+    correlation = None if math.isnan(track.correlation) else track.correlation
+    return correlation, track.lag, track.voicing_agreement
 
 
-def _ends(found: Interval) -> Json:
-    return {"value": found.value, "low": found.low, "high": found.high}
+def _ends(interval: Interval) -> Json:
+    return {"value": interval.value, "low": interval.low, "high": interval.high}
 
 
 def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
