@@ -105,7 +105,7 @@ def recipe_options(data: Path | str, output: Path, *arguments: str, **settings: 
 def run_recipe(data: Path | str, output: Path, *arguments: str, page: bool = False, **settings: object) -> Outcome:
     """Run the recipe in this process. The page takes its time: only when asked."""
     options = recipe_options(data, output, *arguments, **settings)
-    with nullcontext() if page else patch("evaluation.reports.page.document.write_page"):
+    with nullcontext() if page else patch("evaluation.reports.write_page"):
         result = CliRunner().invoke(voiceprivacy.main, options)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
