@@ -275,15 +275,15 @@ class Run:
             self.stages[name].bring_up_to_date()
 
     def _upstream(self, name: str) -> set[str]:
-        """All that a stage depends on."""
-        found: set[str] = set()
+        """Return the names of all that a stage depends on."""
+        upstream: set[str] = set()
         left = [name]
         while left:
-            for one in self._steps[left.pop()]["origin"]["after"]:
-                if one in self._steps and one not in found:
-                    found.add(one)
-                    left.append(one)
-        return found
+            for step in self._steps[left.pop()]["origin"]["after"]:
+                if step in self._steps and step not in upstream:
+                    upstream.add(step)
+                    left.append(step)
+        return upstream
 
     def _drop_unused_chunks(self) -> None:
         """Remove finished chunks that no stage of this run will take up."""

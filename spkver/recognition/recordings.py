@@ -93,7 +93,7 @@ def map_recordings(
             f"{name}/{number:05d}.json",
             make=partial(_make, function, items, run.jobs, name),
             read=_read,
-            depends=Depends(inputs=[settings, [(one, digests[one]) for one, _ in items]], libraries=libraries),
+            depends=Depends(inputs=[settings, [(name, digests[name]) for name, _ in items]], libraries=libraries),
         )
         for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK))
     ]

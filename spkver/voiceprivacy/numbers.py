@@ -68,7 +68,7 @@ def declare_assessment(
         read=_read,
         depends=Depends(
             inputs=[scored, digests, config, seed],
-            after=[one.stage for one in conditions],
+            after=[condition.stage for condition in conditions],
             libraries=("numpy", "scipy"),
         ),
     )
