@@ -136,7 +136,7 @@ def repeat(
             interval(value, draws, method=PERCENTILE, **settings),
             interval(value, of_trials[name], method=PERCENTILE, **settings),
         ]
-        single[name] = np.array([(true < one.low, true > one.high) for one in found])
+        single[name] = np.array([(true < interval.low, true > interval.high) for interval in found])
         difference = interval(
             values[1][name] - value, resampled[1][name] - draws, method=method_of(name, difference=True), **settings
         )

@@ -303,9 +303,9 @@ def account(house: House, package: str) -> tuple[dict[str, int | str], dict[str,
         "circles of modules": [" - ".join(circle) for circle in circles(inside)],
         "pairs": [" - ".join(pair) for pair in mutual(inside)],
         f"functions over {MOST_PARAMETERS}": [
-            f"{name}: {one}" for name in paths for one in wide_functions(paths[name])
+            f"{name}: {function}" for name in paths for function in wide_functions(paths[name])
         ],
-        "no docstring": [f"{name}: {one}" for name in paths for one in undocumented(paths[name])],
+        "no docstring": [f"{name}: {public}" for name in paths for public in undocumented(paths[name])],
     }
     numbers: dict[str, int | str] = {
         "rooms": len(graph),

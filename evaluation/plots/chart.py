@@ -160,7 +160,7 @@ def thin(look: Look) -> Look:
 
 def as_systems(systems: Systems) -> list[System]:
     """Check that there are systems to plot."""
-    known = [one if isinstance(one, System) else System(*one) for one in systems]
+    known = [system if isinstance(system, System) else System(*system) for system in systems]
     if not known:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     return known

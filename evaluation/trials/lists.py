@@ -361,10 +361,12 @@ def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
     strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
     if len(strange):
         row = strange[0]
-        one = scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
+        strange_id = (
+            scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
+        )
         text = (
             f"{_count(len(strange), 'score')} with an id that the key does not know, such as the "
-            f"{'model' if strange_models[row] else 'segment'} '{one}': {_name_some(scores, strange)}"
+            f"{'model' if strange_models[row] else 'segment'} '{strange_id}': {_name_some(scores, strange)}"
         )
         if unknown == "error":
             raise _join_error(text, "scores", row, "check the ids, or ask to drop unknown ones")

@@ -65,11 +65,11 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
         appendix.figures(found),
         appendix.provenance(found),
     ]
-    there = [one for one in sections if one is not None]
+    there = [section for section in sections if section is not None]
     links = [
         element("li", element("a", name, href=f"#{target}"))
         for target, name in _CONTENTS.items()
-        if any(f' id="{target}"' in one for one in there)
+        if any(f' id="{target}"' in section for section in there)
     ]
     body = element(
         "body",

@@ -79,9 +79,9 @@ def headlines(results: Results) -> list[Headline]:
             worst = results.worst(dataset, gender)
             if worst is not None:
                 outcomes = results.outcomes_of(dataset, gender)
-                original = next((one.eer for one in outcomes if one.scenario == "original"), Interval())
+                original = next((outcome.eer for outcome in outcomes if outcome.scenario == "original"), Interval())
                 found.append(Headline(worst, original))
-    return sorted(found, key=lambda one: (not one.anonymised, one.worst.eer.value))
+    return sorted(found, key=lambda headline: (not headline.anonymised, headline.worst.eer.value))
 
 
 def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
