@@ -112,10 +112,10 @@ def repeat(
 
     Returns
     -------
-    single : dict of str to np.ndarray of bool, shape (3, 2)
+    single : dict of str to ndarray of bool of shape (3, 2)
         For each metric whether the true value is below and above the interval: by the method of the metric, by
         percentiles of the same resamples, by percentiles of resamples of trials.
-    paired : dict of str to np.ndarray of bool, shape (1, 2)
+    paired : dict of str to ndarray of bool of shape (1, 2)
         The same of differences, by their method.
     """
     rng = np.random.default_rng([seed, n_speakers])

@@ -47,9 +47,9 @@ class Columns:
         The file, for errors.
     raw : bytes
         Its text, followed by line ends.
-    starts : np.ndarray of int64, shape (N, C)
+    starts : ndarray of int64 of shape (N, C)
         Where each token starts.
-    lengths : np.ndarray of int32, shape (N, C)
+    lengths : ndarray of int32 of shape (N, C)
         Number of its bytes.
     """
 
@@ -106,9 +106,9 @@ class Columns:
 
         Returns
         -------
-        table : np.ndarray of str, shape (K,), dtype object
+        table : ndarray of str of shape (K,), dtype object
             The distinct ids, sorted by code point.
-        codes : np.ndarray of int32, shape (N,)
+        codes : ndarray of int32 of shape (N,)
             Place of each row's id in the table.
 
         Raises

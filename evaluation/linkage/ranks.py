@@ -169,7 +169,7 @@ def rank_scores(
 
     Returns
     -------
-    list of (Ranks, np.ndarray of float64, shape (n, largest), or None)
+    list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
     split_scores(scores, key, missing=missing, unknown=missing)  # for its checks

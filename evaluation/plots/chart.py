@@ -127,7 +127,7 @@ class System:
     ----------
     name : str
         What the legend calls it.
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Its scores.
     """
 

@@ -156,7 +156,7 @@ def plot_cmc(
 
     Parameters
     ----------
-    systems : mapping of str to array_like of float, shape (N,)
+    systems : mapping of str to array_like of float of shape (N,)
         For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.linkage.cumulative_match`.
     path, title
         See `plot_linkability`.
@@ -193,7 +193,7 @@ def plot_speakers(systems: Mapping[str, ArrayLike], *, path: Paths, bins: int = 
 
     Parameters
     ----------
-    systems : mapping of str to array_like of float, shape (n_speakers,)
+    systems : mapping of str to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
     path, title
         See `plot_linkability`.

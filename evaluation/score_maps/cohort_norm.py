@@ -51,7 +51,7 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
 
     Returns
     -------
-    mean, deviation : ndarray of float64, shape (N,)
+    mean, deviation : ndarray of float64 of shape (N,)
 
     Raises
     ------

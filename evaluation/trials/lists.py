@@ -43,13 +43,13 @@ class Trials:
 
     Parameters
     ----------
-    model_ids : np.ndarray of str, shape (M,), dtype object
+    model_ids : ndarray of str of shape (M,), dtype object
         Distinct ids of models; some may have no trial.
-    segment_ids : np.ndarray of str, shape (S,), dtype object
+    segment_ids : ndarray of str of shape (S,), dtype object
         Distinct ids of segments.
-    models : np.ndarray of int32, shape (N,)
+    models : ndarray of int32 of shape (N,)
         For each trial the place of its model in `model_ids`.
-    segments : np.ndarray of int32, shape (N,)
+    segments : ndarray of int32 of shape (N,)
         For each trial the place of its segment in `segment_ids`.
 
     Raises
@@ -157,9 +157,9 @@ class Key(Trials):
     ----------
     model_ids, segment_ids, models, segments
         See `Trials`.
-    is_target : np.ndarray of bool, shape (N,)
+    is_target : ndarray of bool of shape (N,)
         Whether model and segment come from the same speaker (and, in RSR2015, with the right sentence).
-    types : np.ndarray of int8, shape (N,), optional
+    types : ndarray of int8 of shape (N,), optional
         For each trial the place of its type in `type_names`.
     type_names : tuple of str
         Names of trial types, such as TC, TW, IC, IW (target or impostor, correct or wrong sentence).
@@ -223,7 +223,7 @@ class Scores(Trials):
     ----------
     model_ids, segment_ids, models, segments
         See `Trials`.
-    values : np.ndarray of float64, shape (N,)
+    values : ndarray of float64 of shape (N,)
         Scores; infinite ones are legal, NaN is not.
 
     Raises
@@ -279,9 +279,9 @@ def split_scores(
 
     Returns
     -------
-    target : np.ndarray of float64, shape (n_target,)
+    target : ndarray of float64 of shape (n_target,)
         Scores of target trials, in the order of the key.
-    nontarget : np.ndarray of float64, shape (n_nontarget,)
+    nontarget : ndarray of float64 of shape (n_nontarget,)
         Scores of nontarget trials, in the order of the key.
 
     Raises
@@ -316,7 +316,7 @@ def align(scores: Scores, trials: Trials) -> np.ndarray:
 
     Returns
     -------
-    np.ndarray of float64, shape (len(trials),)
+    ndarray of float64 of shape (len(trials),)
 
     Raises
     ------
@@ -335,7 +335,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 
     Returns
     -------
-    np.ndarray of int, shape (len(trials),)
+    ndarray of int of shape (len(trials),)
         Row in `within`, or -1 where the pair is not there.
     """
     models = recode(trials.model_ids, within.model_ids)[trials.models]

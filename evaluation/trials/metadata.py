@@ -95,7 +95,7 @@ def group_trials(
 
     Returns
     -------
-    codes : np.ndarray of int32, shape (N,)
+    codes : ndarray of int32 of shape (N,)
         Place of the group of each trial in `names`; -1 for trials across groups, -2 where a group is blank.
     names : list of str
         Sorted.

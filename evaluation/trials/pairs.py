@@ -18,7 +18,7 @@ def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndar
 
     Parameters
     ----------
-    wanted, present : np.ndarray of int64, shapes (N,) and (K,)
+    wanted, present : ndarray of int64 of shapes (N,) and (K,)
         Pair codes below `n_cells`; a wanted -1 is found nowhere.
     n_cells : int
         Number of possible pairs.
