@@ -278,7 +278,7 @@ def _functions(node: ast.AST, above: str = "") -> Iterator[tuple[str, Function, 
 
 
 def _decorated(node: Definition, *names: str) -> bool:
-    """Whether the last word of a decorator is one of the names: ``@click.command(...)`` is "command"."""
+    """Return whether the last word of a decorator is one of the names: ``@click.command(...)`` is "command"."""
     bare = (decorator.func if isinstance(decorator, ast.Call) else decorator for decorator in node.decorator_list)
     return any(ast.unparse(decorator).rpartition(".")[2] in names for decorator in bare)
 

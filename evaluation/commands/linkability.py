@@ -193,7 +193,7 @@ def _written(
 
 
 def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
-    """Tell the extrapolated in a table of its own, so that nobody takes it for measured."""
+    """Return lines that show the extrapolated in a table of its own, so that nobody takes it for measured."""
     if not beyond:
         return []
     first = next(iter(beyond.values()))
@@ -222,7 +222,7 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
 
 
 def _from_scores(options: dict[str, Any]) -> bool:
-    """Tell which kind of input was given; exactly one must be whole."""
+    """Return which kind of input was given; exactly one must be whole."""
     pairs = [[options[name] is not None for name in pair] for pair in (("scores", "key"), ("enroll", "trial"))]
     if any(pairs[0]) == any(pairs[1]) or not (all(pairs[0]) or all(pairs[1])):
         raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY")

@@ -129,7 +129,7 @@ FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
 
 
 def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
-    """Tell the format of a file.
+    """Detect the format of a file.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
 
 
 def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
-    """Tell by the extension in which format a list is to be written.
+    """Return the format that a list is to be written in, by the extension.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
 
 
 def titles_besides_text(kind: Kind) -> str:
-    """Say in which formats but text a list may come, for help texts.
+    """Return the formats beside text that a list may come in, for help texts.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class Header:
 
 
 def find_header(path: Path, raw: bytes, content: Content | None, choice: Choice = DETECT) -> Header | None:
-    """Tell whether the first line names columns.
+    """Return whether the first line names columns.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ def _by_speaker(trials: _Joined, utterances: int, key: Key) -> tuple[_Joined, li
 
 
 def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) -> list[str]:
-    """Tell of speakers with fewer utterances than asked for, as a note or as an error."""
+    """Report speakers with fewer utterances than asked for, as a note or as an error."""
     if not short:
         return []
     text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"

@@ -83,7 +83,7 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
 
 
 def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
-    """Tell whether low values of a number are the bad ones.
+    """Return whether low values of a number are the bad ones.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
 
 
 def is_prior(text: str) -> bool:
-    """Tell whether a text is a prior: a number between 0 and 1.
+    """Return whether a text is a prior: a number between 0 and 1.
 
     Parameters
     ----------

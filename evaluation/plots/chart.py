@@ -154,7 +154,7 @@ def look_of(number: int) -> Look:
 
 
 def thin(look: Look) -> Look:
-    """Give the same line drawn dotted and thinner."""
+    """Return the same line drawn dotted and thinner."""
     return replace(look, dash=(1.5, 1.5), width=1.3)
 
 

@@ -280,7 +280,7 @@ def _apart(shares: Sequence[float], distance: float = 0.22) -> list[float]:
 
 
 def _draw_system(core: Core, number: int, prior: float, style: DetStyle) -> tuple[list[Line], tuple[Look, str]]:
-    """Give the curves and the minDCF point, and the entry for the legend."""
+    """Return the curves and the minDCF point, and the entry for the legend."""
     from scipy.special import ndtri
 
     window, vertices = WINDOWS[style.window], core.scores.hull

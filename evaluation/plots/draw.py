@@ -124,7 +124,7 @@ def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def style_of(look: Look) -> dict[str, Any]:
-    """Give matplotlib's names of a look."""
+    """Return matplotlib's names of a look."""
     style: dict[str, Any] = {
         "color": look.colour,
         "linestyle": ("none" if not look.line else (0, look.dash) if look.dash else "-"),

@@ -121,7 +121,7 @@ def _span(systems: Sequence[TradeOff]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float, sign: float) -> tuple[tuple[float, str], ...]:
-    """Give five to ten round numbers between the ends, at their places on the axis."""
+    """Return five to ten round numbers between the ends, at their places on the axis."""
     power = 10.0 ** np.floor(np.log10((high - low) / 5))
     step = next(power * unit for unit in (10, 5, 2, 1) if power * unit <= (high - low) / 4)
     values = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)

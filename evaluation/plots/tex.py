@@ -43,7 +43,7 @@ _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
 
 
 def to_tex(chart: Chart) -> str:
-    """Give the document of a chart."""
+    """Return the document of a chart."""
     colours = sorted({look.colour for look in _looks(chart)})
     names = {colour: f"colour{chr(ord('A') + number)}" for number, colour in enumerate(colours)}
     lines = [_HEAD.rstrip()]

@@ -103,7 +103,7 @@ def normalise(scores: Scores, *, models: Moments | None = None, segments: Moment
 
 
 def _is_flat(mean: NDArray, deviation: NDArray) -> NDArray[np.bool_]:
-    """Whether all scores are equal but for rounding; NaN counts as equal."""
+    """Return whether all scores are equal but for rounding; NaN counts as equal."""
     return ~(deviation > _FLAT * np.abs(mean))
 
 

@@ -142,7 +142,7 @@ class Trials:
         return replace(self, **{name: getattr(self, name)[rows] for name in self._per_trial_columns()})
 
     def trials(self) -> Trials:
-        """Give the pairs alone, without scores or labels."""
+        """Return the pairs alone, without scores or labels."""
         return Trials(self.model_ids, self.segment_ids, self.models, self.segments)
 
     def _per_trial_columns(self) -> list[str]:
@@ -312,7 +312,7 @@ def split_scores(
 
 
 def align(scores: Scores, trials: Trials) -> np.ndarray:
-    """Give the score of each trial, in the order of the trials.
+    """Return the score of each trial, in the order of the trials.
 
     Returns
     -------

@@ -14,7 +14,7 @@ _MAX_CELLS = 1 << 25
 
 
 def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndarray:
-    """Give for each wanted pair its place among the distinct ones that are present, or -1.
+    """Return for each wanted pair its place among the distinct ones that are present, or -1.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def sorted_table(ids: Sequence[str], codes: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def factorise(ids: Sequence[str] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give the sorted table of the distinct ids, and the code of each id."""
+    """Return the sorted table of the distinct ids, and the code of each id."""
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     table: defaultdict[str, int] = defaultdict()
@@ -105,7 +105,7 @@ def pair_codes(models: np.ndarray, segments: np.ndarray, n_segments: int) -> np.
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Give the place of each id in another table, or -1."""
+    """Return the place of each id in another table, or -1."""
     if len(ids) == len(table) and ids.tolist() == table.tolist():
         return np.arange(len(ids), dtype=np.int32)
     places = {identity: place for place, identity in enumerate(table.tolist())}

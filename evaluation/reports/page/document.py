@@ -51,7 +51,7 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
 
 
 def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
-    """Give the page as text; see `write_page`."""
+    """Return the page as text; see `write_page`."""
     found = parse_results(results)
     sections = [
         summary.scenarios(found),

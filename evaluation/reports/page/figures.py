@@ -37,7 +37,7 @@ _MOST_MARKED = 200  # speakers
 
 
 def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name: str) -> Html:
-    """Give DET, ZEBRA and linkability plots of the strongest attackers of a data set, one line a scenario."""
+    """Return DET, ZEBRA and linkability plots of the strongest attackers of a data set, one line a scenario."""
     outcomes = results.outcomes_of(dataset, gender)
     systems, trouble = _systems(outcomes, folder)
     where = place_of(dataset, gender)
@@ -158,7 +158,7 @@ def _paths(named: Any, folder: Path) -> list[Path]:
 
 
 def _curve(condition: Condition) -> Curve | None:
-    """Give the linkability of a condition, or None where it holds none that can be drawn."""
+    """Return the linkability of a condition, or None where it holds none that can be drawn."""
     block = condition.values.get("linkability")
     if not isinstance(block, Mapping):
         return None

@@ -54,7 +54,7 @@ _ORIGINAL = ("original", "orig")
 
 
 def values_of(results: Results) -> list[Value]:
-    """Give every value of every measure, in the order of the results."""
+    """Return every value of every measure, in the order of the results."""
     found = []
     for key, block in results.block("utility").items():
         measure = MEASURES.get(str(key), Measure(str(key), lower_is_better=False, percent=False))
@@ -93,7 +93,7 @@ def _trade_off(results: Results, value: Value) -> TradeOff | None:
 
 
 def _outcome(results: Results, names: list[str], original: bool) -> Outcome | None:
-    """Give the outcome that belongs to a value: of its data set, of the worst one where it is of none."""
+    """Return the outcome that belongs to a value: of its data set, of the worst one where it is of none."""
     dataset = next((name for name in names if name in results.datasets()), None)
     worst = [headline.worst for headline in headlines(results) if dataset is None or headline.worst.dataset == dataset]
     if not worst or not original:
