@@ -81,6 +81,7 @@ def convert(
     segment_speakers: Path | None,
     reader: Reader,
 ) -> None:
+    """Convert a file of scores, a key or a list of trials between formats."""
     formats = reader.scores.formats
     found = _READERS[kind](source, reader.scores if kind == "scores" else reader.key)
     form = None if order is None else format_named(order, formats)

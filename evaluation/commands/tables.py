@@ -9,7 +9,7 @@ from evaluation.metrics import METRICS, Evaluation, Metric, format_value
 from evaluation.uncertainty import Groups
 from spkbase.files import format_table
 
-# the built-in metrics that the narrow table of groups has room for; metrics of one's own are always there
+# the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 _WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
 

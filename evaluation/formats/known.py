@@ -1,6 +1,6 @@
 """The formats of lists that are known: a row each, asked in this order.
 
-A format of one's own is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
+A user-supplied format is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
 (``docs/formats.md``); one that everybody should have is one more row here. Detection, readers, writers, help texts and
 the table of ``docs/formats.md`` are made from the rows.
 """
@@ -135,7 +135,7 @@ def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
     ----------
     file : ListFile
     formats : sequence of Format
-        Formats of one's own, which are asked first.
+        User-supplied formats, which are asked first.
 
     Raises
     ------
