@@ -98,8 +98,8 @@ def simulate(rng: np.random.Generator, n_speakers: int, distances: tuple[float, 
     for number, d in enumerate(distances):
         effects = shared
         if number:
-            own = _effects(rng, n_speakers, models, speakers, segments, is_target)
-            effects = CORRELATION * shared + np.sqrt(1 - CORRELATION**2) * own
+            separate = _effects(rng, n_speakers, models, speakers, segments, is_target)
+            effects = CORRELATION * shared + np.sqrt(1 - CORRELATION**2) * separate
         llr = np.where(is_target, d, -d) * d / 2 + d * effects
         samples.append(sample_of(SCALE * llr + OFFSET, is_target, trial_speakers))
     return samples

@@ -239,10 +239,10 @@ def wide_functions(path: Path, most: int = MOST_PARAMETERS) -> list[str]:
     found = []
     for name, node, is_method in _functions(ast.parse(path.read_text(encoding="utf-8"))):
         given = node.args
-        named = [*given.posonlyargs, *given.args]
+        parameters = [*given.posonlyargs, *given.args]
         if is_method and not _decorated(node, "staticmethod"):
-            named = named[1:]
-        count = len(named) + len(given.kwonlyargs) + (given.vararg is not None) + (given.kwarg is not None)
+            parameters = parameters[1:]
+        count = len(parameters) + len(given.kwonlyargs) + (given.vararg is not None) + (given.kwarg is not None)
         if count > most and not _decorated(node, "command", "group"):
             found.append(f"{name} ({count})")
     return found

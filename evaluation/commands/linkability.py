@@ -366,9 +366,9 @@ def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
     for number, curve in linkage.curves.items():
         last = len(curve.sizes) - 1
         few = last < len(_SHOWN)
-        shown = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
+        shown_rows = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
         columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        for row in shown:
+        for row in shown_rows:
             point = {name: column[row].item() for name, column in zip(names, columns, strict=True)}
             known = {name: value for name, value in point.items() if value == value}
             rows.append({"utterances": utterances_name(number)} | known)

@@ -88,8 +88,8 @@ def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
     roles = tuple("label" if role == "target" else role for role in layout)
     needed = {"segment", "score"} if content == "scores" else {"segment"}
     truth = content == "scores" or "label" in roles or {"claimed", "real"} <= set(roles)
-    named = [role for role in roles if role != "-"]
-    fits = set(roles) <= set(ROLES) and len(set(named)) == len(named) and needed <= set(roles)
+    given_roles = [role for role in roles if role != "-"]
+    fits = set(roles) <= set(ROLES) and len(set(given_roles)) == len(given_roles) and needed <= set(roles)
     if not (fits and truth and {"model", "claimed"} & set(roles)):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
         raise DataError(f"no order of the columns of {_what(content)}: {' '.join(roles) or '(none)'}", remedy=remedy)

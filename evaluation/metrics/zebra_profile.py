@@ -136,11 +136,11 @@ def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarr
         Weight of each class at each.
     """
     # an infinite loss of the other class must not meet a weight of 0
-    told = [
+    disclosed = [
         weights[weights > 0] @ disclosure(sign * llr[weights > 0]) / weights.sum()
         for sign, weights in ((1, target), (-1, nontarget))
     ]
-    return float(sum(told) / np.log(2))
+    return float(sum(disclosed) / np.log(2))
 
 
 def disclosure(llr: np.ndarray) -> np.ndarray:

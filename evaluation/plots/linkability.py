@@ -115,8 +115,8 @@ def plot_extrapolation(
         method: found for method, found in extrapolation.predictions.items() if not np.isnan(found.linkability).all()
     }
     # a tail may end, and then its estimate falls without end
-    shown = [found.linkability for method, found in parts.items() if method != "tail"] or [curve.values]
-    floor = min(_lowest([curve.values]), _lowest(shown))
+    drawn = [found.linkability for method, found in parts.items() if method != "tail"] or [curve.values]
+    floor = min(_lowest([curve.values]), _lowest(drawn))
     upright = _Upright(True, max(floor / 3, 1e-9))
     lines: list[Line] = []
     entries: list[tuple[Look, str]] = [(Look("#000000", width=2.2), f"{name} measured".strip())]
@@ -169,10 +169,10 @@ def plot_cmc(
     most = min(max(len(share) for share in shares.values()), largest or 2**62)
     lines, entries = [], []
     for number, (name, share) in enumerate(shares.items()):
-        shown = min(most, len(share))
-        ranks = np.arange(1, shown + 1)
-        lines.append(Line(np.log10(ranks), np.arange(1, shown + 1) / len(share), replace(_CHANCE, width=1.0)))
-        lines.append(Line(np.log10(ranks), share[:shown], look_of(number)))
+        n_ranks = min(most, len(share))
+        ranks = np.arange(1, n_ranks + 1)
+        lines.append(Line(np.log10(ranks), np.arange(1, n_ranks + 1) / len(share), replace(_CHANCE, width=1.0)))
+        lines.append(Line(np.log10(ranks), share[:n_ranks], look_of(number)))
         numbers = (
             f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[min(9, len(share) - 1)]:.1f} %, N {len(share):,})"
         )

@@ -241,10 +241,8 @@ class Scores(Trials):
         self._freeze_column("values", np.float64)
         bad = np.flatnonzero(np.isnan(self.values))
         if len(bad):
-            named = _name_some(self, bad)
-            raise DataError(
-                f"{_count(len(bad), 'score')} not a number (NaN): {named}", remedy="score these trials anew"
-            )
+            some = _name_some(self, bad)
+            raise DataError(f"{_count(len(bad), 'score')} not a number (NaN): {some}", remedy="score these trials anew")
 
     @classmethod
     def from_ids(  # type: ignore[override]  # scores cannot be built without their values
@@ -390,5 +388,5 @@ def _name(trials: Trials, row: int) -> str:
 
 
 def _name_some(trials: Trials, rows: np.ndarray) -> str:
-    named = ", ".join(_name(trials, row) for row in rows[:_MAX_NAMED])
-    return named + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")
+    names = ", ".join(_name(trials, row) for row in rows[:_MAX_NAMED])
+    return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")

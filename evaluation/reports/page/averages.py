@@ -33,8 +33,8 @@ def averages(results: Results) -> Html | None:
         groups.setdefault(name, {})[_text(row, "scenario")] = row
     targets = _targets(results)
     lines: list[Row] = [
-        (short(name), [_cell(own.get(scenario), targets=bool(targets)) for scenario in scenarios])
-        for name, own in groups.items()
+        (short(name), [_cell(group.get(scenario), targets=bool(targets)) for scenario in scenarios])
+        for name, group in groups.items()
     ]
     made = table(
         ["Set", *(SCENARIO_NAMES.get(scenario, short(scenario)) for scenario in scenarios)],
@@ -59,8 +59,8 @@ def _lead(results: Results, rows: list[Mapping[str, Any]], targets: list[float])
         text += f"; equal error rates are read as {short(reading)!r} does, so they may differ from those above"
     if not targets:
         return f"{text}. No minimum targets are configured."
-    named = ", ".join(percent(target / 100, 0) for target in targets)
-    return f"{text}. Minimum targets: {named}, reached or not by the value itself, whatever its interval."
+    percentages = ", ".join(percent(target / 100, 0) for target in targets)
+    return f"{text}. Minimum targets: {percentages}, reached or not by the value itself, whatever its interval."
 
 
 def _cell(row: Mapping[str, Any] | None, *, targets: bool) -> Html:

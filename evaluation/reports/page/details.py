@@ -87,11 +87,11 @@ def _speakers(condition: Condition, name: str) -> Html:
         n_found = sum(value > FOUND_ALWAYS for value in known)
         share = f"(mean linkability above {FOUND_ALWAYS:g})"
         text += f" {count(n_found)} of {count(len(known))} speakers are found nearly always {share}."
-    shown = rows[:WORST_SHOWN]
-    title = "All speakers" if len(shown) == len(rows) else f"The {len(shown)} worst-off of {count(len(rows))} speakers"
+    worst = rows[:WORST_SHOWN]
+    title = "All speakers" if len(worst) == len(rows) else f"The {len(worst)} worst-off of {count(len(rows))} speakers"
     made = table(
         _SPEAKER_COLUMNS,
-        [(None, [_speaker_row(speaker) for speaker in shown])],
+        [(None, [_speaker_row(speaker) for speaker in worst])],
         caption=f"{title}, the most exposed first",
         label=f"{place_of(condition.dataset, condition.gender)}: worst-off speakers",
         numbers=(1, 3, 4, 6),

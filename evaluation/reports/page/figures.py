@@ -152,8 +152,8 @@ def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.n
     return target, nontarget
 
 
-def _paths(named: Any, folder: Path) -> list[Path]:
-    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+def _paths(listed: Any, folder: Path) -> list[Path]:
+    names = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
     return [folder / name for name in names if isinstance(name, str) and name and "\0" not in name]
 
 
@@ -184,9 +184,9 @@ def _plot_speakers(rows: Sequence[tuple[float, str]], path: Path, title: str) ->
     else:
         sexes = sorted({sex for _, sex in rows})
         for number, sex in enumerate(sexes):
-            own = np.array([gender == sex for _, gender in rows])
+            chosen = np.array([gender == sex for _, gender in rows])
             look = Look(look_of(number).colour, marker="os^"[number % 3], line=False)
-            lines.append(Line(places[own], values[own], look))
+            lines.append(Line(places[chosen], values[chosen], look))
             entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
     mean = float(values.mean())
     lines.insert(0, Line(np.array([0.0, len(rows) + 1.0]), np.full(2, mean), Look("#606060", (6, 3), 1.2)))

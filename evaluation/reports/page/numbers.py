@@ -76,8 +76,8 @@ def spelled_interval(figure: Interval) -> str:
 
 def cell(main: str, below: str = "") -> Html:
     """Put a number and, smaller below it, its interval."""
-    shown = element("span", MISSING, class_="missing") if main == MISSING else main
-    return join([shown, element("small", below) if below else None], " " if below else "")
+    content = element("span", MISSING, class_="missing") if main == MISSING else main
+    return join([content, element("small", below) if below else None], " " if below else "")
 
 
 def one_in(share: float) -> str:

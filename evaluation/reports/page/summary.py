@@ -140,7 +140,7 @@ def _hides_simulation(results: Results) -> bool:
 def _card(headline: Headline, level: float) -> Html:
     """One data set: its number, where it lies between no privacy and guessing, and what that means."""
     eer, ends = headline.worst.eer, interval(headline.worst.eer)
-    named = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
+    title = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
     details = f"Strongest attacker: {headline.worst.attacker}, {headline.worst.scenario}."
     if headline.anonymised and headline.original.known:
         details += f" Without anonymisation: {percent(headline.original.value)}."
@@ -153,7 +153,7 @@ def _card(headline: Headline, level: float) -> Html:
                 percent(eer.value),
                 element("span", " equal error rate", class_="hidden"),
                 " ",
-                element("small", f"{named} {ends}" if ends else "no interval"),
+                element("small", f"{title} {ends}" if ends else "no interval"),
                 class_="rate",
             ),
             ruler(eer, original=headline.original if headline.anonymised else None, judged=headline.anonymised),
@@ -191,9 +191,9 @@ def _alerts(results: Results) -> Html | None:
     if not warnings:
         return None
     words = "1 warning bears" if len(warnings) == 1 else f"{len(warnings)} warnings bear"
-    named = ", ".join(dict.fromkeys(warnings[:4])) + (", \N{HORIZONTAL ELLIPSIS}" if len(warnings) > 4 else "")
+    summary = ", ".join(dict.fromkeys(warnings[:4])) + (", \N{HORIZONTAL ELLIPSIS}" if len(warnings) > 4 else "")
     link = element("a", f"{words} on this verdict", href="#checks")
-    return element("p", f"{_WARNING} ", link, f": {named}", class_="alerts")
+    return element("p", f"{_WARNING} ", link, f": {summary}", class_="alerts")
 
 
 def _row(outcome: Outcome) -> Row:
@@ -225,11 +225,11 @@ def _attacker_rows(results: Results, dataset: str, gender: str, names: Sequence[
         for scenario in names:
             condition = results.condition(dataset, gender, scenario, attacker)
             eer = condition.interval("eer.rocch") if condition is not None else Interval()
-            shown = cell(percent(eer.value), interval(eer))
+            content = cell(percent(eer.value), interval(eer))
             if strongest.get(scenario) == attacker and eer.known:
-                cells.append(Cell(join([shown, element("span", "strongest", class_="mark")], " "), "strongest"))
+                cells.append(Cell(join([content, element("span", "strongest", class_="mark")], " "), "strongest"))
             else:
-                cells.append(Cell(shown))
+                cells.append(Cell(content))
         yield attacker, cells
 
 

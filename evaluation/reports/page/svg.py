@@ -84,9 +84,9 @@ def _references(root: ElementTree.Element) -> set[str]:
 
 
 def _rename(element: ElementTree.Element, used: set[str], name: str) -> None:
-    own = element.attrib.pop("id", None)
-    if own in used:
-        element.set("id", f"{name}-{own}")
+    identity = element.attrib.pop("id", None)
+    if identity in used:
+        element.set("id", f"{name}-{identity}")
     target = element.attrib.pop(f"{_XLINK}href", None)
     if target is not None:
         element.set("href", f"#{name}-{target.removeprefix('#')}")
