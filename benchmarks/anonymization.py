@@ -33,8 +33,10 @@ def main(datadir: str | None = None) -> None:
     print(f"{len(signals)} utterances, {seconds:.0f} s at {_RATE} Hz, one core")
     with threadpool_limits(1):
         short = signals[:1]
-        _show("mcadams, frame by frame", sum(map(len, short)) / _RATE, lambda: [_plain(one, 0.8) for one in short])
-        _show("mcadams, one by one", seconds, lambda: [turn_poles([one], [_RATE], [0.8]) for one in signals])
+        _show(
+            "mcadams, frame by frame", sum(map(len, short)) / _RATE, lambda: [_plain(signal, 0.8) for signal in short]
+        )
+        _show("mcadams, one by one", seconds, lambda: [turn_poles([signal], [_RATE], [0.8]) for signal in signals])
         by_eight = chunks(signals, 8)
         _show(
             "mcadams, by eight",
@@ -48,7 +50,7 @@ def main(datadir: str | None = None) -> None:
                 name,
                 sum(map(len, few)) / _RATE,
                 lambda function=function, few=few: [  # type: ignore[misc]
-                    function(one, _RATE, "u", np.random.default_rng(0)) for one in few
+                    function(signal, _RATE, "u", np.random.default_rng(0)) for signal in few
                 ],
                 repeats=2,
             )

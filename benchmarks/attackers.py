@@ -42,9 +42,9 @@ def measure(folder: Path, name: str, work: Path, jobs: int) -> None:
     own = folder / f"{name.removesuffix('_test')}_train"
     training = read_datadir(own if own.is_dir() else folder / _FALLBACK)
     enrolled = read_datadir(folder / f"{name}_enrolls")
-    tested = [read_datadir(one) for one in sorted(folder.glob(f"{name}_trials_*"))]
+    tested = [read_datadir(path) for path in sorted(folder.glob(f"{name}_trials_*"))]
     background, speech = _seconds(training), _seconds(enrolled) + sum(map(_seconds, tested))
-    n_trials = sum(len(one.trials) for one in tested if one.trials is not None)
+    n_trials = sum(len(datadir.trials) for datadir in tested if datadir.trials is not None)
     print(f"{name}: trained on {training.name}, {background:.0f} s; {n_trials} trials of {speech:.0f} s of speech")
     for preset in PRESETS:
         times = []

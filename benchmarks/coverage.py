@@ -98,8 +98,8 @@ def simulate(rng: np.random.Generator, n_speakers: int, distances: tuple[float, 
     for number, d in enumerate(distances):
         effects = shared
         if number:
-            own = _effects(rng, n_speakers, models, speakers, segments, is_target)
-            effects = CORRELATION * shared + np.sqrt(1 - CORRELATION**2) * own
+            separate = _effects(rng, n_speakers, models, speakers, segments, is_target)
+            effects = CORRELATION * shared + np.sqrt(1 - CORRELATION**2) * separate
         llr = np.where(is_target, d, -d) * d / 2 + d * effects
         samples.append(sample_of(SCALE * llr + OFFSET, is_target, trial_speakers))
     return samples
@@ -112,10 +112,10 @@ def repeat(
 
     Returns
     -------
-    single : dict of str to np.ndarray of bool, shape (3, 2)
+    single : dict of str to ndarray of bool of shape (3, 2)
         For each metric whether the true value is below and above the interval: by the method of the metric, by
         percentiles of the same resamples, by percentiles of resamples of trials.
-    paired : dict of str to np.ndarray of bool, shape (1, 2)
+    paired : dict of str to ndarray of bool of shape (1, 2)
         The same of differences, by their method.
     """
     rng = np.random.default_rng([seed, n_speakers])
@@ -136,7 +136,7 @@ def repeat(
             interval(value, draws, method=PERCENTILE, **settings),
             interval(value, of_trials[name], method=PERCENTILE, **settings),
         ]
-        single[name] = np.array([(true < one.low, true > one.high) for one in found])
+        single[name] = np.array([(true < interval.low, true > interval.high) for interval in found])
         difference = interval(
             values[1][name] - value, resampled[1][name] - draws, method=method_of(name, difference=True), **settings
         )

@@ -68,8 +68,8 @@ def statistics(device: Device, small: bool) -> None:
 
     def on_a_core() -> None:
         kernel = PosteriorKernel(parameters, frames.dtype)
-        for one in segments:
-            segment_statistics(one, kernel)
+        for segment in segments:
+            segment_statistics(segment, kernel)
 
     title = f"statistics of {len(segments)} segments, {mixture.n_components} Gaussians (one core against the device)"
     operations = 6 * len(frames) * mixture.n_components * mixture.dimension

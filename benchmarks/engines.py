@@ -27,7 +27,7 @@ def nothing(number: int) -> int:
 
 
 def large(number: int) -> np.ndarray:
-    """Give a large result."""
+    """Return a large result."""
     return np.full(RESULT // 8, float(number))
 
 

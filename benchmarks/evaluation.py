@@ -61,7 +61,7 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
     names.append([f"speaker{number % n_models:04d}-utterance{number:05d}" for number in range(n_segments)])
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder, "scores"), Path(folder, "key")
-        thirds = [f"{score:.6f}" for score in scores], ["target" if one else "nontarget" for one in is_target]
+        thirds = [f"{score:.6f}" for score in scores], ["target" if target else "nontarget" for target in is_target]
         orders = np.arange(len(models)), rng.permutation(len(models))
         for path, third, order in zip(paths, thirds, orders, strict=True):
             ids = [f"{names[0][model]} {names[1][segment]}" for model, segment in zip(models, segments, strict=True)]
@@ -83,7 +83,7 @@ def two_metrics(scores: SortedScores) -> dict[str, float]:
 
 def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates: int = 1000) -> float:
     """Seconds for joint resamples of the speakers of 50,000 trials (100 speakers, 5 segments each), by one worker."""
-    models, segments = (one.ravel() for one in np.meshgrid(np.arange(100), np.arange(500)))
+    models, segments = (grid.ravel() for grid in np.meshgrid(np.arange(100), np.arange(500)))
     speakers = TrialSpeakers(np.array([f"{number:03d}" for number in range(100)], object), models, segments // 5)
     is_target = models == segments // 5
     scores = np.random.default_rng(0).normal(size=len(models)) * 2 + np.where(is_target, 2, -2)

@@ -136,13 +136,13 @@ def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
 def summarise(world: str, found: list[Extrapolation], truth: np.ndarray) -> list[dict[str, object]]:
     """One row a method and size: median prediction, typical error, how often the interval held the truth."""
     rows: list[dict[str, object]] = []
-    spans = np.array([one.span() for one in found])
+    spans = np.array([estimate.span() for estimate in found])
     for place, size in enumerate(found[0].sizes):
         true = truth[..., place]
         for method in METHODS:
-            parts = [one.predictions[method] for one in found]
-            value = np.array([one.linkability[place] for one in parts])
-            low, high = (np.array([getattr(one, end)[place] for one in parts]) for end in ("low", "high"))
+            parts = [estimate.predictions[method] for estimate in found]
+            value = np.array([part.linkability[place] for part in parts])
+            low, high = (np.array([getattr(part, end)[place] for part in parts]) for end in ("low", "high"))
             rows.append(_row(world, size, method, true, value, low, high))
         rows.append(
             _row(world, size, "span", true, np.full(len(found), np.nan), spans[:, 0, place], spans[:, 1, place])
@@ -189,7 +189,7 @@ def main() -> None:
         for number in range(options.worlds):
             gallery, trials = draw(np.random.default_rng([options.first_seed, number]), N_WORLD)
             pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
-            pairs = [(gallery[one], trials[one], number) for one in pieces]
+            pairs = [(gallery[piece], trials[piece], number) for piece in pieces]
             sees = partial(repeat_embeddings, options.kept, options.replicates)
             found += ordered_map(sees, pairs, jobs=options.jobs)
             truths += [measured_curve(gallery, trials)] * len(pieces)

@@ -239,10 +239,10 @@ def wide_functions(path: Path, most: int = MOST_PARAMETERS) -> list[str]:
     found = []
     for name, node, is_method in _functions(ast.parse(path.read_text(encoding="utf-8"))):
         given = node.args
-        named = [*given.posonlyargs, *given.args]
+        parameters = [*given.posonlyargs, *given.args]
         if is_method and not _decorated(node, "staticmethod"):
-            named = named[1:]
-        count = len(named) + len(given.kwonlyargs) + (given.vararg is not None) + (given.kwarg is not None)
+            parameters = parameters[1:]
+        count = len(parameters) + len(given.kwonlyargs) + (given.vararg is not None) + (given.kwarg is not None)
         if count > most and not _decorated(node, "command", "group"):
             found.append(f"{name} ({count})")
     return found
@@ -278,7 +278,7 @@ def _functions(node: ast.AST, above: str = "") -> Iterator[tuple[str, Function, 
 
 
 def _decorated(node: Definition, *names: str) -> bool:
-    """Whether the last word of a decorator is one of the names: ``@click.command(...)`` is "command"."""
+    """Return whether the last word of a decorator is one of the names: ``@click.command(...)`` is "command"."""
     bare = (decorator.func if isinstance(decorator, ast.Call) else decorator for decorator in node.decorator_list)
     return any(ast.unparse(decorator).rpartition(".")[2] in names for decorator in bare)
 
@@ -303,9 +303,9 @@ def account(house: House, package: str) -> tuple[dict[str, int | str], dict[str,
         "circles of modules": [" - ".join(circle) for circle in circles(inside)],
         "pairs": [" - ".join(pair) for pair in mutual(inside)],
         f"functions over {MOST_PARAMETERS}": [
-            f"{name}: {one}" for name in paths for one in wide_functions(paths[name])
+            f"{name}: {function}" for name in paths for function in wide_functions(paths[name])
         ],
-        "no docstring": [f"{name}: {one}" for name in paths for one in undocumented(paths[name])],
+        "no docstring": [f"{name}: {public}" for name in paths for public in undocumented(paths[name])],
     }
     numbers: dict[str, int | str] = {
         "rooms": len(graph),

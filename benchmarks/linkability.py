@@ -58,7 +58,7 @@ def mapped(n_enrolled: int = 1_000_000, n_trials: int = 10_000, repeats: int = 5
             started = time.perf_counter()
             count_beaters(enrol.vectors, norms, trial.vectors, owners, work=Work(jobs))
             pairs.append((2.0 * n_enrolled * n_trials * DIMENSIONS / (time.perf_counter() - started), square))
-        rate, share = (statistics.median(one) for one in zip(*((a, a / b) for a, b in pairs), strict=True))
+        rate, share = (statistics.median(measured) for measured in zip(*((a, a / b) for a, b in pairs), strict=True))
         started = time.perf_counter()
         ranks_from_embeddings(enrol, trial, work=Work(jobs))
         return [rate, share, time.perf_counter() - started, _peak()]
@@ -109,7 +109,7 @@ def main() -> None:
     jobs = default_jobs()
     for replicates in (0, 1000):
         runs = [apart(f"all_sizes(replicates={replicates}, jobs={jobs})") for _ in range(3)]
-        seconds, counted, peak = (statistics.median(one) for one in zip(*runs, strict=True))
+        seconds, counted, peak = (statistics.median(measured) for measured in zip(*runs, strict=True))
         print(
             f"22,024 x 4,949 x 192, all sizes and speakers, {replicates} resamples: {seconds:.2f} s "
             f"({counted:.2f} s of them the ranks), peak {peak:.0f} MB (median of 3)"

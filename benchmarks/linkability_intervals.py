@@ -52,10 +52,10 @@ def beaters(world: World, rng: np.random.Generator, n_trials: int, gallery: np.n
     counts = []
     for fresh in (False, True):
         speakers = rng.normal(size=(FRESH, DIMENSIONS)) if fresh else gallery[:n_trials]
-        own = world.wolves * rng.normal(size=FRESH) if fresh else offsets[:n_trials]
+        offset = world.wolves * rng.normal(size=FRESH) if fresh else offsets[:n_trials]
         spread = world.noise * np.exp(world.goats * rng.normal(size=(len(speakers), 1)))
         trials = _unit(speakers + spread * rng.normal(size=speakers.shape))
-        mated = np.einsum("ij,ij->i", trials, _unit(speakers)) * DIMENSIONS**0.5 + own
+        mated = np.einsum("ij,ij->i", trials, _unit(speakers)) * DIMENSIONS**0.5 + offset
         scores = trials @ _unit(gallery).T * DIMENSIONS**0.5 + offsets
         if not fresh:
             np.fill_diagonal(scores, -np.inf)

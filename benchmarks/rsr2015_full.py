@@ -114,7 +114,9 @@ def _check_disk(corpus: Path, folder: Path, options: argparse.Namespace) -> None
         largest["artefacts"] += sum(disk_needed(Protocol(size), options.gaussians)["artefacts"] for size in others)
     there = (corpus / "simulation.json").is_file()
     needed = sum(size for name, size in largest.items() if not (there and name == "corpus"))
-    free = shutil.disk_usage(next(one for one in [folder.resolve(), *folder.resolve().parents] if one.exists())).free
+    free = shutil.disk_usage(
+        next(parent for parent in [folder.resolve(), *folder.resolve().parents] if parent.exists())
+    ).free
     parts = ", ".join(f"{name} {size / 1e9:.1f} GB" for name, size in largest.items())
     print(
         f"disk: {parts}{' (the corpus is there)' if there else ''}: {needed / 1e9:.1f} GB are needed, "

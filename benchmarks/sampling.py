@@ -127,7 +127,7 @@ def _watch(session: int, folder: Path, interval: float, usage: Usage, done: thre
     cpu: dict[int, float] = {}
     last_disk, disk = 0.0, 0.0
     while not done.is_set():
-        started, own = time.time(), time.thread_time()
+        started, thread_started = time.time(), time.thread_time()
         pids = _session_members(session, cpu)
         sizes = [_memory(pid, usage) for pid in pids]
         if started - last_disk >= 5 * interval:  # a walk through the folder is dearer than the rest
@@ -138,7 +138,7 @@ def _watch(session: int, folder: Path, interval: float, usage: Usage, done: thre
             usage.private.append(sum(private for _, private in sizes))
             usage.cpu.append(sum(cpu.values()))
             usage.disk.append(disk)
-        done.wait(max(interval, (time.thread_time() - own) / _SHARE))
+        done.wait(max(interval, (time.thread_time() - thread_started) / _SHARE))
 
 
 def _session_members(session: int, cpu: dict[int, float]) -> list[int]:

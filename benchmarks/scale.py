@@ -105,21 +105,21 @@ def _size(run: dict[str, Any]) -> str:
 def _corpora(rates: Rates) -> str:
     rows = [
         {
-            "corpus": one.name,
-            "hours": one.hours,
-            "recordings": one.recordings,
-            "frames of speech": rates.frames(one),
-            "models": one.models,
-            "trials": one.trials,
+            "corpus": corpus.name,
+            "hours": corpus.hours,
+            "recordings": corpus.recordings,
+            "frames of speech": rates.frames(corpus),
+            "models": corpus.models,
+            "trials": corpus.trials,
         }
-        for one in CORPORA
+        for corpus in CORPORA
     ]
     formats = {"corpus": "", "hours": ",.0f", "recordings": ",.0f", "frames of speech": ".2g", "models": ",.0f"}
     return format_table(rows, {**formats, "trials": ".2g"}, markdown=True)
 
 
 def _by_stage(rates: Rates, field: str, unit: float) -> str:
-    needs = {one.name: needs_of(amounts_of(one, rates), rates) for one in CORPORA}
+    needs = {corpus.name: needs_of(amounts_of(corpus, rates), rates) for corpus in CORPORA}
     stages = [*needs[CORPORA[0].name]]
     rows: list[dict[str, Any]] = [
         {"stage": stage, **{name: getattr(of[stage], field) / unit for name, of in needs.items()}} for stage in stages
@@ -137,7 +137,7 @@ def _disk(rates: Rates) -> str:
 
 
 def _moved(rates: Rates) -> str:
-    needs = {one.name: needs_of(amounts_of(one, rates), rates) for one in CORPORA}
+    needs = {corpus.name: needs_of(amounts_of(corpus, rates), rates) for corpus in CORPORA}
     rows: list[dict[str, Any]] = []
     for stage in needs[CORPORA[0].name]:
         row: dict[str, Any] = {"stage": stage}
@@ -153,24 +153,24 @@ def _hours(rates: Rates, limits: Limits) -> str:
     rows = []
     for cores in MODEL_CORES:
         row: dict[str, Any] = {"cores": cores}
-        for one in CORPORA:
+        for corpus in CORPORA:
             stages = {
                 name: wall_seconds(need, cores, limits)
-                for name, need in needs_of(amounts_of(one, rates), rates).items()
+                for name, need in needs_of(amounts_of(corpus, rates), rates).items()
             }
             longest = max(stages, key=lambda name: stages[name][0])
             total = sum(seconds for seconds, _ in stages.values()) / 3600
-            row[one.name] = f"{total:,.2g} ({longest}: {stages[longest][1]})"
+            row[corpus.name] = f"{total:,.2g} ({longest}: {stages[longest][1]})"
         rows.append(row)
-    return format_table(rows, {"cores": "d", **{one.name: "" for one in CORPORA}}, markdown=True)
+    return format_table(rows, {"cores": "d", **{corpus.name: "" for corpus in CORPORA}}, markdown=True)
 
 
 def _memory(rates: Rates) -> str:
     rows = []
     for cores in MODEL_CORES:
         row: dict[str, Any] = {"cores": cores}
-        rows.append(row | {one.name: rates.client_memory(one, cores) / 1e9 for one in CORPORA})
-    return format_table(rows, {"cores": "d", **{one.name: ",.1f" for one in CORPORA}}, markdown=True)
+        rows.append(row | {corpus.name: rates.client_memory(corpus, cores) / 1e9 for corpus in CORPORA})
+    return format_table(rows, {"cores": "d", **{corpus.name: ",.1f" for corpus in CORPORA}}, markdown=True)
 
 
 def measure_cluster(limits: Limits, *, n_small: int = 1000, n_large: int = 50, size: int = 4_000_000) -> Limits:

@@ -80,7 +80,7 @@ def run_counted(corpus: Path, output: Path, settings: Sequence[str]) -> tuple[fl
 
     count = Count()
     command = [sys.executable, str(ROOT / "recipes/rsr2015/svm_gmm.py"), "--corpus", str(corpus)]
-    command += ["--output", str(output), *(word for one in settings for word in ("--set", one))]
+    command += ["--output", str(output), *(word for setting in settings for word in ("--set", setting))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50

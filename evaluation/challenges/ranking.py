@@ -272,7 +272,7 @@ def _order(systems: Sequence[ComparedSystem], rule: OrderingRule, target: float,
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
-    """Say why a system takes no part in a condition; blank if it is."""
+    """Return why a system takes no part in a condition; blank if it does."""
     if system.eer.value < target:
         return f"EER {_percent(system.eer.value)} is below {_percent(target)}"
     if utility not in system.utilities:
@@ -330,7 +330,7 @@ def _entry(
 
 
 def _apart(ties: Sequence[str], known: bool) -> str:
-    """Say which of the others a system can be told from."""
+    """Return which of the others a system can be told from."""
     if ties:
         return f", not to be told from {', '.join(ties)}"
     return ", apart from all others" if known else "; without intervals ties are not known"

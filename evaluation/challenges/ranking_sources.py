@@ -170,7 +170,7 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
 
 
 def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
-    """Whether a table is of the challenge's own set, as far as its name tells."""
+    """Return whether a table is of the challenge's own set, as far as its name tells."""
     section = file.section(title)
     rows = [] if section is None else section.records()
     return {str(row["dataset"]) for row in rows if row["split"] == split} == {_GUESSED[key]}
@@ -266,7 +266,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
 
 
 def _is_of(dataset: str, split: str) -> bool:
-    """Whether a set belongs to a split; one that names none belongs to each.
+    """Return whether a set belongs to a split; one that names none belongs to each.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def _is_of(dataset: str, split: str) -> bool:
 
 
 def _weights(results: Mapping[str, Any], datasets: Sequence[str]) -> list[float]:
-    """Give the challenge's weight of each set, where the results are configured with one for all of them."""
+    """Return the challenge's weight of each set, where the results are configured with one for all of them."""
     weights = _mapping(_mapping(_mapping(results, "config"), "challenge"), "weights")
     matches = [_SET.fullmatch(dataset) for dataset in datasets]
     found = [weights.get(match["corpus"] + (match["subset"] or "")) for match in matches if match]

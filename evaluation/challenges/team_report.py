@@ -64,9 +64,9 @@ def write_challenge(
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name, part in _by(assessed, lambda assessment: assessment.source.name).items():
-        own = format_table([_row(assessment) for assessment in part], columns, markdown=True)
+        ranking = format_table([_row(assessment) for assessment in part], columns, markdown=True)
         theirs = _averages_text([row for row in averages if row["System"] == name])
-        write_text(output / f"{_file_name(name)}.md", f"# {name}\n\n{own}\n\n{theirs}")
+        write_text(output / f"{_file_name(name)}.md", f"# {name}\n\n{ranking}\n\n{theirs}")
     if extensions:
         _plot(assessed, output, extensions)
 

@@ -46,7 +46,7 @@ _save_option = click.option("--save", type=FILE, help="Write the calibration to 
 
 
 def _extensions() -> str:
-    """Say which extension is for which format, the two most usual ones of each."""
+    """Return which extension is for which format, the two most usual ones of each."""
     return "; ".join(
         f"{' or '.join(suffix or 'none' for suffix in row.suffixes[:2])} for {row.title or row.name}"
         for row in reversed(FORMATS)
@@ -81,6 +81,7 @@ def convert(
     segment_speakers: Path | None,
     reader: Reader,
 ) -> None:
+    """Convert a file of scores, a key or a list of trials between formats."""
     formats = reader.scores.formats
     found = _READERS[kind](source, reader.scores if kind == "scores" else reader.key)
     form = None if order is None else format_named(order, formats)

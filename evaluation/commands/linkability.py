@@ -193,7 +193,7 @@ def _written(
 
 
 def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
-    """Tell the extrapolated in a table of its own, so that nobody takes it for measured."""
+    """Return lines that show the extrapolated in a table of its own, so that nobody takes it for measured."""
     if not beyond:
         return []
     first = next(iter(beyond.values()))
@@ -222,7 +222,7 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
 
 
 def _from_scores(options: dict[str, Any]) -> bool:
-    """Tell which kind of input was given; exactly one must be whole."""
+    """Return which kind of input was given; exactly one must be whole."""
     pairs = [[options[name] is not None for name in pair] for pair in (("scores", "key"), ("enroll", "trial"))]
     if any(pairs[0]) == any(pairs[1]) or not (all(pairs[0]) or all(pairs[1])):
         raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY")
@@ -366,9 +366,9 @@ def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
     for number, curve in linkage.curves.items():
         last = len(curve.sizes) - 1
         few = last < len(_SHOWN)
-        shown = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
+        shown_rows = [row for row, size in enumerate(curve.sizes.tolist()) if few or size in _SHOWN or row == last]
         columns = (curve.sizes, curve.values, curve.low, curve.high, curve.chance)
-        for row in shown:
+        for row in shown_rows:
             point = {name: column[row].item() for name, column in zip(names, columns, strict=True)}
             known = {name: value for name, value in point.items() if value == value}
             rows.append({"utterances": utterances_name(number)} | known)

@@ -111,7 +111,7 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def match_keys(
     scores_paths: tuple[Path, ...], key_paths: tuple[Path, ...], labels: tuple[str, ...]
 ) -> list[tuple[str, Path, Path]]:
-    """Give (name, scores, key) of each system.
+    """Return (name, scores, key) of each system.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from evaluation.metrics import METRICS, Evaluation, Metric, format_value
 from evaluation.uncertainty import Groups
 from spkbase.files import format_table
 
-# the built-in metrics that the narrow table of groups has room for; metrics of one's own are always there
+# the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 _WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
 
@@ -76,7 +76,7 @@ def format_groups(groups: Groups) -> str:
 
 
 def _lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """Give name, title and format of each line."""
+    """Return name, title and format of each line."""
     for metric in result.metrics:
         beside = {}
         if metric.beside is not None:
@@ -90,7 +90,7 @@ def _lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 
 def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
-    """Give name and heading of the columns of groups."""
+    """Return name and heading of the columns of groups."""
     ours = {name: metric for metric in metrics for name, _ in metric.numbers()}
     yield from ((name, ours[name].short) for name in _OF_GROUPS if name in ours)
     built_in = {metric.name for metric in METRICS}

@@ -333,8 +333,8 @@ def _show(
         return
     columns = list(dict.fromkeys(name for row in rows for name in row))
     decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
-    shown = [{name: None if value != value else value for name, value in row.items()} for row in rows]
-    click.echo(format_table(shown, decimals) + f"\n\n{note}")
+    cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
+    click.echo(format_table(cleaned, decimals) + f"\n\n{note}")
 
 
 def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:

@@ -82,15 +82,15 @@ def read_embeddings(
     """
     path = Path(path)
     notes: tuple[str, ...] = ()
-    ids, named, vectors = _read(path, allow_pickle, map_above)
-    if speakers is None and named is None and path.suffix in (".scp", ".ark") and (path.parent / "utt2spk").is_file():
+    ids, owners, vectors = _read(path, allow_pickle, map_above)
+    if speakers is None and owners is None and path.suffix in (".scp", ".ark") and (path.parent / "utt2spk").is_file():
         speakers = path.parent / "utt2spk"
     if speakers is not None:
-        named = _mapped(ids, Path(speakers), path)
-    elif named is None:
-        named, notes = ids, (f"{path.name} has no speakers: each id counts as one",)
+        owners = _mapped(ids, Path(speakers), path)
+    elif owners is None:
+        owners, notes = ids, (f"{path.name} has no speakers: each id counts as one",)
     try:
-        return Embeddings(np.asarray(ids, object), np.asarray(named, object), vectors, notes)
+        return Embeddings(np.asarray(ids, object), np.asarray(owners, object), vectors, notes)
     except DataError as error:
         raise DataError(error.text, file=path, remedy=error.remedy) from error
 

@@ -121,7 +121,7 @@ def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], cou
 
 
 def _why_not(entry: str) -> str:
-    """Tell why an entry is not read, if so."""
+    """Return why an entry is not read, if so."""
     if entry.startswith("|") or entry.endswith("|"):
         return f"is a command, and commands are never run: {entry[:60]!r}"
     if entry == "-":

@@ -32,7 +32,7 @@ class Choice:
     score, label : str, optional
         Columns of a table with header.
     formats : tuple of Format
-        Formats of one's own; they are asked before those of `evaluation.formats.FORMATS`.
+        User-supplied formats; they are asked before those of `evaluation.formats.FORMATS`.
     """
 
     layout: str | Sequence[str] | None = None
@@ -117,7 +117,7 @@ class Format:
 
     Examples
     --------
-    ``docs/formats.md`` has a whole format of one's own.
+    ``docs/formats.md`` has a whole user-supplied format.
     """
 
     name: str

@@ -167,7 +167,7 @@ def _matrix(file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], p
 
 
 def _array(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
-    """Give a dataset that is no group and not empty."""
+    """Return a dataset that is no group and not empty."""
     dataset = file[name]
     if not hasattr(dataset, "shape") or dataset.shape is None:
         raise DataError(f"expected {name} to be an array, got {dataset}", file=path)
@@ -177,7 +177,7 @@ def _array(file: h5py.File, name: str, path: str | Path) -> h5py.Dataset:
 def _read_mask(
     file: h5py.File, name: str, tables: tuple[np.ndarray, np.ndarray], path: str | Path
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give model and segment code and sign of each trial, row by row of the matrix."""
+    """Return model and segment code and sign of each trial, row by row of the matrix."""
     matrix = _matrix(file, name, tables, path)
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for rows, _ in _blocks(matrix.shape, _NO_CODES):

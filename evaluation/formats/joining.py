@@ -34,7 +34,7 @@ def read_split(
 
     Returns
     -------
-    target, nontarget : np.ndarray of float64
+    target, nontarget : ndarray of float64
 
     Raises
     ------

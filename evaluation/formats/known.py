@@ -1,6 +1,6 @@
 """The formats of lists that are known: a row each, asked in this order.
 
-A format of one's own is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
+A user-supplied format is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
 (``docs/formats.md``); one that everybody should have is one more row here. Detection, readers, writers, help texts and
 the table of ``docs/formats.md`` are made from the rows.
 """
@@ -129,13 +129,13 @@ FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
 
 
 def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
-    """Tell the format of a file.
+    """Detect the format of a file.
 
     Parameters
     ----------
     file : ListFile
     formats : sequence of Format
-        Formats of one's own, which are asked first.
+        User-supplied formats, which are asked first.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
 
 
 def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
-    """Tell by the extension in which format a list is to be written.
+    """Return the format that a list is to be written in, by the extension.
 
     Raises
     ------
@@ -165,8 +165,8 @@ def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
     known, suffix = (*formats, *FORMATS), inner_suffix(path)
     found = next((candidate for candidate in known if suffix in candidate.suffixes), None)
     if found is None:
-        named = [suffix for candidate in known for suffix in candidate.suffixes if suffix]
-        remedy = f"use one of {', '.join(named)}, or none for text, each with .gz too"
+        suffixes = [suffix for candidate in known for suffix in candidate.suffixes if suffix]
+        remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
         raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
     return found
 
@@ -177,7 +177,7 @@ def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
 
 
 def titles_besides_text(kind: Kind) -> str:
-    """Say in which formats but text a list may come, for help texts.
+    """Return the formats beside text that a list may come in, for help texts.
 
     Examples
     --------

@@ -52,7 +52,7 @@ _DOTTED = re.compile(rb"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGN
 
 
 def is_number(token: bytes) -> bool:
-    """Tell whether a token is a number, NaN and infinite ones too; ``1_000`` is none."""
+    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` is none."""
     try:
         float(token)
     except ValueError:
@@ -61,7 +61,7 @@ def is_number(token: bytes) -> bool:
 
 
 def is_label(token: bytes) -> bool:
-    """Tell whether a token says target or nontarget."""
+    """Return whether a token says target or nontarget."""
     return token.lower() in LABELS
 
 
@@ -88,8 +88,8 @@ def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
     roles = tuple("label" if role == "target" else role for role in layout)
     needed = {"segment", "score"} if content == "scores" else {"segment"}
     truth = content == "scores" or "label" in roles or {"claimed", "real"} <= set(roles)
-    named = [role for role in roles if role != "-"]
-    fits = set(roles) <= set(ROLES) and len(set(named)) == len(named) and needed <= set(roles)
+    given_roles = [role for role in roles if role != "-"]
+    fits = set(roles) <= set(ROLES) and len(set(given_roles)) == len(given_roles) and needed <= set(roles)
     if not (fits and truth and {"model", "claimed"} & set(roles)):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
         raise DataError(f"no order of the columns of {_what(content)}: {' '.join(roles) or '(none)'}", remedy=remedy)
@@ -97,7 +97,7 @@ def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
 
 
 def detect_layout(rows: Sequence[Sequence[bytes]], content: Content, path: Path) -> Layout:
-    """Tell the order of columns from the first lines.
+    """Detect the order of columns from the first lines.
 
     Kaldi's order is assumed as long as the last column could be what it has there, so that a column of numbers that are
     speakers is not taken for scores because of one bad line.
@@ -141,7 +141,7 @@ def _detect_four(rows: Sequence[Sequence[bytes]], path: Path) -> str:
 
 
 def expected_columns(content: Content, n_columns: int) -> str:
-    """Say in an error what lines of a file should hold."""
+    """Return, for an error, what lines of a file should hold."""
     layouts = SCORES if content == "scores" else KEYS
     fitting = [layout for layout in layouts.values() if len(layout) == n_columns] or [layouts["kaldi"]]
     orders = ", or ".join(" ".join(layout) for layout in fitting)

@@ -23,7 +23,7 @@ def read_trials(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[
     choice : Choice
         What is said about the columns of a text or a table; the rest is detected.
     formats : sequence of Format
-        Formats of one's own, which are asked before `evaluation.formats.FORMATS`.
+        User-supplied formats, which are asked before `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def read_key(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[For
     choice : Choice
         What is said about the columns of a text or a table; the rest is detected.
     formats : sequence of Format
-        Formats of one's own, which are asked before `evaluation.formats.FORMATS`.
+        User-supplied formats, which are asked before `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def read_scores(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[
     choice : Choice
         What is said about the columns of a text or a table; the rest is detected.
     formats : sequence of Format
-        Formats of one's own, which are asked before `evaluation.formats.FORMATS`.
+        User-supplied formats, which are asked before `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def write_trials(
     attributes : dict of str, optional
         Kept with an HDF5 file, such as the fingerprint of its inputs; other formats have no place for them.
     formats : sequence of Format
-        Formats of one's own, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def write_key(
     attributes : dict of str, optional
         Kept with an HDF5 file, such as the fingerprint of its inputs; other formats have no place for them.
     formats : sequence of Format
-        Formats of one's own, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def write_scores(
     attributes : dict of str, optional
         Kept with an HDF5 file, such as the fingerprint of its inputs; other formats have no place for them.
     formats : sequence of Format
-        Formats of one's own, whose extensions win over those of `evaluation.formats.FORMATS`.
+        User-supplied formats, whose extensions win over those of `evaluation.formats.FORMATS`.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class Header:
 
 
 def find_header(path: Path, raw: bytes, content: Content | None, choice: Choice = DETECT) -> Header | None:
-    """Tell whether the first line names columns.
+    """Return whether the first line names columns.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def find_header(path: Path, raw: bytes, content: Content | None, choice: Choice 
         return None
     headers = {delimiter: _fields(text, delimiter) for delimiter in _DELIMITERS}
     found = {delimiter: _places(names, choice) for delimiter, names in headers.items()}
-    delimiter = max(_DELIMITERS, key=lambda one: (len(found[one]), len(headers[one])))
+    delimiter = max(_DELIMITERS, key=lambda candidate: (len(found[candidate]), len(headers[candidate])))
     places, names = found[delimiter], headers[delimiter]
     lacking = [role for role in _needed(content, places) if role not in places]
     if not lacking:

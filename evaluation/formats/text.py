@@ -136,7 +136,7 @@ def _columns(path: Path, choice: Choice, content: Content, raw: bytes | None) ->
 
 
 def _ids(columns: Columns, layout: Layout) -> dict[str, np.ndarray]:
-    """Give the fields of `Trials`, after a check for repeated pairs."""
+    """Return the fields of `Trials`, after a check for repeated pairs."""
     model_ids, models = columns.ids(layout.index("model" if "model" in layout else "claimed"))
     segment_ids, segments = columns.ids(layout.index("segment"))
     repeat = find_repeat(models, segments, len(segment_ids), len(model_ids))

@@ -47,9 +47,9 @@ class Columns:
         The file, for errors.
     raw : bytes
         Its text, followed by line ends.
-    starts : np.ndarray of int64, shape (N, C)
+    starts : ndarray of int64 of shape (N, C)
         Where each token starts.
-    lengths : np.ndarray of int32, shape (N, C)
+    lengths : ndarray of int32 of shape (N, C)
         Number of its bytes.
     """
 
@@ -70,12 +70,12 @@ class Columns:
         return line_at(self.raw, int(self.starts[row, 0]))
 
     def token(self, row: int, column: int) -> bytes:
-        """Give one token."""
+        """Return one token."""
         start = int(self.starts[row, column])
         return self.raw[start : start + int(self.lengths[row, column])]
 
     def tokens(self, column: int, rows: np.ndarray | None = None) -> list[bytes]:
-        """Give the tokens of a column, or those of some rows."""
+        """Return the tokens of a column, or those of some rows."""
         if rows is None:
             return [token for piece in self.pieces() for token in self.tokens_of(column, piece)]
         starts = self.starts[rows, column]
@@ -84,7 +84,7 @@ class Columns:
         return [raw[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
     def tokens_of(self, column: int, rows: slice) -> list[bytes]:
-        """Give the tokens of a column in neighbouring rows: to cut these whole is quicker than to pick."""
+        """Return the tokens of a column in neighbouring rows: to cut these whole is quicker than to pick."""
         last = self.starts[rows][-1, -1] + self.lengths[rows][-1, -1]
         return self.raw[self.starts[rows.start, 0] : last].split()[column :: self.starts.shape[1]]
 
@@ -93,7 +93,7 @@ class Columns:
         return [slice(start, start + _ROWS_PER_PIECE) for start in range(0, len(self), _ROWS_PER_PIECE)]
 
     def equals(self, column: int, word: bytes) -> np.ndarray:
-        """Tell of each row whether its token is this word, shape (N,)."""
+        """Return for each row whether its token is this word, shape (N,)."""
         same = self.lengths[:, column] == len(word)
         for number in range(-(-len(word) // 8)):
             part = np.uint64(int.from_bytes(word[8 * number : 8 * number + 8], "little"))
@@ -106,9 +106,9 @@ class Columns:
 
         Returns
         -------
-        table : np.ndarray of str, shape (K,), dtype object
+        table : ndarray of str of shape (K,), dtype object
             The distinct ids, sorted by code point.
-        codes : np.ndarray of int32, shape (N,)
+        codes : ndarray of int32 of shape (N,)
             Place of each row's id in the table.
 
         Raises
@@ -149,7 +149,7 @@ class Columns:
         return np.lexsort(words)
 
     def _factorise(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Give the first row of each distinct token, and for each row the place of its token among these."""
+        """Return the first row of each distinct token, and for each row the place of its token among these."""
         longest = int(self.lengths[:, column].max(initial=0))
         n_words = -(-longest // 8)
         if n_words <= _WORDS_AT_MOST:
@@ -163,7 +163,7 @@ class Columns:
         return first, codes
 
     def _word(self, column: int, number: int, rows: slice | np.ndarray) -> np.ndarray:
-        """Give 8 bytes of each token, those beyond its end as zeros."""
+        """Return 8 bytes of each token, those beyond its end as zeros."""
         left = np.clip(self.lengths[rows, column] - 8 * number, 0, 8)
         starts = np.where(left > 0, self.starts[rows, column] + 8 * number, 0)
         words = np.ndarray((len(self._codes) - 7,), "<u8", self._codes, strides=(1,))
@@ -178,7 +178,7 @@ class Columns:
         return hashes
 
     def _same(self, column: int, n_words: int, other: np.ndarray) -> bool:
-        """Tell whether each row has the same token as another row."""
+        """Return whether each row has the same token as another row."""
         for rows in self.pieces():
             theirs = other[rows]
             if (self.lengths[rows, column] != self.lengths[theirs, column]).any():
@@ -198,7 +198,7 @@ class Columns:
 
 
 def first_line(raw: bytes) -> bytes:
-    """Give the first line that is not blank, or an empty one."""
+    """Return the first line that is not blank, or an empty one."""
     start = len(raw) - len(raw.lstrip())
     stop = raw.find(b"\n", start)
     return raw[start : stop if stop >= 0 else len(raw)]
@@ -264,7 +264,7 @@ def _cut(path: Path, raw: bytes, begin: int, end: int, n_columns: int, expected:
 
 
 def _wrong_count(path: Path, raw: bytes, start: int, count: int, expected: str) -> DataError:
-    """Say of the line that starts at a place that it has so many columns."""
+    """Return the error for the line that starts at a place and has so many columns."""
     line = raw[start : raw.index(b"\n", start)].strip()
     return DataError(
         f"expected {expected}, got {count}: {shown(line)}",

@@ -159,8 +159,8 @@ def _count_block(
             flags = np.empty((min(_GROUP, len(vectors)), len(padded)), bool)
         assert flags is not None
         np.matmul(vectors, padded.T, out=similarities)
-        own = (own_columns >= at) & (own_columns < end)
-        similarities[own_rows[own], own_columns[own] - at] = _NOBODY
+        inside = (own_columns >= at) & (own_columns < end)
+        similarities[own_rows[inside], own_columns[inside] - at] = _NOBODY
         for group in range(0, len(similarities), _GROUP):
             rows = similarities[group : group + _GROUP]
             certain, near_rows, columns = _compare(rows, low, high, flags[: len(rows)])

@@ -76,8 +76,8 @@ def _largest(
     found = np.full((len(unit), count), -np.inf, np.float32)
     for start, stop in chunk_bounds(len(unit), _TRIALS):
         similarity = unit[start:stop] @ vectors.T
-        own = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < first + len(vectors)))
-        similarity[own, owners[start:stop][own] - first] = -np.inf
+        owned = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < first + len(vectors)))
+        similarity[owned, owners[start:stop][owned] - first] = -np.inf
         kept = min(count, len(vectors))
         found[start:stop, :kept] = _keep_largest(similarity, kept)
     return found

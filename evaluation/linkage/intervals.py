@@ -186,7 +186,7 @@ def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDAr
 
 
 def _drawn_in_blocks(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """How often each unit comes in each resample, shape (replicates, n_units)."""
+    """Count how often each unit comes in each resample, shape (replicates, n_units)."""
     drawn = np.empty((resampling.replicates, n_units))
     for block, (start, stop) in enumerate(chunk_bounds(len(drawn), BLOCK)):
         drawn[start:stop] = draw_counts(n_units, stop - start, block_generator(resampling.seed, block), one_by_one=True)
@@ -194,7 +194,7 @@ def _drawn_in_blocks(n_units: int, resampling: Resampling) -> NDArray[np.float64
 
 
 def _counts(ranks: Ranks, spans: Spans) -> csr_array:
-    """How many rows of each kind each speaker has, shape (n_speakers, D)."""
+    """Count the rows of each kind that each speaker has, shape (n_speakers, D)."""
     from scipy.sparse import coo_array
 
     names, speakers = np.unique(ranks.speakers, return_inverse=True)

@@ -169,7 +169,7 @@ def rank_scores(
 
     Returns
     -------
-    list of (Ranks, np.ndarray of float64, shape (n, largest), or None)
+    list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; the scores falling, and None if a row has fewer or infinite ones.
     """
     split_scores(scores, key, missing=missing, unknown=missing)  # for its checks
@@ -287,7 +287,7 @@ def _by_speaker(trials: _Joined, utterances: int, key: Key) -> tuple[_Joined, li
 
 
 def _short_note(short: Sequence[str], utterances: int, strict: bool, what: str) -> list[str]:
-    """Tell of speakers with fewer utterances than asked for, as a note or as an error."""
+    """Report speakers with fewer utterances than asked for, as a note or as an error."""
     if not short:
         return []
     text = f"{len(short)} speakers have fewer than {utterances} {what}: {few(short)}"

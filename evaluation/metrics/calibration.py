@@ -34,7 +34,7 @@ def cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
 
     Raises
@@ -60,7 +60,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -86,7 +86,7 @@ def calibration_loss(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Natural LLRs.
 
     Raises
@@ -109,14 +109,14 @@ def ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarray) -
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Natural LLRs.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
     Returns
     -------
-    float, or ndarray of float64, shape (P,)
+    float, or ndarray of float64 of shape (P,)
         Bits.
 
     Raises
@@ -148,14 +148,14 @@ def min_ece(target: ArrayLike, nontarget: ArrayLike, *, prior: float | np.ndarra
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; any increasing map of them gives the same.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
     Returns
     -------
-    float, or ndarray of float64, shape (P,)
+    float, or ndarray of float64 of shape (P,)
         Bits.
 
     Raises
@@ -177,14 +177,14 @@ def pav_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) 
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores in any order.
     laplace : bool
         Apply Laplace's rule of succession, so that no LLR is infinite; see `evaluation.metrics.pav`.
 
     Returns
     -------
-    target, nontarget : ndarray of float64, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
         Natural LLRs, in the order of the scores.
 
     Examples

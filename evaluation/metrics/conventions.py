@@ -117,8 +117,8 @@ def _min_cllr_untied(scores: SortedScores) -> float:
 def _population_with_rise(scores: SortedScores) -> float:
     """Return ZEBRA's population metric in bits, of LLRs that rise a little in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
-    told = [_disclosure(llr[is_target]).mean(), _disclosure(-llr[~is_target]).mean()]
-    return float(sum(told) / np.log(2))
+    disclosed = [_disclosure(llr[is_target]).mean(), _disclosure(-llr[~is_target]).mean()]
+    return float(sum(disclosed) / np.log(2))
 
 
 def _individual_untied(scores: SortedScores) -> float:
@@ -167,5 +167,5 @@ def _disclosure(llr: np.ndarray) -> np.ndarray:
     """Return the reference's closed form, which takes small LLRs for 0; see `evaluation.metrics.disclosure`."""
     grown = np.exp(np.minimum(llr, 700.0)) - 1
     grown = np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 1.0, grown)
-    told = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)
-    return np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 0.0, told)
+    disclosed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)
+    return np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 0.0, disclosed)

@@ -16,12 +16,12 @@ def roc(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarray
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
 
     Returns
     -------
-    p_miss, p_fa : ndarray of float64, shape (P,)
+    p_miss, p_fa : ndarray of float64 of shape (P,)
         From (0, 1) to (1, 0), without points on the line between their neighbours.
 
     Raises
@@ -48,7 +48,7 @@ def det_curve(
 
     Parameters
     ----------
-    p_miss, p_fa : ndarray, shape (V,)
+    p_miss, p_fa : ndarray of shape (V,)
         Vertices from (0, 1) to (1, 0).
     box : tuple of float
         Smallest and largest p_fa, smallest and largest p_miss, all strictly between 0 and 1.
@@ -57,7 +57,7 @@ def det_curve(
 
     Returns
     -------
-    x, y : ndarray of float64, shape (E * points,)
+    x, y : ndarray of float64 of shape (E * points,)
         Probit of p_fa and of p_miss along the E pieces that cross the box; empty if none does.
     """
     from scipy.special import ndtri

@@ -80,7 +80,7 @@ def evaluate_detection(target: ArrayLike, nontarget: ArrayLike) -> Detection:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
 
     Raises
@@ -122,7 +122,7 @@ def min_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
     p_target : float
         Prior probability of a target trial, between 0 and 1.
@@ -168,7 +168,7 @@ def act_dcf(
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Natural log-likelihood ratios.
     p_target : float
         Prior probability of a target trial, between 0 and 1.
@@ -207,7 +207,7 @@ def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
 
     Returns
@@ -260,12 +260,12 @@ def rocch(target: ArrayLike, nontarget: ArrayLike) -> tuple[np.ndarray, np.ndarr
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
 
     Returns
     -------
-    p_miss, p_fa : ndarray of float64, shape (V,)
+    p_miss, p_fa : ndarray of float64 of shape (V,)
         From (0, 1) to (1, 0); no three on one line.
 
     Raises
@@ -282,7 +282,7 @@ def hull(target: ArrayLike, nontarget: ArrayLike) -> Hull:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
 
     Raises

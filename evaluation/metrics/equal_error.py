@@ -58,7 +58,7 @@ def eer(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch") -> fl
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See `evaluation.metrics.equal_error`.
@@ -91,7 +91,7 @@ def equal_error(target: ArrayLike, nontarget: ArrayLike, *, method: str = "rocch
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See `evaluation.metrics.equal_error`.
@@ -140,7 +140,7 @@ def balance(rising: np.ndarray, falling: np.ndarray) -> float:
 
     Parameters
     ----------
-    rising, falling : ndarray of float64, shape (V,)
+    rising, falling : ndarray of float64 of shape (V,)
         Values at their common vertices; the curves are straight between them.
     """
     after = int(np.argmax(rising >= falling))

@@ -45,7 +45,7 @@ def tpr_at_fpr(target: ArrayLike, nontarget: ArrayLike, *, fpr: float, level: fl
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.

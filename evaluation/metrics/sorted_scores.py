@@ -34,9 +34,9 @@ class SortedScores:
 
     Parameters
     ----------
-    thresholds : ndarray of float64, shape (R,)
+    thresholds : ndarray of float64 of shape (R,)
         The distinct scores, rising; infinite ones are legal.
-    target, nontarget : ndarray of float64, shape (R,)
+    target, nontarget : ndarray of float64 of shape (R,)
         Weight of the target and of the nontarget trials at each score.
     """
 
@@ -106,7 +106,7 @@ class SortedScores:
 
         Parameters
         ----------
-        scores : array_like of float, shape (N,)
+        scores : array_like of float of shape (N,)
             Each must be one of the thresholds.
         """
         return np.searchsorted(self.thresholds, np.asarray(scores, np.float64))
@@ -116,7 +116,7 @@ class SortedScores:
 
         Parameters
         ----------
-        target, nontarget : ndarray of float64, shape (R,)
+        target, nontarget : ndarray of float64 of shape (R,)
             New weight of each class at each score, such as
             ``np.bincount(scores.places(values), weights_of_trials, len(scores))``.
         """
@@ -132,11 +132,11 @@ class Blocks:
 
     Parameters
     ----------
-    target, nontarget : ndarray of float64, shape (B,)
+    target, nontarget : ndarray of float64 of shape (B,)
         Weight of each class in each block.
-    first, last : ndarray of int64, shape (B,)
+    first, last : ndarray of int64 of shape (B,)
         Place of the first and of the last score of each block; together the blocks hold every score.
-    llr : ndarray of float64, shape (B,)
+    llr : ndarray of float64 of shape (B,)
         Natural log-likelihood ratio of each block, the prior of the data removed; rising, -inf where a block holds
         no target and +inf where it holds no nontarget trial.
     """
@@ -171,9 +171,9 @@ class Hull:
 
     Parameters
     ----------
-    misses : ndarray of float64, shape (V,)
+    misses : ndarray of float64 of shape (V,)
         Target trials rejected at each vertex, from 0 to `n_target`, rising; whole numbers unless trials have weights.
-    false_alarms : ndarray of float64, shape (V,)
+    false_alarms : ndarray of float64 of shape (V,)
         Nontarget trials accepted at each vertex, from `n_nontarget` to 0, falling.
     n_target, n_nontarget : int, or float where trials have weights
         Number of trials.
@@ -206,9 +206,9 @@ def sort_scores(
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores in any order.
-    target_weights, nontarget_weights : array_like of float, shapes (n_target,) and (n_nontarget,), optional
+    target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
 
     Raises
@@ -313,7 +313,7 @@ def checked_scores(scores: ArrayLike, name: str) -> np.ndarray:
 
     Parameters
     ----------
-    scores : array_like of float, shape (N,)
+    scores : array_like of float of shape (N,)
         Scores; infinite ones are legal.
     name : str
         What they are, for the error: ``"target"``, say.

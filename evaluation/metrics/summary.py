@@ -160,9 +160,9 @@ def evaluate(
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal.
-    target_weights, nontarget_weights : array_like of float, shapes (n_target,) and (n_nontarget,), optional
+    target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts; once by default.
     convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
         Whose way to follow; see `evaluation.metrics.conventions`.

@@ -32,7 +32,7 @@ def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> flo
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.
@@ -79,7 +79,7 @@ def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) ->
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.

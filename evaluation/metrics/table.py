@@ -1,7 +1,7 @@
 """The table of metrics: what is computed of scores, how it is printed, which way is worse, how its interval is made.
 
 Everything that shows metrics is made from the rows: `evaluation.metrics.evaluate`, the JSON report, the tables of the
-commands, bootstrap intervals, groups and docs/metrics.md. A metric of one's own is one more row:
+commands, bootstrap intervals, groups and docs/metrics.md. A user-supplied metric is one more row:
 
 >>> def highest_nontarget(scores):
 ...     return float(scores.thresholds[scores.nontarget > 0].max())
@@ -83,7 +83,7 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
 
 
 def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
-    """Tell whether low values of a number are the bad ones.
+    """Return whether low values of a number are the bad ones.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
 
 
 def is_prior(text: str) -> bool:
-    """Tell whether a text is a prior: a number between 0 and 1.
+    """Return whether a text is a prior: a number between 0 and 1.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ METRICS = (
     ),
 )
 
-# numbers that are not in the table, but may be those of a statistic of one's own
+# numbers that are not in the table, but may be those of a user-supplied statistic
 _OTHER_METHODS = {
     "act_dcf_normalised": Method("log", lower=0),
     "ece": Method("inverse root", lower=0),

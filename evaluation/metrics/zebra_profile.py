@@ -77,7 +77,7 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str,
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; any increasing map of them gives the same.
     scale : sequence of (str, float)
         Tags with the upper end of their interval, rising; see `read_scale`.
@@ -107,7 +107,7 @@ def population(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -130,17 +130,17 @@ def expected_disclosure(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarr
 
     Parameters
     ----------
-    llr : ndarray of float64, shape (B,)
+    llr : ndarray of float64 of shape (B,)
         Natural LLRs.
-    target, nontarget : ndarray of float64, shape (B,)
+    target, nontarget : ndarray of float64 of shape (B,)
         Weight of each class at each.
     """
     # an infinite loss of the other class must not meet a weight of 0
-    told = [
+    disclosed = [
         weights[weights > 0] @ disclosure(sign * llr[weights > 0]) / weights.sum()
         for sign, weights in ((1, target), (-1, nontarget))
     ]
-    return float(sum(told) / np.log(2))
+    return float(sum(disclosed) / np.log(2))
 
 
 def disclosure(llr: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    llr : ndarray of float64, shape (B,)
+    llr : ndarray of float64 of shape (B,)
         Natural LLRs, infinite ones too: 1/4 at +inf, -inf at -inf.
     """
     llr = np.asarray(llr, np.float64)
@@ -164,7 +164,7 @@ def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; any increasing map of them gives the same.
 
     Raises

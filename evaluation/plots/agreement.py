@@ -53,15 +53,15 @@ def plot_jaccard(
     top = 0.2
     for place, (factor, found) in enumerate(comparisons.factors.items()):
         for kind, middle in zip(KINDS, (place - _WIDTH / 2 - 0.02, place + _WIDTH / 2 + 0.02), strict=True):
-            one = found[kind]
-            if np.isnan(one.jaccard):
+            agreement = found[kind]
+            if np.isnan(agreement.jaccard):
                 continue
-            lines += _bar(middle, one.jaccard, _COLOURS[kind])
-            if np.isfinite(one.spread):
-                ends = np.array([one.jaccard - one.spread, one.jaccard + one.spread])
+            lines += _bar(middle, agreement.jaccard, _COLOURS[kind])
+            if np.isfinite(agreement.spread):
+                ends = np.array([agreement.jaccard - agreement.spread, agreement.jaccard + agreement.spread])
                 points.append(Line(np.full(2, middle), ends.clip(0), Look("#404040", width=1.2)))
-            points += _chance(middle, one.low, one.chance, one.high)
-            top = max(top, one.jaccard + (0 if np.isnan(one.spread) else one.spread), one.high)
+            points += _chance(middle, agreement.low, agreement.chance, agreement.high)
+            top = max(top, agreement.jaccard + (0 if np.isnan(agreement.spread) else agreement.spread), agreement.high)
             if factor in marks:
                 value = marks[factor][kind]["jaccard"]
                 points.append(Line(np.array([middle + 0.09]), np.array([value]), replace(_PUBLISHED)))
@@ -102,7 +102,7 @@ def _chance(middle: float, low: float, mean: float, high: float) -> list[Line]:
 
 
 def _label(factor: str, found: dict) -> str:
-    pairs = max(one.n_pairs for one in found.values())
-    corrected = ", ".join(f"{kind} {one.corrected:.2f}" for kind, one in found.items())
+    pairs = max(agreement.n_pairs for agreement in found.values())
+    corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in found.items())
     words = _WORDS.get(factor, factor)
     return f"{words}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"

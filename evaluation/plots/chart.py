@@ -127,7 +127,7 @@ class System:
     ----------
     name : str
         What the legend calls it.
-    target, nontarget : array_like of float, shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Its scores.
     """
 
@@ -154,13 +154,13 @@ def look_of(number: int) -> Look:
 
 
 def thin(look: Look) -> Look:
-    """Give the same line drawn dotted and thinner."""
+    """Return the same line drawn dotted and thinner."""
     return replace(look, dash=(1.5, 1.5), width=1.3)
 
 
 def as_systems(systems: Systems) -> list[System]:
     """Check that there are systems to plot."""
-    known = [one if isinstance(one, System) else System(*one) for one in systems]
+    known = [system if isinstance(system, System) else System(*system) for system in systems]
     if not known:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     return known

@@ -40,7 +40,7 @@ def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, b
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
     known = as_systems(systems)
     as_cores(known)  # refuses what no plot can show
-    columns = [(np.asarray(one.target, np.float64), np.asarray(one.nontarget, np.float64)) for one in known]
+    columns = [(np.asarray(system.target, np.float64), np.asarray(system.nontarget, np.float64)) for system in known]
     finite = np.concatenate([side[np.isfinite(side)] for pair in columns for side in pair])
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
@@ -48,7 +48,7 @@ def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, b
     margin = 0.5 if high == low else 0.0
     edges = np.linspace(low - margin, high + margin, bins + 1)
     lines, entries, highest = [], [], 0.0
-    for number, (one, pair) in enumerate(zip(known, columns, strict=True)):
+    for number, (system, pair) in enumerate(zip(known, columns, strict=True)):
         for side, kind, look in zip(pair, ("target", "nontarget"), _looks(number, len(known)), strict=True):
             inside = side[np.isfinite(side)]
             density = np.histogram(inside, edges)[0] / (len(side) * np.diff(edges))
@@ -56,7 +56,7 @@ def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, b
             highest = max(highest, float(density.max()))
             n_infinite = len(side) - len(inside)
             numbers = f"({len(side):,} trials" + (f", {n_infinite:,} infinite)" if n_infinite else ")")
-            entries.append((look, f"{one.name}, {kind} {keep_together(numbers)}"))
+            entries.append((look, f"{system.name}, {kind} {keep_together(numbers)}"))
     step = edges[1] - edges[0]
     chart = Chart(
         title or "Distribution of scores",

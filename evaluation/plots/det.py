@@ -280,7 +280,7 @@ def _apart(shares: Sequence[float], distance: float = 0.22) -> list[float]:
 
 
 def _draw_system(core: Core, number: int, prior: float, style: DetStyle) -> tuple[list[Line], tuple[Look, str]]:
-    """Give the curves and the minDCF point, and the entry for the legend."""
+    """Return the curves and the minDCF point, and the entry for the legend."""
     from scipy.special import ndtri
 
     window, vertices = WINDOWS[style.window], core.scores.hull
@@ -293,17 +293,17 @@ def _draw_system(core: Core, number: int, prior: float, style: DetStyle) -> tupl
         drawn += _pieces(*det_curve(vertices.p_miss, vertices.p_fa, box=box), look, 101)
     cost, p_miss, p_fa = hull_min_dcf(vertices, prior)
     dot = replace(look, marker=MARKERS[number % len(MARKERS)])
-    shown = window.p_fa[0] <= p_fa <= window.p_fa[1] and window.p_miss[0] <= p_miss <= window.p_miss[1]
+    visible = window.p_fa[0] <= p_fa <= window.p_fa[1] and window.p_miss[0] <= p_miss <= window.p_miss[1]
     numbers = f"(EER {100 * hull_eer(vertices):.2f} %, minDCF {cost:.3f})"
     label = f"{core.name} {keep_together(numbers)}"
     if not drawn:
         label += "\ncurve outside this window"
-    elif not shown:
+    elif not visible:
         label += "\nminDCF point outside this window"
-    if shown:
+    if visible:
         point = np.array([[ndtri(p_fa)], [ndtri(p_miss)]])
         drawn.append(Line(point[0], point[1], replace(dot, line=False)))
-    return drawn, (dot if shown else look, label)
+    return drawn, (dot if visible else look, label)
 
 
 def _pieces(x: np.ndarray, y: np.ndarray, look: Look, points: int) -> list[Line]:

@@ -49,10 +49,10 @@ def save_chart(chart: Chart, path: Paths) -> None:
         If an extension is unknown or a file cannot be written.
     """
     paths = checked_paths(path)
-    for one in paths:
-        if one.suffix.lower() == ".tex":
-            write_text(one, to_tex(chart))
-    drawn = [one for one in paths if one.suffix.lower() != ".tex"]
+    for file in paths:
+        if file.suffix.lower() == ".tex":
+            write_text(file, to_tex(chart))
+    drawn = [file for file in paths if file.suffix.lower() != ".tex"]
     if not drawn:
         return
     n_lines = sum(label.count("\n") + 1 + len(label) // LEGEND_WIDTH for _, label in chart.entries)
@@ -88,11 +88,11 @@ def checked_paths(path: Paths, extensions: Sequence[str] = EXTENSIONS) -> list[P
     DataError
         If one is unknown.
     """
-    paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
-    for one in paths:
-        if one.suffix.lower() not in extensions:
+    paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(file) for file in path]
+    for file in paths:
+        if file.suffix.lower() not in extensions:
             remedy = f"use one of {', '.join(extensions)}"
-            raise DataError(f"no format of plots is known for the extension {one.suffix!r}", file=one, remedy=remedy)
+            raise DataError(f"no format of plots is known for the extension {file.suffix!r}", file=file, remedy=remedy)
     return paths
 
 
@@ -124,7 +124,7 @@ def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def style_of(look: Look) -> dict[str, Any]:
-    """Give matplotlib's names of a look."""
+    """Return matplotlib's names of a look."""
     style: dict[str, Any] = {
         "color": look.colour,
         "linestyle": ("none" if not look.line else (0, look.dash) if look.dash else "-"),

@@ -66,9 +66,9 @@ def plot_linkability(
         raise DataError("expected at least one curve, and one for each extrapolation")
     lines: list[Line] = []
     entries: list[tuple[Look, str]] = []
-    lowest = _lowest([one.values for one in curves.values()])
-    largest = max(float(one.sizes.max()) for one in curves.values())
-    farthest = max([largest, *(float(one.sizes.max()) for one in beyond.values())])
+    lowest = _lowest([curve.values for curve in curves.values()])
+    largest = max(float(curve.sizes.max()) for curve in curves.values())
+    farthest = max([largest, *(float(extrapolation.sizes.max()) for extrapolation in beyond.values())])
     upright = _Upright(logarithmic, _floor(lowest, beyond.values(), method) if beyond else lowest)
     for number, (name, curve) in enumerate(curves.items()):
         look = look_of(number)
@@ -84,9 +84,9 @@ def plot_linkability(
         ground, notes = _ground(largest, farthest, upright)
         lines.insert(0, ground)
         entries.append((Look(GREY, _DOTS), f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"))
-    banded = any(np.isfinite(one.low).any() for one in curves.values())
+    banded = any(np.isfinite(curve.low).any() for curve in curves.values())
     legend_title = "Bands: intervals of the measured curves over speakers" if banded else ""
-    top = {one.top for one in curves.values()}
+    top = {curve.top for curve in curves.values()}
     label = _LINKED if top == {1} else "Probability that the owner is among the first r"
     axis = _log_axis(_SIZE, 2, farthest)
     chart = Chart(title or "Linkability", axis, upright.axis(label), tuple(lines), tuple(entries), legend_title, notes)
@@ -111,10 +111,12 @@ def plot_extrapolation(
     """
     sizes, largest = extrapolation.sizes, float(curve.sizes.max())
     farthest = max(largest, float(sizes.max()))
-    parts = {one: found for one, found in extrapolation.predictions.items() if not np.isnan(found.linkability).all()}
+    parts = {
+        method: found for method, found in extrapolation.predictions.items() if not np.isnan(found.linkability).all()
+    }
     # a tail may end, and then its estimate falls without end
-    shown = [found.linkability for one, found in parts.items() if one != "tail"] or [curve.values]
-    floor = min(_lowest([curve.values]), _lowest(shown))
+    drawn = [found.linkability for method, found in parts.items() if method != "tail"] or [curve.values]
+    floor = min(_lowest([curve.values]), _lowest(drawn))
     upright = _Upright(True, max(floor / 3, 1e-9))
     lines: list[Line] = []
     entries: list[tuple[Look, str]] = [(Look("#000000", width=2.2), f"{name} measured".strip())]
@@ -154,23 +156,23 @@ def plot_cmc(
 
     Parameters
     ----------
-    systems : mapping of str to array_like of float, shape (N,)
+    systems : mapping of str to array_like of float of shape (N,)
         For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.linkage.cumulative_match`.
     path, title
         See `plot_linkability`.
     largest : int, optional
         Largest r to show; the whole gallery by default.
     """
-    shares = {name: np.asarray(one, np.float64) for name, one in systems.items()}
-    if not shares or any(one.ndim != 1 or len(one) < 2 for one in shares.values()):
+    shares = {name: np.asarray(share, np.float64) for name, share in systems.items()}
+    if not shares or any(share.ndim != 1 or len(share) < 2 for share in shares.values()):
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
-    most = min(max(len(one) for one in shares.values()), largest or 2**62)
+    most = min(max(len(share) for share in shares.values()), largest or 2**62)
     lines, entries = [], []
     for number, (name, share) in enumerate(shares.items()):
-        shown = min(most, len(share))
-        ranks = np.arange(1, shown + 1)
-        lines.append(Line(np.log10(ranks), np.arange(1, shown + 1) / len(share), replace(_CHANCE, width=1.0)))
-        lines.append(Line(np.log10(ranks), share[:shown], look_of(number)))
+        n_ranks = min(most, len(share))
+        ranks = np.arange(1, n_ranks + 1)
+        lines.append(Line(np.log10(ranks), np.arange(1, n_ranks + 1) / len(share), replace(_CHANCE, width=1.0)))
+        lines.append(Line(np.log10(ranks), share[:n_ranks], look_of(number)))
         numbers = (
             f"(rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[min(9, len(share) - 1)]:.1f} %, N {len(share):,})"
         )
@@ -191,21 +193,21 @@ def plot_speakers(systems: Mapping[str, ArrayLike], *, path: Paths, bins: int = 
 
     Parameters
     ----------
-    systems : mapping of str to array_like of float, shape (n_speakers,)
+    systems : mapping of str to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
     path, title
         See `plot_linkability`.
     bins : int
         Number of bins from 0 to 1.
     """
-    values = {name: np.asarray(one, np.float64) for name, one in systems.items()}
-    if not values or any(not len(one) or not np.isfinite(one).all() for one in values.values()):
+    values = {name: np.asarray(column, np.float64) for name, column in systems.items()}
+    if not values or any(not len(column) or not np.isfinite(column).all() for column in values.values()):
         raise DataError("expected a finite linkability for each speaker to plot")
     if not 1 <= bins <= 1000:
         raise DataError(f"expected 1 to 1,000 bins, got {bins}")
     edges = np.linspace(0, 1, bins + 1)
-    shares = {name: np.histogram(one.clip(0, 1), edges)[0] / len(one) for name, one in values.items()}
-    top = 1.08 * max(float(one.max()) for one in shares.values())
+    shares = {name: np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
+    top = 1.08 * max(float(share.max()) for share in shares.values())
     lines: list[Line] = []
     entries = []
     for number, (name, share) in enumerate(shares.items()):
@@ -250,7 +252,9 @@ class _Upright:
         """Describe the axis."""
         if not self.logarithmic:
             return Axis(label, 0.0, 1.0)
-        return Axis(label, self.low, 0.0, tuple((float(one), _decade(one)) for one in range(round(self.low), 1)))
+        return Axis(
+            label, self.low, 0.0, tuple((float(decade), _decade(decade)) for decade in range(round(self.low), 1))
+        )
 
 
 def _measured(curve: Curve, look: Look, upright: _Upright) -> list[Line]:
@@ -289,12 +293,12 @@ def _ground(largest: float, farthest: float, upright: _Upright) -> tuple[Line, t
 
 def _log_axis(label: str, low: float, high: float) -> Axis:
     decades = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9)) + 1)
-    ticks = [(float(one), _decade(one)) for one in decades]
+    ticks = [(float(decade), _decade(decade)) for decade in decades]
     if low == 2:
         ticks.insert(0, (float(np.log10(2)), "2"))
     if high < 1000:
         ticks = [
-            (float(np.log10(one)), f"{one:g}") for one in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= one <= high
+            (float(np.log10(size)), f"{size:g}") for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= size <= high
         ]
     return Axis(label, float(np.log10(low)), float(np.log10(high)), tuple(ticks))
 
@@ -307,13 +311,13 @@ def _decade(power: int) -> str:
 
 
 def _lowest(values: Sequence[Array]) -> float:
-    positive = [one[one > 0] for one in values]
-    found = [float(one.min()) for one in positive if len(one)]
+    positive = [column[column > 0] for column in values]
+    found = [float(column.min()) for column in positive if len(column)]
     return max(min(found, default=1e-3), 1e-9)
 
 
 def _floor(lowest: float, beyond: object, method: str) -> float:
-    found = [one.predictions[method].linkability for one in beyond if method in one.predictions]  # type: ignore[attr-defined]
+    found = [fit.predictions[method].linkability for fit in beyond if method in fit.predictions]  # type: ignore[attr-defined]
     return min(lowest, _lowest(found)) if found else lowest
 
 

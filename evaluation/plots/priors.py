@@ -180,12 +180,12 @@ def default_ece(log_odds: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    log_odds : ndarray of float64, shape (P,)
+    log_odds : ndarray of float64 of shape (P,)
         Prior log-odds log(P / (1 - P)).
 
     Returns
     -------
-    ndarray of float64, shape (P,)
+    ndarray of float64 of shape (P,)
     """
     prior = _prior(log_odds)
     return -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
@@ -196,12 +196,12 @@ def default_error(log_odds: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    log_odds : ndarray of float64, shape (P,)
+    log_odds : ndarray of float64 of shape (P,)
         Prior log-odds log(P / (1 - P)).
 
     Returns
     -------
-    ndarray of float64, shape (P,)
+    ndarray of float64 of shape (P,)
     """
     return _prior(-np.abs(log_odds))
 
@@ -213,12 +213,12 @@ def actual_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
     ----------
     scores : SortedScores
         See `evaluation.metrics.sort_scores`.
-    log_odds : ndarray of float64, shape (P,)
+    log_odds : ndarray of float64 of shape (P,)
         Prior log-odds log(P / (1 - P)).
 
     Returns
     -------
-    ndarray of float64, shape (P,)
+    ndarray of float64 of shape (P,)
     """
     cut = np.searchsorted(scores.thresholds, -log_odds, side="left")
     p_miss = scores.misses[cut] / scores.n_target
@@ -234,12 +234,12 @@ def least_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
     ----------
     scores : SortedScores
         See `evaluation.metrics.sort_scores`.
-    log_odds : ndarray of float64, shape (P,)
+    log_odds : ndarray of float64 of shape (P,)
         Prior log-odds log(P / (1 - P)).
 
     Returns
     -------
-    ndarray of float64, shape (P,)
+    ndarray of float64 of shape (P,)
     """
     prior = _prior(log_odds)[:, None]
     return (prior * scores.hull.p_miss + (1 - prior) * scores.hull.p_fa).min(axis=1)

@@ -80,12 +80,12 @@ def plot_privacy_utility(
     across = np.sort(sign * np.array([low, high]))
     lines = [Line(across, np.full(2, 100 * target), Look(PALE, width=0.9, fill=0.14)) for target in reversed(targets)]
     entries, ticks = [], _ticks(low, high, sign)
-    for number, one in enumerate(systems):
+    for number, system in enumerate(systems):
         look = replace(look_of(number), dash=(), marker=MARKERS[number % len(MARKERS)])
-        lines += _crosshair(one, sign, replace(look, marker="", width=1.4, opaque=0.75))
-        lines.append(Line(np.array([sign * one.utility]), np.array([100 * one.eer]), replace(look, line=False)))
-        numbers = keep_together(f"({measure.lower()} {one.utility:.1f} %, EER {100 * one.eer:.1f} %)")
-        entries.append((replace(look, line=False), f"{one.name} {numbers}"))
+        lines += _crosshair(system, sign, replace(look, marker="", width=1.4, opaque=0.75))
+        lines.append(Line(np.array([sign * system.utility]), np.array([100 * system.eer]), replace(look, line=False)))
+        numbers = keep_together(f"({measure.lower()} {system.utility:.1f} %, EER {100 * system.eer:.1f} %)")
+        entries.append((replace(look, line=False), f"{system.name} {numbers}"))
     direction = "lower is better" if lower_is_better else "higher is better"
     chart = Chart(
         title or f"Privacy against {measure.lower()}",
@@ -102,37 +102,38 @@ def plot_privacy_utility(
 def _check(systems: list[TradeOff], targets: list[float]) -> None:
     if not systems:
         raise DataError("expected a system to plot", remedy="give utility and an equal error rate")
-    for one in systems:
-        if not (np.isfinite(one.utility) and 0 <= one.eer <= 1):
-            text = f"{one.name}: expected a finite utility and an EER from 0 to 1, got {one.utility} and {one.eer}"
+    for system in systems:
+        utility, eer = system.utility, system.eer
+        if not (np.isfinite(utility) and 0 <= eer <= 1):
+            text = f"{system.name}: expected a finite utility and an EER from 0 to 1, got {utility} and {eer}"
             raise DataError(text)
-    if not all(0 < one < _TOP for one in targets) or sorted(set(targets)) != targets:
+    if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != targets:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {targets}")
 
 
 def _span(systems: Sequence[TradeOff]) -> tuple[float, float]:
     """Ends of the axis of utility: all points and intervals, with a margin; not below 0."""
-    values = [one.utility for one in systems]
-    values += [end for one in systems for end in one.utility_interval or () if np.isfinite(end)]
+    values = [system.utility for system in systems]
+    values += [end for system in systems for end in system.utility_interval or () if np.isfinite(end)]
     margin = 0.12 * (max(values) - min(values)) or 1.0
     low = min(values) - margin
     return max(low, 0.0) if min(values) >= 0 else low, max(values) + margin
 
 
 def _ticks(low: float, high: float, sign: float) -> tuple[tuple[float, str], ...]:
-    """Give five to ten round numbers between the ends, at their places on the axis."""
+    """Return five to ten round numbers between the ends, at their places on the axis."""
     power = 10.0 ** np.floor(np.log10((high - low) / 5))
     step = next(power * unit for unit in (10, 5, 2, 1) if power * unit <= (high - low) / 4)
     values = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
     return tuple(sorted((sign * value, f"{value:.6g}") for value in values.tolist()))
 
 
-def _crosshair(one: TradeOff, sign: float, look: Look) -> list[Line]:
+def _crosshair(system: TradeOff, sign: float, look: Look) -> list[Line]:
     """Intervals as lines through the point."""
     lines = []
-    if one.eer_interval is not None and np.all(np.isfinite(one.eer_interval)):
-        ends = 100 * np.clip(np.array(one.eer_interval, float), 0.0, _TOP)
-        lines.append(Line(np.full(2, sign * one.utility), ends, look))
-    if one.utility_interval is not None and np.all(np.isfinite(one.utility_interval)):
-        lines.append(Line(sign * np.array(one.utility_interval, float), np.full(2, 100 * one.eer), look))
+    if system.eer_interval is not None and np.all(np.isfinite(system.eer_interval)):
+        ends = 100 * np.clip(np.array(system.eer_interval, float), 0.0, _TOP)
+        lines.append(Line(np.full(2, sign * system.utility), ends, look))
+    if system.utility_interval is not None and np.all(np.isfinite(system.utility_interval)):
+        lines.append(Line(sign * np.array(system.utility_interval, float), np.full(2, 100 * system.eer), look))
     return lines

@@ -43,7 +43,7 @@ _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
 
 
 def to_tex(chart: Chart) -> str:
-    """Give the document of a chart."""
+    """Return the document of a chart."""
     colours = sorted({look.colour for look in _looks(chart)})
     names = {colour: f"colour{chr(ord('A') + number)}" for number, colour in enumerate(colours)}
     lines = [_HEAD.rstrip()]
@@ -74,7 +74,10 @@ def escape(text: str) -> str:
     >>> escape("50% of $x_1$ in Łódź")
     '50\\\\% of \\\\$x\\\\_1\\\\$ in Łódź'
     """
-    return "".join(_ESCAPES.get(one, one if ord(one) < 0x180 and one.isprintable() else _code(one)) for one in text)
+    return "".join(
+        _ESCAPES.get(letter, letter if ord(letter) < 0x180 and letter.isprintable() else _code(letter))
+        for letter in text
+    )
 
 
 def thinned(x: np.ndarray, y: np.ndarray, across: Axis, upright: Axis) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +152,7 @@ def _plot(line: Line, chart: Chart, names: dict[str, str]) -> list[str]:
 def _rows(across: np.ndarray, upright: np.ndarray, chart: Chart) -> list[str]:
     """Coordinates of a curve, some on each line."""
     x, y = thinned(np.asarray(across, float), np.asarray(upright, float), chart.x, chart.y)
-    points = [f"({one:.6g},{other:.6g})" for one, other in zip(x.tolist(), y.tolist(), strict=True)]
+    points = [f"({across:.6g},{other:.6g})" for across, other in zip(x.tolist(), y.tolist(), strict=True)]
     return [" ".join(points[start : start + 8]) for start in range(0, len(points), 8)]
 
 

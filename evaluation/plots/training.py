@@ -27,7 +27,7 @@ def plot_likelihood(
 
     Parameters
     ----------
-    series : mapping of str to array_like of float, shape (T,)
+    series : mapping of str to array_like of float of shape (T,)
         Log-likelihood per frame (nats) after each iteration, by the name of the model.
     path : path or sequence of paths
         The files to write, as PNG, PDF or SVG by their extensions.

@@ -69,7 +69,7 @@ def train_affine(
 
     Parameters
     ----------
-    target, nontarget : array_like of float, shapes (n_target,) or (n_target, K), and the same for nontarget trials
+    target, nontarget : array_like of float of shapes (n_target,) or (n_target, K), and the same for nontarget trials
         Finite scores, one column for each system to fuse.
     prior : float
         Target prior to train for, strictly between 0 and 1.
@@ -122,12 +122,12 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     ----------
     affine : Affine
         See `train_affine`.
-    scores : array_like of float, shape (N,) or (N, K)
+    scores : array_like of float of shape (N,) or (N, K)
         Scores; of one system they may be infinite.
 
     Returns
     -------
-    ndarray of float64, shape (N,)
+    ndarray of float64 of shape (N,)
         Natural LLRs.
 
     Raises
@@ -163,9 +163,9 @@ def cross_validate_affine(
 
     Parameters
     ----------
-    scores : array_like of float, shape (N,) or (N, K)
+    scores : array_like of float of shape (N,) or (N, K)
         Finite scores, one column for each system to fuse.
-    is_target : array_like of bool, shape (N,)
+    is_target : array_like of bool of shape (N,)
         The truth.
     speakers : TrialSpeakers
         Speaker of the model and of the segment of each trial; see `evaluation.trials.find_speakers`.
@@ -180,7 +180,7 @@ def cross_validate_affine(
 
     Returns
     -------
-    ndarray of float64, shape (N,)
+    ndarray of float64 of shape (N,)
         Natural LLRs, in the order of the trials.
 
     Raises

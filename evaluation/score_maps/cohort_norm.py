@@ -51,7 +51,7 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
 
     Returns
     -------
-    mean, deviation : ndarray of float64, shape (N,)
+    mean, deviation : ndarray of float64 of shape (N,)
 
     Raises
     ------
@@ -72,8 +72,8 @@ def cohort_moments(scores: NDArray, ids: Sequence[str] | NDArray, *, top: int | 
     mean, deviation = scores.mean(axis=1), scores.std(axis=1)
     flat = np.flatnonzero(_is_flat(mean, deviation))
     if len(flat):
-        named = repr(str(ids[flat[0]]))
-        raise DataError(f"{len(flat)} with equal cohort scores alone, {named} among them: nothing to normalise by")
+        first_id = repr(str(ids[flat[0]]))
+        raise DataError(f"{len(flat)} with equal cohort scores alone, {first_id} among them: nothing to normalise by")
     return mean, deviation
 
 
@@ -103,7 +103,7 @@ def normalise(scores: Scores, *, models: Moments | None = None, segments: Moment
 
 
 def _is_flat(mean: NDArray, deviation: NDArray) -> NDArray[np.bool_]:
-    """Whether all scores are equal but for rounding; NaN counts as equal."""
+    """Return whether all scores are equal but for rounding; NaN counts as equal."""
     return ~(deviation > _FLAT * np.abs(mean))
 
 
@@ -209,7 +209,7 @@ def _highest(owners: np.ndarray, values: np.ndarray, top: int) -> tuple[np.ndarr
 def _check(ids: np.ndarray, wrong: np.ndarray, what: str, side: Side) -> None:
     if not len(wrong):
         return
-    named = few(ids[wrong].tolist(), repr)
+    some = few(ids[wrong].tolist(), repr)
     order = "model cohort score" if side == "model" else "cohort segment score"
     remedy = f"the cohort's file should hold lines '{order}' for each {side}"
-    raise DataError(f"{len(wrong)} {side}{'s' * (len(wrong) > 1)} with {what}: {named}", remedy=remedy)
+    raise DataError(f"{len(wrong)} {side}{'s' * (len(wrong) > 1)} with {what}: {some}", remedy=remedy)

@@ -43,13 +43,13 @@ class Trials:
 
     Parameters
     ----------
-    model_ids : np.ndarray of str, shape (M,), dtype object
+    model_ids : ndarray of str of shape (M,), dtype object
         Distinct ids of models; some may have no trial.
-    segment_ids : np.ndarray of str, shape (S,), dtype object
+    segment_ids : ndarray of str of shape (S,), dtype object
         Distinct ids of segments.
-    models : np.ndarray of int32, shape (N,)
+    models : ndarray of int32 of shape (N,)
         For each trial the place of its model in `model_ids`.
-    segments : np.ndarray of int32, shape (N,)
+    segments : ndarray of int32 of shape (N,)
         For each trial the place of its segment in `segment_ids`.
 
     Raises
@@ -142,7 +142,7 @@ class Trials:
         return replace(self, **{name: getattr(self, name)[rows] for name in self._per_trial_columns()})
 
     def trials(self) -> Trials:
-        """Give the pairs alone, without scores or labels."""
+        """Return the pairs alone, without scores or labels."""
         return Trials(self.model_ids, self.segment_ids, self.models, self.segments)
 
     def _per_trial_columns(self) -> list[str]:
@@ -157,9 +157,9 @@ class Key(Trials):
     ----------
     model_ids, segment_ids, models, segments
         See `Trials`.
-    is_target : np.ndarray of bool, shape (N,)
+    is_target : ndarray of bool of shape (N,)
         Whether model and segment come from the same speaker (and, in RSR2015, with the right sentence).
-    types : np.ndarray of int8, shape (N,), optional
+    types : ndarray of int8 of shape (N,), optional
         For each trial the place of its type in `type_names`.
     type_names : tuple of str
         Names of trial types, such as TC, TW, IC, IW (target or impostor, correct or wrong sentence).
@@ -223,7 +223,7 @@ class Scores(Trials):
     ----------
     model_ids, segment_ids, models, segments
         See `Trials`.
-    values : np.ndarray of float64, shape (N,)
+    values : ndarray of float64 of shape (N,)
         Scores; infinite ones are legal, NaN is not.
 
     Raises
@@ -241,10 +241,8 @@ class Scores(Trials):
         self._freeze_column("values", np.float64)
         bad = np.flatnonzero(np.isnan(self.values))
         if len(bad):
-            named = _name_some(self, bad)
-            raise DataError(
-                f"{_count(len(bad), 'score')} not a number (NaN): {named}", remedy="score these trials anew"
-            )
+            some = _name_some(self, bad)
+            raise DataError(f"{_count(len(bad), 'score')} not a number (NaN): {some}", remedy="score these trials anew")
 
     @classmethod
     def from_ids(  # type: ignore[override]  # scores cannot be built without their values
@@ -279,9 +277,9 @@ def split_scores(
 
     Returns
     -------
-    target : np.ndarray of float64, shape (n_target,)
+    target : ndarray of float64 of shape (n_target,)
         Scores of target trials, in the order of the key.
-    nontarget : np.ndarray of float64, shape (n_nontarget,)
+    nontarget : ndarray of float64 of shape (n_nontarget,)
         Scores of nontarget trials, in the order of the key.
 
     Raises
@@ -312,11 +310,11 @@ def split_scores(
 
 
 def align(scores: Scores, trials: Trials) -> np.ndarray:
-    """Give the score of each trial, in the order of the trials.
+    """Return the score of each trial, in the order of the trials.
 
     Returns
     -------
-    np.ndarray of float64, shape (len(trials),)
+    ndarray of float64 of shape (len(trials),)
 
     Raises
     ------
@@ -335,7 +333,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 
     Returns
     -------
-    np.ndarray of int, shape (len(trials),)
+    ndarray of int of shape (len(trials),)
         Row in `within`, or -1 where the pair is not there.
     """
     models = recode(trials.model_ids, within.model_ids)[trials.models]
@@ -361,10 +359,12 @@ def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
     strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
     if len(strange):
         row = strange[0]
-        one = scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
+        strange_id = (
+            scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
+        )
         text = (
             f"{_count(len(strange), 'score')} with an id that the key does not know, such as the "
-            f"{'model' if strange_models[row] else 'segment'} '{one}': {_name_some(scores, strange)}"
+            f"{'model' if strange_models[row] else 'segment'} '{strange_id}': {_name_some(scores, strange)}"
         )
         if unknown == "error":
             raise _join_error(text, "scores", row, "check the ids, or ask to drop unknown ones")
@@ -388,5 +388,5 @@ def _name(trials: Trials, row: int) -> str:
 
 
 def _name_some(trials: Trials, rows: np.ndarray) -> str:
-    named = ", ".join(_name(trials, row) for row in rows[:_MAX_NAMED])
-    return named + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")
+    names = ", ".join(_name(trials, row) for row in rows[:_MAX_NAMED])
+    return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")

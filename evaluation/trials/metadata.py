@@ -59,8 +59,8 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
         raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
     header = rows[0]
     if column not in header[1:]:
-        named = ", ".join(header[1:]) or "none"
-        raise DataError(f"no column {column!r} beside the ids; there are: {named}", file=path, line=1)
+        columns = ", ".join(header[1:]) or "none"
+        raise DataError(f"no column {column!r} beside the ids; there are: {columns}", file=path, line=1)
     place = header.index(column, 1)
     values: dict[str, str] = {}
     problems = Problems(path)
@@ -95,7 +95,7 @@ def group_trials(
 
     Returns
     -------
-    codes : np.ndarray of int32, shape (N,)
+    codes : ndarray of int32 of shape (N,)
         Place of the group of each trial in `names`; -1 for trials across groups, -2 where a group is blank.
     names : list of str
         Sorted.

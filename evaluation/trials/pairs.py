@@ -14,11 +14,11 @@ _MAX_CELLS = 1 << 25
 
 
 def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndarray:
-    """Give for each wanted pair its place among the distinct ones that are present, or -1.
+    """Return for each wanted pair its place among the distinct ones that are present, or -1.
 
     Parameters
     ----------
-    wanted, present : np.ndarray of int64, shapes (N,) and (K,)
+    wanted, present : ndarray of int64 of shapes (N,) and (K,)
         Pair codes below `n_cells`; a wanted -1 is found nowhere.
     n_cells : int
         Number of possible pairs.
@@ -65,7 +65,7 @@ def sorted_table(ids: Sequence[str], codes: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def factorise(ids: Sequence[str] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give the sorted table of the distinct ids, and the code of each id."""
+    """Return the sorted table of the distinct ids, and the code of each id."""
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     table: defaultdict[str, int] = defaultdict()
@@ -79,12 +79,12 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
     ids = np.asarray(ids, dtype=object)
     if ids.ndim != 1:
         raise DataError(f"expected {name} of one dimension, got shape {ids.shape}")
-    for one in ids:
-        if not isinstance(one, str) or not one:
-            raise DataError(f"expected {name} to be strings that are not empty, got {one!r}")
+    for identity in ids:
+        if not isinstance(identity, str) or not identity:
+            raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
-        repeated = next(one for one in ids if one in seen or seen.add(one))  # type: ignore[func-returns-value]
+        repeated = next(identity for identity in ids if identity in seen or seen.add(identity))  # type: ignore[func-returns-value]
         raise DataError(f"{name}: {repeated!r} is repeated", remedy="each id may stand in the table once")
     return ids
 
@@ -105,8 +105,8 @@ def pair_codes(models: np.ndarray, segments: np.ndarray, n_segments: int) -> np.
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Give the place of each id in another table, or -1."""
+    """Return the place of each id in another table, or -1."""
     if len(ids) == len(table) and ids.tolist() == table.tolist():
         return np.arange(len(ids), dtype=np.int32)
-    places = {one: place for place, one in enumerate(table.tolist())}
-    return np.array([places.get(one, -1) for one in ids.tolist()], np.int32)
+    places = {identity: place for place, identity in enumerate(table.tolist())}
+    return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)

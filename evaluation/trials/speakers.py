@@ -34,9 +34,9 @@ class TrialSpeakers:
 
     Parameters
     ----------
-    names : np.ndarray of str, shape (P,), dtype object
+    names : ndarray of str of shape (P,), dtype object
         Names of the speakers, sorted.
-    models, segments : np.ndarray of int32, shape (N,)
+    models, segments : ndarray of int32 of shape (N,)
         For each trial the place of the speaker of its model and of its segment in `names`.
     """
 

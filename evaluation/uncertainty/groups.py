@@ -31,7 +31,7 @@ class Grouping:
 
     Parameters
     ----------
-    groups : ndarray of int, shape (N,)
+    groups : ndarray of int of shape (N,)
         Group of each trial in the order that the sample was made from; -1 across groups, -2 unknown. See
         `evaluation.trials.group_trials`.
     names : list of str

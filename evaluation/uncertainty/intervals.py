@@ -79,8 +79,8 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value, the ends and the method by name, for a report."""
-        named = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
-        return named | ({"note": self.note} if self.note else {})
+        fields = {"value": self.value, "interval": [self.low, self.high], "method": self.method}
+        return fields | ({"note": self.note} if self.note else {})
 
 
 def interval(

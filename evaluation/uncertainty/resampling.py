@@ -93,7 +93,7 @@ class Sample:
         return min(n_target, len(self) - n_target)
 
     def runs(self, weights: np.ndarray | None = None) -> SortedScores:
-        """Give the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
+        """Return the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
         if weights is None:
             counts = np.ones(len(self))
         else:

@@ -101,9 +101,9 @@ class ErrorRate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, for a report."""
-        named = {"unit": self.unit, "normaliser": self.normaliser, "n_utterances": self.n_utterances}
+        fields = {"unit": self.unit, "normaliser": self.normaliser, "n_utterances": self.n_utterances}
         lengths = {"n_reference": sum(self.counts[kind] for kind in _KINDS[:3])}
-        return self.interval.to_dict() | named | lengths | self.counts | {"speakers": self.speakers}
+        return self.interval.to_dict() | fields | lengths | self.counts | {"speakers": self.speakers}
 
 
 def count_errors(

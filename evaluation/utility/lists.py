@@ -64,12 +64,12 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     """
     path = Path(path)
     path = path / "wav.scp" if path.is_dir() else path
-    named = read_id_list(path, "utterance file", rest=True)
+    names = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
     folders = [Path(), home.parent, home.parent.parent, home]
     problems = Problems(path)
     found = {}
-    for utterance, name in named.items():
+    for utterance, name in names.items():
         if name.endswith("|") or name.startswith("|"):
             remedy = "write the audio into files first"
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)

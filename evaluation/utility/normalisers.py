@@ -27,7 +27,7 @@ def _none(text: str) -> str:
 def _basic(text: str) -> str:
     # before NFKC, which would make a blank and an accent of some of them
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
-    kept = "".join(one if one == "'" or unicodedata.category(one)[0] not in "PSC" else " " for one in text)
+    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
     return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
 
 

@@ -73,11 +73,11 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     if not np.isfinite(largest).all():
         raise DataError("expected finite impostor scores")
     excess = largest[:, :-1] - largest[:, -1:]
-    own = excess.mean(axis=1)
-    if not (own > 0).all():
+    row_means = excess.mean(axis=1)
+    if not (row_means > 0).all():
         raise DataError("expected impostor scores that differ, got a trial whose largest ones are all the same")
-    logs = np.log(own)
-    scatter, noise = float(logs.var()), float((excess / own[:, None]).var(axis=1).mean()) / count
+    logs = np.log(row_means)
+    scatter, noise = float(logs.var()), float((excess / row_means[:, None]).var(axis=1).mean()) / count
     trust = max(0.0, 1 - noise / scatter) if scatter > 0 else 0.0
     means = np.exp(logs.mean() + trust * (logs - logs.mean()))
     relative = excess / means[:, None]
@@ -86,7 +86,7 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     shape = float(np.clip(_shape(relative.ravel()) + trust / count, *_SHAPES))
     # the rate beyond a trial's threshold is known within 1 / sqrt(m), and so is the threshold, in units of the scale
     thresholds = largest[:, -1]
-    wobble = (float(own.mean()) * (1 - shape)) ** 2 / count
+    wobble = (float(row_means.mean()) * (1 - shape)) ** 2 / count
     trust = max(0.0, 1 - wobble / max(float(thresholds.var()), wobble))
     thresholds = thresholds.mean() + trust * (thresholds - thresholds.mean())
     return Tail(shape, means, thresholds, count / np.asarray(impostors, np.float64), relative)

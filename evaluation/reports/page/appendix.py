@@ -75,7 +75,7 @@ def figures(results: Results) -> Html:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         heading, (header, *others) = f"{row['Dataset']}, {row['Speakers']}", (row[name] for name in columns)
-        groups.setdefault(heading, []).append((header, [cell(one) for one in others]))
+        groups.setdefault(heading, []).append((header, [cell(other) for other in others]))
     made = table(
         columns,
         groups.items(),
@@ -84,8 +84,8 @@ def figures(results: Results) -> Html:
         numbers=tuple(range(2, len(columns))),
         kind="grid small",
     )
-    shown = [note for one in results.conditions for note in one.notes if note.startswith(_NOTED)]
-    notes = sorted(set(shown))
+    notes_shown = [note for condition in results.conditions for note in condition.notes if note.startswith(_NOTED)]
+    notes = sorted(set(notes_shown))
     items = [element("li", note) for note in notes[:NOTES_SHOWN]]
     if len(notes) > NOTES_SHOWN:
         items.append(element("li", f"and {len(notes) - NOTES_SHOWN} more, which the results hold"))
@@ -113,8 +113,8 @@ def provenance(results: Results) -> Html:
         parts.append(listing(_texts(lists), ("File", "SHA-256"), caption="Lists that were read", hashes=True))
     if config := results.block("config"):
         parts += [element("h3", "Configuration"), element("pre", element("code", _yaml(config)), tabindex="0")]
-    shown = parts or [_left_out("The results do not say how they were made.")]
-    return element("section", element("h2", "How this was made"), shown, id="provenance", class_="newpage")
+    content = parts or [_left_out("The results do not say how they were made.")]
+    return element("section", element("h2", "How this was made"), content, id="provenance", class_="newpage")
 
 
 def _left_out(text: str) -> Html:
@@ -123,7 +123,7 @@ def _left_out(text: str) -> Html:
 
 def _texts(block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in _leaves(block):
-        if isinstance(value, list) and not any(isinstance(one, (list, Mapping)) for one in value):
+        if isinstance(value, list) and not any(isinstance(entry, (list, Mapping)) for entry in value):
             yield name, ", ".join(map(str, value)) or "none"
         else:
             yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

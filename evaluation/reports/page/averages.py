@@ -23,21 +23,21 @@ SCENARIO_NAMES = {
 def averages(results: Results) -> Html | None:
     """Build the section of averages, where the results hold any."""
     found = results.raw.get("averages")
-    rows = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    rows = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
     if not rows:
         return None
-    scenarios = sorted({_text(one, "scenario") for one in rows}, key=_place)
+    scenarios = sorted({_text(row, "scenario") for row in rows}, key=_place)
     groups: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for one in rows:
-        name = " ".join(filter(None, (_text(one, "dataset"), _text(one, "split"))))
-        groups.setdefault(name, {})[_text(one, "scenario")] = one
+    for row in rows:
+        name = " ".join(filter(None, (_text(row, "dataset"), _text(row, "split"))))
+        groups.setdefault(name, {})[_text(row, "scenario")] = row
     targets = _targets(results)
     lines: list[Row] = [
-        (short(name), [_cell(own.get(scenario), targets=bool(targets)) for scenario in scenarios])
-        for name, own in groups.items()
+        (short(name), [_cell(group.get(scenario), targets=bool(targets)) for scenario in scenarios])
+        for name, group in groups.items()
     ]
     made = table(
-        ["Set", *(SCENARIO_NAMES.get(one, short(one)) for one in scenarios)],
+        ["Set", *(SCENARIO_NAMES.get(scenario, short(scenario)) for scenario in scenarios)],
         [(None, lines)],
         caption="Average equal error rate of the strongest attackers",
         label="Challenge averages",
@@ -52,31 +52,31 @@ def _lead(results: Results, rows: list[Mapping[str, Any]], targets: list[float])
     challenge = results.block("config").get("challenge")
     block = challenge if isinstance(challenge, Mapping) else {}
     name = f" of {short(name)}" if (name := _text(block, "name")) else ""
-    reading = next(filter(None, (_text(one, "reading") for one in rows)), "")
+    reading = next(filter(None, (_text(row, "reading") for row in rows)), "")
     over = "with the weights of the challenge over corpora and sexes" if block.get("weights") else "over the sexes"
     text = f"Averages{name} {over}"
     if reading:
         text += f"; equal error rates are read as {short(reading)!r} does, so they may differ from those above"
     if not targets:
         return f"{text}. No minimum targets are configured."
-    named = ", ".join(percent(target / 100, 0) for target in targets)
-    return f"{text}. Minimum targets: {named}, reached or not by the value itself, whatever its interval."
+    percentages = ", ".join(percent(target / 100, 0) for target in targets)
+    return f"{text}. Minimum targets: {percentages}, reached or not by the value itself, whatever its interval."
 
 
-def _cell(one: Mapping[str, Any] | None, *, targets: bool) -> Html:
-    if one is None:
+def _cell(row: Mapping[str, Any] | None, *, targets: bool) -> Html:
+    if row is None:
         return cell(percent(float("nan")))
-    reached = [as_number(target) for target in one.get("targets_reached") or [] if as_number(target) >= 0]
+    reached = [as_number(target) for target in row.get("targets_reached") or [] if as_number(target) >= 0]
     below = ""
-    if targets and _text(one, "scenario") == "semi-informed":  # the scenario that the challenges rank by
+    if targets and _text(row, "scenario") == "semi-informed":  # the scenario that the challenges rank by
         below = f"reaches {percent(max(reached) / 100, 0)}" if reached else "reaches no target"
-    return cell(percent(as_number(one.get("eer_percent")) / 100), below)
+    return cell(percent(as_number(row.get("eer_percent")) / 100), below)
 
 
 def _targets(results: Results) -> list[float]:
     challenge = results.block("config").get("challenge")
     found = challenge.get("targets") if isinstance(challenge, Mapping) else None
-    return [value for one in (found if isinstance(found, list) else []) if (value := as_number(one)) >= 0]
+    return [value for entry in (found if isinstance(found, list) else []) if (value := as_number(entry)) >= 0]
 
 
 def _place(scenario: str) -> tuple[int, str]:

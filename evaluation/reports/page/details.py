@@ -66,7 +66,7 @@ def utility(results: Results) -> Html | None:
     values = values_of(results)
     if not values:
         return None
-    rows = [(", ".join([one.measure.name, *one.place]), [_amount(one)]) for one in values]
+    rows = [(", ".join([value.measure.name, *value.place]), [_amount(value)]) for value in values]
     lead = "What anonymisation leaves of the use of the speech. Silence would be perfectly private."
     return element(
         "section",
@@ -81,17 +81,17 @@ def utility(results: Results) -> Html | None:
 def _speakers(condition: Condition, name: str) -> Html:
     """One data set: how many are found nearly always, a plot of all, and the worst-off by name."""
     rows = sorted(condition.speakers, key=_exposure)
-    known = [value for one in rows if not math.isnan(value := as_number(one.get("linkability_mean")))]
+    known = [value for row in rows if not math.isnan(value := as_number(row.get("linkability_mean")))]
     text = f"{condition.scenario.capitalize()}, {condition.attacker}."
     if known:
         n_found = sum(value > FOUND_ALWAYS for value in known)
         share = f"(mean linkability above {FOUND_ALWAYS:g})"
         text += f" {count(n_found)} of {count(len(known))} speakers are found nearly always {share}."
-    shown = rows[:WORST_SHOWN]
-    title = "All speakers" if len(shown) == len(rows) else f"The {len(shown)} worst-off of {count(len(rows))} speakers"
+    worst = rows[:WORST_SHOWN]
+    title = "All speakers" if len(worst) == len(rows) else f"The {len(worst)} worst-off of {count(len(rows))} speakers"
     made = table(
         _SPEAKER_COLUMNS,
-        [(None, [_speaker_row(one) for one in shown])],
+        [(None, [_speaker_row(speaker) for speaker in worst])],
         caption=f"{title}, the most exposed first",
         label=f"{place_of(condition.dataset, condition.gender)}: worst-off speakers",
         numbers=(1, 3, 4, 6),
@@ -101,24 +101,26 @@ def _speakers(condition: Condition, name: str) -> Html:
     return join([element("p", text), made, element("div", plot, class_="plots") if plot is not None else None])
 
 
-def _speaker_row(one: Mapping[str, Any]) -> Row:
-    value, rank, eer, n_target = (as_number(one.get(name)) for name in ("linkability_mean", "rank", "eer", "n_target"))
-    sex = str(one.get("gender") or "")
+def _speaker_row(speaker: Mapping[str, Any]) -> Row:
+    value, rank, eer, n_target = (
+        as_number(speaker.get(name)) for name in ("linkability_mean", "rank", "eer", "n_target")
+    )
+    sex = str(speaker.get("gender") or "")
     width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0
     meter = element("span", element("span", style=f"width:{width:.4g}%"), class_="meter", aria_hidden="true")
     exposed = [cell(decimal(value)), meter, cell(count(rank)), cell(percent(eer))]
-    return str(one.get("speaker", "")), [*exposed, GENDERS.get(sex, sex), cell(count(n_target))]
+    return str(speaker.get("speaker", "")), [*exposed, GENDERS.get(sex, sex), cell(count(n_target))]
 
 
-def _exposure(one: Mapping[str, Any]) -> tuple[float, float, str]:
+def _exposure(speaker: Mapping[str, Any]) -> tuple[float, float, str]:
     """Order of speakers: the highest linkability first, then the lowest EER; unknown ones last."""
-    value, eer = as_number(one.get("linkability_mean")), as_number(one.get("eer"))
-    return (1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, str(one.get("speaker", "")))
+    value, eer = as_number(speaker.get("linkability_mean")), as_number(speaker.get("eer"))
+    return (1.0 if math.isnan(value) else -value, 1.0 if math.isnan(eer) else eer, str(speaker.get("speaker", "")))
 
 
-def _amount(one: Value) -> Html:
-    figure = one.figure
-    if one.measure.percent:
+def _amount(value: Value) -> Html:
+    figure = value.figure
+    if value.measure.percent:
         return cell(percent(figure.value), interval(figure))
     ends = f"{decimal(figure.low, 3)} to{SPACE}{decimal(figure.high, 3)}" if figure.has_interval else ""
     return cell(decimal(figure.value, 3), ends)

@@ -51,7 +51,7 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
 
 
 def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
-    """Give the page as text; see `write_page`."""
+    """Return the page as text; see `write_page`."""
     found = parse_results(results)
     sections = [
         summary.scenarios(found),
@@ -65,11 +65,11 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
         appendix.figures(found),
         appendix.provenance(found),
     ]
-    there = [one for one in sections if one is not None]
+    there = [section for section in sections if section is not None]
     links = [
         element("li", element("a", name, href=f"#{target}"))
         for target, name in _CONTENTS.items()
-        if any(f' id="{target}"' in one for one in there)
+        if any(f' id="{target}"' in section for section in there)
     ]
     body = element(
         "body",

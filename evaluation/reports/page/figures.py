@@ -37,7 +37,7 @@ _MOST_MARKED = 200  # speakers
 
 
 def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name: str) -> Html:
-    """Give DET, ZEBRA and linkability plots of the strongest attackers of a data set, one line a scenario."""
+    """Return DET, ZEBRA and linkability plots of the strongest attackers of a data set, one line a scenario."""
     outcomes = results.outcomes_of(dataset, gender)
     systems, trouble = _systems(outcomes, folder)
     where = place_of(dataset, gender)
@@ -64,7 +64,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
                 "the dashed line the attack tells nothing. In brackets: population (bit), worst case, category.",
             )
         )
-    linked = {_label(one): curve for one in outcomes if (curve := _curve(one.condition))}
+    linked = {_label(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition))}
     if linked:
         parts.append(
             _figure(
@@ -77,14 +77,17 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
         )
     else:
         trouble.append("No linkability plot: the results hold no curve.")
-    missing = [element("p", one, class_="left-out") for one in trouble]
+    missing = [element("p", problem, class_="left-out") for problem in trouble]
     return join([element("div", *parts, class_="plots") if parts else None, *missing])
 
 
 def speakers_plot(condition: Condition, name: str) -> Html | None:
     """Plot the linkability of all speakers, the worst-off first."""
-    rows = [(as_number(one.get("linkability_mean")), short(str(one.get("gender") or ""))) for one in condition.speakers]
-    known = sorted((one for one in rows if np.isfinite(one[0])), key=lambda one: -one[0])
+    rows = [
+        (as_number(speaker.get("linkability_mean")), short(str(speaker.get("gender") or "")))
+        for speaker in condition.speakers
+    ]
+    known = sorted((row for row in rows if np.isfinite(row[0])), key=lambda row: -row[0])
     if len(known) < 2:
         return None
     where = place_of(condition.dataset, condition.gender)
@@ -111,20 +114,20 @@ def utility_plots(results: Results) -> list[Html]:
     ]
 
 
-def _label(one: Outcome) -> str:
-    return f"{short(one.scenario)}, {short(one.attacker)}"
+def _label(outcome: Outcome) -> str:
+    return f"{short(outcome.scenario)}, {short(outcome.attacker)}"
 
 
 def _systems(outcomes: Sequence[Outcome], folder: Path) -> tuple[list[System], list[str]]:
     """Read the scores of each scenario; also say which are not at hand."""
     systems, trouble = [], []
-    for one in outcomes:
+    for outcome in outcomes:
         try:
-            target, nontarget = read_scores_of(one.condition, folder)
-            systems.append(System(_label(one), target, nontarget))
+            target, nontarget = read_scores_of(outcome.condition, folder)
+            systems.append(System(_label(outcome), target, nontarget))
         except DataError as error:
-            _log.warning("no curve of %s: %s", _label(one), error)
-            trouble.append(f"No curve of {_label(one)}: {error}")
+            _log.warning("no curve of %s: %s", _label(outcome), error)
+            trouble.append(f"No curve of {_label(outcome)}: {error}")
     return systems, trouble
 
 
@@ -149,18 +152,18 @@ def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.n
     return target, nontarget
 
 
-def _paths(named: Any, folder: Path) -> list[Path]:
-    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+def _paths(listed: Any, folder: Path) -> list[Path]:
+    names = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
     return [folder / name for name in names if isinstance(name, str) and name and "\0" not in name]
 
 
 def _curve(condition: Condition) -> Curve | None:
-    """Give the linkability of a condition, or None where it holds none that can be drawn."""
+    """Return the linkability of a condition, or None where it holds none that can be drawn."""
     block = condition.values.get("linkability")
     if not isinstance(block, Mapping):
         return None
     names = ("sizes", "linkability", "low", "high")
-    columns = [[as_number(one) for one in block.get(name) or ()] for name in names]
+    columns = [[as_number(number) for number in block.get(name) or ()] for name in names]
     n_sizes = len(columns[0])
     if n_sizes < 2 or len(columns[1]) != n_sizes:
         return None
@@ -181,9 +184,9 @@ def _plot_speakers(rows: Sequence[tuple[float, str]], path: Path, title: str) ->
     else:
         sexes = sorted({sex for _, sex in rows})
         for number, sex in enumerate(sexes):
-            own = np.array([one == sex for _, one in rows])
+            chosen = np.array([gender == sex for _, gender in rows])
             look = Look(look_of(number).colour, marker="os^"[number % 3], line=False)
-            lines.append(Line(places[own], values[own], look))
+            lines.append(Line(places[chosen], values[chosen], look))
             entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
     mean = float(values.mean())
     lines.insert(0, Line(np.array([0.0, len(rows) + 1.0]), np.full(2, mean), Look("#606060", (6, 3), 1.2)))

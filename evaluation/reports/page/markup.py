@@ -43,7 +43,7 @@ def element(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 def join(children: Iterable[Any], between: str = "") -> Html:
     """Put pieces one after the other, escaped where they are not `Html`."""
-    return Html(between.join(text(one) for one in children if one is not None))
+    return Html(between.join(text(child) for child in children if child is not None))
 
 
 def text(value: Any) -> Html:

@@ -15,7 +15,7 @@ _BREAK = re.compile(r"(?<=\d) (?=(%|points?\b|bit\b))")
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """Give a share in percent.
+    """Return a share in percent.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def percent(share: float, decimals: int = 1) -> str:
 
 
 def decimal(value: float, decimals: int = 2) -> str:
-    """Give a number with decimals; infinite ones as a sign, NaN as n/a."""
+    """Return a number with decimals; infinite ones as a sign, NaN as n/a."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -46,7 +46,7 @@ def unbroken(text: str) -> str:
 
 
 def count(value: float) -> str:
-    """Give a whole number, thousands apart.
+    """Return a whole number, thousands apart.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def count(value: float) -> str:
 
 
 def interval(figure: Interval) -> str:
-    """Give the interval of a share in percent, or nothing.
+    """Return the interval of a share in percent, or nothing.
 
     Examples
     --------
@@ -70,18 +70,18 @@ def interval(figure: Interval) -> str:
 
 
 def spelled_interval(figure: Interval) -> str:
-    """Give the interval of a share with words."""
+    """Return the interval of a share with words."""
     return f"{decimal(100 * figure.low, 1)} to {percent(figure.high)}" if figure.has_interval else ""
 
 
 def cell(main: str, below: str = "") -> Html:
     """Put a number and, smaller below it, its interval."""
-    shown = element("span", MISSING, class_="missing") if main == MISSING else main
-    return join([shown, element("small", below) if below else None], " " if below else "")
+    content = element("span", MISSING, class_="missing") if main == MISSING else main
+    return join([content, element("small", below) if below else None], " " if below else "")
 
 
 def one_in(share: float) -> str:
-    """Say a share as one in so many.
+    """Return a share as one in so many.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def one_in(share: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Give a duration.
+    """Return a duration.
 
     Examples
     --------

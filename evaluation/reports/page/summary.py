@@ -33,8 +33,12 @@ def verdict(results: Results) -> Html:
     found = headlines(results)
     words, level = badge(found)
     cards = [
-        element("li", _card(one, results.level), class_=f"card {_level_class(one.level if one.anonymised else None)}")
-        for one in found
+        element(
+            "li",
+            _card(headline, results.level),
+            class_=f"card {_level_class(headline.level if headline.anonymised else None)}",
+        )
+        for headline in found
     ]
     return element(
         "header",
@@ -45,7 +49,9 @@ def verdict(results: Results) -> Html:
         element("p", unbroken(sentence(results, found)), class_="sentence"),
         element("ul", cards, class_="cards", role="list") if cards else None,
         _alerts(results),
-        element("p", _explanation(anonymised=any(one.anonymised for one in found)), class_="soft") if found else None,
+        element("p", _explanation(anonymised=any(headline.anonymised for headline in found)), class_="soft")
+        if found
+        else None,
         class_=f"verdict {_level_class(level)}",
     )
 
@@ -65,7 +71,7 @@ def scenarios(results: Results) -> Html:
     for dataset in results.datasets():
         for gender in results.main_genders(dataset):
             place = place_of(dataset, gender)
-            rows = [_row(one) for one in results.outcomes_of(dataset, gender)]
+            rows = [_row(outcome) for outcome in results.outcomes_of(dataset, gender)]
             made = table(
                 columns,
                 [(None, rows)],
@@ -131,31 +137,31 @@ def _hides_simulation(results: Results) -> bool:
     return results.raw.get("simulated") is True and "SIMULATED" not in results.verdict
 
 
-def _card(one: Headline, level: float) -> Html:
+def _card(headline: Headline, level: float) -> Html:
     """One data set: its number, where it lies between no privacy and guessing, and what that means."""
-    eer, ends = one.worst.eer, interval(one.worst.eer)
-    named = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
-    details = f"Strongest attacker: {one.worst.attacker}, {one.worst.scenario}."
-    if one.anonymised and one.original.known:
-        details += f" Without anonymisation: {percent(one.original.value)}."
+    eer, ends = headline.worst.eer, interval(headline.worst.eer)
+    title = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
+    details = f"Strongest attacker: {headline.worst.attacker}, {headline.worst.scenario}."
+    if headline.anonymised and headline.original.known:
+        details += f" Without anonymisation: {percent(headline.original.value)}."
     start, end = ([f"{share}{SPACE}%", element("br"), word] for share, word in ((0, "no privacy"), (50, "guessing")))
     return join(
         [
-            element("p", one.who, class_="who"),
+            element("p", headline.who, class_="who"),
             element(
                 "p",
                 percent(eer.value),
                 element("span", " equal error rate", class_="hidden"),
                 " ",
-                element("small", f"{named} {ends}" if ends else "no interval"),
+                element("small", f"{title} {ends}" if ends else "no interval"),
                 class_="rate",
             ),
-            ruler(eer, original=one.original if one.anonymised else None, judged=one.anonymised),
+            ruler(eer, original=headline.original if headline.anonymised else None, judged=headline.anonymised),
             element("span", element("span", start), element("span", end), class_="scale", aria_hidden="true"),
-            element("p", element("strong", plainly(one))),
+            element("p", element("strong", plainly(headline))),
             element("p", details),
-            element("p", tested) if (tested := _tested(one.worst)) else None,
-            element("p", reach(one), class_="soft") if reach(one) else None,
+            element("p", tested) if (tested := _tested(headline.worst)) else None,
+            element("p", reach(headline), class_="soft") if reach(headline) else None,
         ]
     )
 
@@ -185,50 +191,55 @@ def _alerts(results: Results) -> Html | None:
     if not warnings:
         return None
     words = "1 warning bears" if len(warnings) == 1 else f"{len(warnings)} warnings bear"
-    named = ", ".join(dict.fromkeys(warnings[:4])) + (", \N{HORIZONTAL ELLIPSIS}" if len(warnings) > 4 else "")
+    summary = ", ".join(dict.fromkeys(warnings[:4])) + (", \N{HORIZONTAL ELLIPSIS}" if len(warnings) > 4 else "")
     link = element("a", f"{words} on this verdict", href="#checks")
-    return element("p", f"{_WARNING} ", link, f": {named}", class_="alerts")
+    return element("p", f"{_WARNING} ", link, f": {summary}", class_="alerts")
 
 
-def _row(one: Outcome) -> Row:
-    among = f"of {count(one.n_enrolled)}" if one.linkability.known and math.isfinite(one.n_enrolled) else ""
-    if among and one.n_enrolled < as_number(one.condition.values.get("n_enrolled")):
+def _row(outcome: Outcome) -> Row:
+    among = f"of {count(outcome.n_enrolled)}" if outcome.linkability.known and math.isfinite(outcome.n_enrolled) else ""
+    if among and outcome.n_enrolled < as_number(outcome.condition.values.get("n_enrolled")):
         among += ", of their sex"  # where there are no trials across the sexes
-    bits = decimal(one.population.value, 3)
-    ends = (decimal(end, 3) for end in (one.population.low, one.population.high))
+    bits = decimal(outcome.population.value, 3)
+    ends = (decimal(end, 3) for end in (outcome.population.low, outcome.population.high))
     return (
-        SCENARIO_NAMES.get(one.scenario, one.scenario),
+        SCENARIO_NAMES.get(outcome.scenario, outcome.scenario),
         [
-            one.attacker,
-            cell(percent(one.eer.value), interval(one.eer) or ("no interval" if one.eer.known else "")),
-            ruler(one.eer, judged=one.scenario != "original"),
+            outcome.attacker,
+            cell(percent(outcome.eer.value), interval(outcome.eer) or ("no interval" if outcome.eer.known else "")),
+            ruler(outcome.eer, judged=outcome.scenario != "original"),
             cell(
-                bits if bits == MISSING else f"{bits}{SPACE}bit", DASH.join(ends) if one.population.has_interval else ""
+                bits if bits == MISSING else f"{bits}{SPACE}bit",
+                DASH.join(ends) if outcome.population.has_interval else "",
             ),
-            cell(decimal(one.individual.value), f"category {one.tag}" if one.tag else ""),
-            cell(percent(one.linkability.value, 0), among),
+            cell(decimal(outcome.individual.value), f"category {outcome.tag}" if outcome.tag else ""),
+            cell(percent(outcome.linkability.value, 0), among),
         ],
     )
 
 
 def _attacker_rows(results: Results, dataset: str, gender: str, names: Sequence[str]) -> Iterator[Row]:
-    strongest = {one.scenario: one.attacker for one in results.outcomes_of(dataset, gender)}
+    strongest = {outcome.scenario: outcome.attacker for outcome in results.outcomes_of(dataset, gender)}
     for attacker in results.attackers(dataset):
         cells: list[Cell] = []
         for scenario in names:
             condition = results.condition(dataset, gender, scenario, attacker)
             eer = condition.interval("eer.rocch") if condition is not None else Interval()
-            shown = cell(percent(eer.value), interval(eer))
+            content = cell(percent(eer.value), interval(eer))
             if strongest.get(scenario) == attacker and eer.known:
-                cells.append(Cell(join([shown, element("span", "strongest", class_="mark")], " "), "strongest"))
+                cells.append(Cell(join([content, element("span", "strongest", class_="mark")], " "), "strongest"))
             else:
-                cells.append(Cell(shown))
+                cells.append(Cell(content))
         yield attacker, cells
 
 
 def _group_name(results: Results, dataset: str, gender: str) -> str:
     """Name the speakers, with the numbers of trials where all conditions agree on them."""
-    rows = [one.values for one in results.conditions if (one.dataset, one.gender) == (dataset, gender)]
+    rows = [
+        condition.values
+        for condition in results.conditions
+        if (condition.dataset, condition.gender) == (dataset, gender)
+    ]
     words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
     parts = []
     for name, noun in words.items():

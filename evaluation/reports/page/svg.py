@@ -55,10 +55,10 @@ def inline(svg: str, *, name: str, label: str) -> Html:
     root = ElementTree.fromstring(svg)
     _drop(root, {f"{_SVG}metadata", f"{_SVG}style"})
     used = _references(root)
-    for one in root.iter():
-        one.tag = one.tag.removeprefix(_SVG)
-        one.text, one.tail = (None if part is None or not part.strip() else part for part in (one.text, one.tail))
-        _rename(one, used, name)
+    for node in root.iter():
+        node.tag = node.tag.removeprefix(_SVG)
+        node.text, node.tail = (None if part is None or not part.strip() else part for part in (node.text, node.tail))
+        _rename(node, used, name)
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
     root.attrib.update({"role": "img", "aria-label": label, "class": "plot"})
@@ -75,8 +75,8 @@ def _drop(element: ElementTree.Element, tags: set[str]) -> None:
 
 def _references(root: ElementTree.Element) -> set[str]:
     used = set()
-    for one in root.iter():
-        for attribute, value in one.attrib.items():
+    for node in root.iter():
+        for attribute, value in node.attrib.items():
             used |= set(_REFERENCE.findall(value))
             if attribute == f"{_XLINK}href":
                 used.add(value.removeprefix("#"))
@@ -84,9 +84,9 @@ def _references(root: ElementTree.Element) -> set[str]:
 
 
 def _rename(element: ElementTree.Element, used: set[str], name: str) -> None:
-    own = element.attrib.pop("id", None)
-    if own in used:
-        element.set("id", f"{name}-{own}")
+    identity = element.attrib.pop("id", None)
+    if identity in used:
+        element.set("id", f"{name}-{identity}")
     target = element.attrib.pop(f"{_XLINK}href", None)
     if target is not None:
         element.set("href", f"#{name}-{target.removeprefix('#')}")

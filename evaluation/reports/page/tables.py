@@ -71,8 +71,8 @@ def table(
             lines.append(element("tr", top, role=roles["row"]))
         for header, cells in rows:
             line = [element("th", header, scope="row", role=roles["rowheader"])]
-            for name, style, one in zip(columns[1:], styles[1:], cells, strict=True):
-                cell = one if isinstance(one, Cell) else Cell(one)
+            for name, style, content in zip(columns[1:], styles[1:], cells, strict=True):
+                cell = content if isinstance(content, Cell) else Cell(content)
                 line.append(_cell(cell, name if kind == "stack" else None, style))
             lines.append(element("tr", line, role=roles["row"]))
         bodies.append(element("tbody", lines, role=roles["rowgroup"]))

@@ -54,7 +54,7 @@ _ORIGINAL = ("original", "orig")
 
 
 def values_of(results: Results) -> list[Value]:
-    """Give every value of every measure, in the order of the results."""
+    """Return every value of every measure, in the order of the results."""
     found = []
     for key, block in results.block("utility").items():
         measure = MEASURES.get(str(key), Measure(str(key), lower_is_better=False, percent=False))
@@ -66,8 +66,8 @@ def trade_offs(results: Results) -> list[TradeOffs]:
     """Pair each value over all speakers with the equal error rate of its data set, or of the worst one."""
     found = []
     for measure in map(MEASURES.__getitem__, _PLOTTED):
-        values = [one for one in values_of(results) if one.measure is measure and one.figure.known]
-        systems = [point for one in values if (point := _trade_off(results, one)) is not None]
+        values = [value for value in values_of(results) if value.measure is measure and value.figure.known]
+        systems = [point for value in values if (point := _trade_off(results, value)) is not None]
         if systems:
             found.append(TradeOffs(measure, systems))
     return found
@@ -93,13 +93,13 @@ def _trade_off(results: Results, value: Value) -> TradeOff | None:
 
 
 def _outcome(results: Results, names: list[str], original: bool) -> Outcome | None:
-    """Give the outcome that belongs to a value: of its data set, of the worst one where it is of none."""
+    """Return the outcome that belongs to a value: of its data set, of the worst one where it is of none."""
     dataset = next((name for name in names if name in results.datasets()), None)
-    worst = [one.worst for one in headlines(results) if dataset is None or one.worst.dataset == dataset]
+    worst = [headline.worst for headline in headlines(results) if dataset is None or headline.worst.dataset == dataset]
     if not worst or not original:
         return worst[0] if worst else None
     same = results.outcomes_of(worst[0].dataset, worst[0].gender)
-    return next((one for one in same if one.scenario == "original"), None)
+    return next((outcome for outcome in same if outcome.scenario == "original"), None)
 
 
 def _values(block: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Interval]]:

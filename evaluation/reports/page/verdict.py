@@ -79,9 +79,9 @@ def headlines(results: Results) -> list[Headline]:
             worst = results.worst(dataset, gender)
             if worst is not None:
                 outcomes = results.outcomes_of(dataset, gender)
-                original = next((one.eer for one in outcomes if one.scenario == "original"), Interval())
+                original = next((outcome.eer for outcome in outcomes if outcome.scenario == "original"), Interval())
                 found.append(Headline(worst, original))
-    return sorted(found, key=lambda one: (not one.anonymised, one.worst.eer.value))
+    return sorted(found, key=lambda headline: (not headline.anonymised, headline.worst.eer.value))
 
 
 def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
@@ -94,7 +94,7 @@ def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
 
 
 def reach(headline: Headline) -> str:
-    """Say which levels the interval reaches, where it reaches more than one."""
+    """Return which levels the interval reaches, where it reaches more than one."""
     eer = headline.worst.eer
     if not eer.has_interval:
         return "No interval is given: how certain this is remains open."
@@ -105,7 +105,7 @@ def reach(headline: Headline) -> str:
 
 
 def sentence(results: Results, found: Sequence[Headline]) -> str:
-    """Say the result in one or two sentences, where the results do not say it themselves."""
+    """Return the result in one or two sentences, where the results do not say it themselves."""
     if results.verdict:
         return results.verdict
     if not found:
@@ -123,5 +123,5 @@ def sentence(results: Results, found: Sequence[Headline]) -> str:
 
 
 def plainly(headline: Headline) -> str:
-    """Say the equal error rate in everyday words."""
+    """Return the equal error rate in everyday words."""
     return f"The attacker errs in {one_in(headline.worst.eer.value)} decisions; a guess errs in 1 in 2."
