@@ -131,12 +131,12 @@ def repeat(
     single, paired = {}, {}
     for name, true in truth[0].items():
         draws, value = resampled[0][name], values[0][name]
-        found = [
+        intervals = [
             interval(value, draws, method=method_of(name), n_trials=first.n_least, **settings),
             interval(value, draws, method=PERCENTILE, **settings),
             interval(value, of_trials[name], method=PERCENTILE, **settings),
         ]
-        single[name] = np.array([(true < interval.low, true > interval.high) for interval in found])
+        single[name] = np.array([(true < interval.low, true > interval.high) for interval in intervals])
         difference = interval(
             values[1][name] - value, resampled[1][name] - draws, method=method_of(name, difference=True), **settings
         )

@@ -95,9 +95,9 @@ def ranks(device: Device, small: bool) -> None:
     gallery = rng.standard_normal((n_enrolled, 192)).astype(np.float32)
     trials = gallery[:n_trials] + np.float32(2.5) * rng.standard_normal((n_trials, 192)).astype(np.float32)
     norms, owners = np.linalg.norm(gallery.astype(np.float64), axis=1), np.arange(n_trials)
-    found = [count_beaters(gallery, norms, trials, owners, work=Work(device=where)) for where in (None, device)]
-    assert (found[0].beaters == found[1].beaters).all()
-    assert (found[0].ties == found[1].ties).all()
+    counts = [count_beaters(gallery, norms, trials, owners, work=Work(device=where)) for where in (None, device)]
+    assert (counts[0].beaters == counts[1].beaters).all()
+    assert (counts[0].ties == counts[1].ties).all()
     compare(
         f"ranks of {n_trials:,} trials among {n_enrolled:,}",
         2 * n_enrolled * n_trials * 192,

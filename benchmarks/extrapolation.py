@@ -133,19 +133,19 @@ def measured_curve(gallery: np.ndarray, trials: np.ndarray) -> float:
     return first / len(trials)
 
 
-def summarise(world: str, found: list[Extrapolation], truth: np.ndarray) -> list[dict[str, object]]:
+def summarise(world: str, estimates: list[Extrapolation], truth: np.ndarray) -> list[dict[str, object]]:
     """One row a method and size: median prediction, typical error, how often the interval held the truth."""
     rows: list[dict[str, object]] = []
-    spans = np.array([estimate.span() for estimate in found])
-    for place, size in enumerate(found[0].sizes):
+    spans = np.array([estimate.span() for estimate in estimates])
+    for place, size in enumerate(estimates[0].sizes):
         true = truth[..., place]
         for method in METHODS:
-            parts = [estimate.predictions[method] for estimate in found]
+            parts = [estimate.predictions[method] for estimate in estimates]
             value = np.array([part.linkability[place] for part in parts])
             low, high = (np.array([getattr(part, end)[place] for part in parts]) for end in ("low", "high"))
             rows.append(_row(world, size, method, true, value, low, high))
         rows.append(
-            _row(world, size, "span", true, np.full(len(found), np.nan), spans[:, 0, place], spans[:, 1, place])
+            _row(world, size, "span", true, np.full(len(estimates), np.nan), spans[:, 0, place], spans[:, 1, place])
         )
     return rows
 
@@ -184,16 +184,16 @@ def main() -> None:
         work = partial(repeat_scores, name, options.kept, options.replicates)
         rows += summarise(f"scores, {name}", list(ordered_map(work, seeds, jobs=options.jobs)), true_curve(name))
     for name, draw in EMBEDDING_WORLDS.items():
-        found: list[Extrapolation] = []
+        estimates: list[Extrapolation] = []
         truths = []
         for number in range(options.worlds):
             gallery, trials = draw(np.random.default_rng([options.first_seed, number]), N_WORLD)
             pieces = [slice(start, start + N_FIT) for start in range(0, N_WORLD, N_FIT)]
             pairs = [(gallery[piece], trials[piece], number) for piece in pieces]
             sees = partial(repeat_embeddings, options.kept, options.replicates)
-            found += ordered_map(sees, pairs, jobs=options.jobs)
+            estimates += ordered_map(sees, pairs, jobs=options.jobs)
             truths += [measured_curve(gallery, trials)] * len(pieces)
-        rows += summarise(f"embeddings, {name}", found, np.array(truths)[:, None])
+        rows += summarise(f"embeddings, {name}", estimates, np.array(truths)[:, None])
     print(
         format_table(
             rows,

@@ -77,12 +77,12 @@ class House:
 
 def modules(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Path]:
     """Return the files of all modules of the packages below `root`, by the module's name, in order."""
-    found = {}
+    paths = {}
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 def imports_of(path: Path) -> list[Import]:
@@ -181,7 +181,7 @@ def components(graph: Graph[Node]) -> list[list[Node]]:
     order: dict[Node, int] = {}
     lowest: dict[Node, int] = {}
     waiting: list[Node] = []
-    found: list[list[Node]] = []
+    components: list[list[Node]] = []
     for start in sorted(graph):
         path = [(start, iter(sorted(graph[start])))] if start not in order else []
         while path:
@@ -198,9 +198,9 @@ def components(graph: Graph[Node]) -> list[list[Node]]:
             lowest[node] = min([lowest[node], *(lowest[target] for target in open_targets)])
             if lowest[node] == order[node]:
                 place = waiting.index(node)
-                found.append(sorted(waiting[place:]))
+                components.append(sorted(waiting[place:]))
                 del waiting[place:]
-    return found
+    return components
 
 
 def circles(graph: Graph[Node]) -> list[list[Node]]:
@@ -236,7 +236,7 @@ def code_lines(path: Path) -> int:
 
 def wide_functions(path: Path, most: int = MOST_PARAMETERS) -> list[str]:
     """Return the functions of a module with more parameters than `most`; self and commands of click do not count."""
-    found = []
+    wide = []
     for name, node, is_method in _functions(ast.parse(path.read_text(encoding="utf-8"))):
         given = node.args
         parameters = [*given.posonlyargs, *given.args]
@@ -244,8 +244,8 @@ def wide_functions(path: Path, most: int = MOST_PARAMETERS) -> list[str]:
             parameters = parameters[1:]
         count = len(parameters) + len(given.kwonlyargs) + (given.vararg is not None) + (given.kwarg is not None)
         if count > most and not _decorated(node, "command", "group"):
-            found.append(f"{name} ({count})")
-    return found
+            wide.append(f"{name} ({count})")
+    return wide
 
 
 def undocumented(path: Path) -> list[str]:

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rates = [workers_rate(options.jobs)]
         runs = [_run_size(Protocol(size), corpus, folder, options, for_recipe) for size in sorted(options.sizes)]
         rates.append(workers_rate(options.jobs))
-    found = {
+    figures = {
         "machine": machine,
         "jobs": options.jobs,
         "gaussians": options.gaussians,
@@ -78,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "runs": runs,
     }
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    summary = _summary(found)
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    summary = _summary(figures)
     print(summary)
     if options.update:
         replace_block(options.update, "rsr2015", summary)
@@ -257,8 +257,8 @@ def growth(runs: Sequence[dict[str, Any]], kind: str, seconds: str = "wall") -> 
     return float(np.polyfit(work, np.log([stage[seconds] for stage in stages]), 1)[0])
 
 
-def _summary(found: dict[str, Any]) -> str:
-    runs, rate = found["runs"], found["products_per_second"]
+def _summary(figures: dict[str, Any]) -> str:
+    runs, rate = figures["runs"], figures["products_per_second"]
     largest = runs[-1]
     rows = []
     for kind, stage in largest["stages"].items():
@@ -282,20 +282,20 @@ def _summary(found: dict[str, Any]) -> str:
     formats |= {"peak MB": ",.0f", "x real time": ",.0f", "GFLOP/s": ".1f", "share %": ".0f", "grows with": ""}
     formats |= {"slope": ".2f", "of CPU": ".2f"}
     load = ", ".join(f"{run['load']:.1f} at {run['sentences']}" for run in runs)
-    head = [f"- {line}" for line in (f"{found['machine']}; after the sizes {load}", *_lines(found))]
+    head = [f"- {line}" for line in (f"{figures['machine']}; after the sizes {load}", *_lines(figures))]
     return "\n".join([*head, "", format_table(rows, formats, markdown=True)])
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(figures: dict[str, Any]) -> list[str]:
     """What is said about all stages together, and what misses its target."""
-    runs, rate, jobs = found["runs"], found["products_per_second"], found["jobs"]
+    runs, rate, jobs = figures["runs"], figures["products_per_second"], figures["jobs"]
     largest = runs[-1]
     whole = largest["stages"]["all"]
     memory = "proportional set sizes" if largest["proportional"] else "resident sets, shared pages counted repeatedly"
     lines = [
         f"{largest['recordings']:,} recordings, {largest['audio_seconds'] / 3600:.1f} h, {largest['models']:,} models, "
-        f"{largest['tests']:,} tests, {largest['trials']:,} trials, {found['gaussians']} Gaussians, NAP rank "
-        f"{found['nap_rank']}, {jobs} workers",
+        f"{largest['tests']:,} tests, {largest['trials']:,} trials, {figures['gaussians']} Gaussians, NAP rank "
+        f"{figures['nap_rank']}, {jobs} workers",
         f"matrix product: {rate / 1e9:.0f} GFLOP/s (float32, {jobs} threads with one BLAS thread each)",
         f"from audio to results.json: {whole['wall']:.0f} s (target {TARGET_SECONDS}), peak "
         f"{whole['peak'] / 1e9:.2f} GB (target {TARGET_BYTES / 1e9:.0f}; {memory}; {whole['private'] / 1e9:.2f} GB "

@@ -143,16 +143,16 @@ def _watch(session: int, folder: Path, interval: float, usage: Usage, done: thre
 
 def _session_members(session: int, cpu: dict[int, float]) -> list[int]:
     """Processes of a session; their processor seconds so far go into `cpu`, where those of the dead stay."""
-    found = []
+    members = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 # after the command's name, which may hold blanks and brackets: state, parent, group, session, ...
                 fields = (process / "stat").read_text().rpartition(")")[2].split()
                 if int(fields[3]) == session:
-                    found.append(int(process.name))
+                    members.append(int(process.name))
                     cpu[int(process.name)] = (int(fields[11]) + int(fields[12])) / _TICKS
-    return found
+    return members
 
 
 def _memory(pid: int, usage: Usage) -> tuple[float, float]:

@@ -44,26 +44,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster", action="store_true", help="measure the scheduler's rates on this machine first")
     parser.add_argument("--update", type=Path, metavar="PAGE", help="put the tables into this page")
     options = parser.parse_args(arguments)
-    found = json.loads(options.figures.read_text(encoding="utf-8"))
-    if len(found["runs"]) < 2:
+    figures = json.loads(options.figures.read_text(encoding="utf-8"))
+    if len(figures["runs"]) < 2:
         parser.error(f"{options.figures} has one size only; rates need two")
     limits = Limits(options.file_system, options.scheduler_bytes, options.scheduler_tasks, options.client_bytes)
     if options.cluster:
         limits = measure_cluster(limits)
         print(f"scheduler on this machine: {limits.tasks:.0f} tasks/s, {limits.scheduler / 1e6:.0f} MB/s of results\n")
-    text = tables(found, limits)
+    text = tables(figures, limits)
     print(text)
     if options.update:
         replace_block(options.update, "scale", text)
     return 0
 
 
-def tables(found: dict[str, Any], limits: Limits) -> str:
+def tables(figures: dict[str, Any], limits: Limits) -> str:
     """All tables, as Markdown."""
-    rates = measured_rates(found["runs"])
+    rates = measured_rates(figures["runs"])
     parts = [
-        f"Measured: {found['machine']}; {', '.join(str(run['sentences']) for run in found['runs'])} sentences, "
-        f"{found['gaussians']} Gaussians.",
+        f"Measured: {figures['machine']}; {', '.join(str(run['sentences']) for run in figures['runs'])} sentences, "
+        f"{figures['gaussians']} Gaussians.",
         "What the corpora hold:",
         _corpora(rates),
         "Core-hours:",
@@ -76,12 +76,12 @@ def tables(found: dict[str, Any], limits: Limits) -> str:
         f"{limits.file_system / 1e9:g} GB/s, scheduler {limits.scheduler / 1e6:.0f} MB/s and {limits.tasks:.0f} "
         f"tasks/s, client {limits.client / 1e6:.0f} MB/s to disk):",
         _hours(rates, limits),
-        *_network(found),
+        *_network(figures),
         "Memory of the client, GB: lists and trials, and results that wait for their turn:",
         _memory(rates),
-        f"The check, {_size(found['runs'][-1])} predicted from {' and '.join(map(_size, found['runs'][:-1]))}:",
+        f"The check, {_size(figures['runs'][-1])} predicted from {' and '.join(map(_size, figures['runs'][:-1]))}:",
         format_table(
-            check_rows(found["runs"]),
+            check_rows(figures["runs"]),
             {"what": "", "predicted": ",.1f", "measured": ",.1f", "ratio": ".2f"},
             markdown=True,
         ),
@@ -89,9 +89,9 @@ def tables(found: dict[str, Any], limits: Limits) -> str:
     return "\n\n".join(parts)
 
 
-def _network(found: dict[str, Any]) -> list[str]:
+def _network(figures: dict[str, Any]) -> list[str]:
     """The table of `benchmarks.scale_network`, where that was run."""
-    rows = found.get("network")
+    rows = figures.get("network")
     if not rows:
         return []
     table = format_table(rows, {"what": "", "predicted": ",.1f", "measured": ",.1f", "ratio": ".2f"}, markdown=True)

@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="whole simulated corpus")
     parser.add_argument("--sentences", type=int, default=2)
     options = parser.parse_args(arguments)
-    found = json.loads(options.figures.read_text(encoding="utf-8"))
-    gaussians, nap_rank = found["gaussians"], found["nap_rank"]
+    figures = json.loads(options.figures.read_text(encoding="utf-8"))
+    gaussians, nap_rank = figures["gaussians"], figures["nap_rank"]
     with tempfile.TemporaryDirectory(prefix="rsr2015-") as name:
         corpus, output = Path(name) / "corpus", Path(name) / "output"
         link_part(options.corpus, corpus, options.sentences)
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measured = run_counted(corpus, output, settings)
         frames = read_frames(output, nap_rank)
     size = Protocol(options.sentences)
-    run = next((run for run in found["runs"] if run["sentences"] == options.sentences), found["runs"][0])
+    run = next((run for run in figures["runs"] if run["sentences"] == options.sentences), figures["runs"][0])
     amounts = Amounts(
         seconds=run["audio_seconds"] * size.recordings / run["recordings"],
         recordings=size.recordings,
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         models=SYSTEMS * size.models,
         trials=SYSTEMS * size.trials,
     )
-    needs = needs_of(amounts, measured_rates(found["runs"])).values()
+    needs = needs_of(amounts, measured_rates(figures["runs"])).values()
     predicted = (sum(need.tasks for need in needs), sum(need.returned for need in needs) / 1e6)
     rows: list[dict[str, Any]] = [
         {"what": what, "predicted": paper, "measured": counted, "ratio": paper / counted}
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     for row in rows:
         print(f"{row['what']}: predicted {row['predicted']:,.1f}, measured {row['measured']:,.1f}")
-    options.figures.write_text(json.dumps({**found, "network": rows}, indent=1) + "\n", encoding="utf-8")
+    options.figures.write_text(json.dumps({**figures, "network": rows}, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

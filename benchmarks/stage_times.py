@@ -57,11 +57,11 @@ def _read(lines: Iterable[str]) -> tuple[float, list[Span]]:
     stages: list[Span] = []
     open_stages: dict[str, float] = {}
     for line in lines:
-        found = _LINE.match(line)
-        if not found:
+        match = _LINE.match(line)
+        if not match:
             continue
-        time = datetime.strptime(found.group(1), "%Y-%m-%d %H:%M:%S,%f").timestamp()
-        text = found.group(2)
+        time = datetime.strptime(match.group(1), "%Y-%m-%d %H:%M:%S,%f").timestamp()
+        text = match.group(2)
         if _FIRST.match(text):
             first, stages, open_stages = time, [], {}
         elif start := _START.match(text):

@@ -84,10 +84,10 @@ class Section:
         DataError
             If several rows are, or the cell is no number.
         """
-        found = [row[column] for row in self.records() if all(row.get(name) == cell for name, cell in where.items())]
-        if len(found) > 1 or any(isinstance(cell, str) for cell in found):
-            raise DataError(f"section {self.title!r}: expected one number {column} for {where}, got {found}")
-        return float(found[0]) if found else None
+        cells = [row[column] for row in self.records() if all(row.get(name) == cell for name, cell in where.items())]
+        if len(cells) > 1 or any(isinstance(cell, str) for cell in cells):
+            raise DataError(f"section {self.title!r}: expected one number {column} for {where}, got {cells}")
+        return float(cells[0]) if cells else None
 
 
 @dataclass(frozen=True)

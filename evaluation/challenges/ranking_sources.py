@@ -185,10 +185,10 @@ def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, sp
     section = file.section(title)
     if section is None:
         return None
-    found = [float(row[column]) for row in section.records() if (row["split"], row[kind]) == (split, "anon")]
-    if any(math.isnan(value) for value in found):
+    recalls = [float(row[column]) for row in section.records() if (row["split"], row[kind]) == (split, "anon")]
+    if any(math.isnan(value) for value in recalls):
         raise DataError(f"{column} of anonymised speech is undefined in {title!r}", file=path)
-    return sum(found) / len(found) / 100 if found else None
+    return sum(recalls) / len(recalls) / 100 if recalls else None
 
 
 def _recall(file: RankFile, value: float, reading: Reading) -> Interval:

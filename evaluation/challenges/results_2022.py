@@ -124,8 +124,8 @@ def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIG
     for kind, ending in (("orig", "asr"), ("anon", "asr_anon")):
         for split in ("dev", "test"):
             rates = [results.wer.get(f"{corpus}_{split}_{ending}") for corpus in ("libri", "vctk")]
-            found = [rate[0] for rate in rates if rate is not None]
-            _put(averages, f"Average WER {split} {kind}", sum(found) / 2 if len(found) == 2 else None)
+            known = [rate[0] for rate in rates if rate is not None]
+            _put(averages, f"Average WER {split} {kind}", sum(known) / 2 if len(known) == 2 else None)
     for name, column in (("pitch correlation", results.pitch), ("gain of voice distinctiveness", results.gain)):
         for split in ("dev", "test"):
             values = {key: value for trial, value in column.items() if (key := _key(trial, split, "orig"))}

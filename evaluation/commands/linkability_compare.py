@@ -100,19 +100,19 @@ def linkability_compare(
         condition: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
         for condition, ranks in tables.items()
     }
-    found = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
-    report = {"measure": measure, "score_ties": ties, **found.to_dict()}
+    comparisons = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
+    report = {"measure": measure, "score_ties": ties, **comparisons.to_dict()}
     if output is not None:
         write_json(output / "comparison.json", report)
-        write_text(output / "speakers.csv", members_csv(found, conditions))
-        if found.factors:
+        write_text(output / "speakers.csv", members_csv(comparisons, conditions))
+        if comparisons.factors:
             from evaluation.plots import plot_jaccard
 
-            plot_jaccard(found, path=[output / "jaccard.png", output / "jaccard.svg"])
+            plot_jaccard(comparisons, path=[output / "jaccard.png", output / "jaccard.svg"])
         plot_runs(output, tables, ties=ties, seed=seed, level=level)
     if show_json(report, json_path):
         return
-    click.echo(format_comparisons(found))
+    click.echo(format_comparisons(comparisons))
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
@@ -124,7 +124,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
         With all runs that cannot be read or have the label of another.
     """
     problems = Problems()
-    found: dict[LinkageCondition, Ranks] = {}
+    ranks_of: dict[LinkageCondition, Ranks] = {}
     for text in runs:
         label, path = _split(text)
         try:
@@ -134,14 +134,14 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
             continue
         for utterances, ranks in tables.items():
             condition = LinkageCondition((*_levels(label), (UTTERANCES, utterances_name(utterances))))
-            if condition in found:
+            if condition in ranks_of:
                 problems.add(
                     f"two runs are {condition.name}", file=path, remedy="give labels, as LABEL=PATH, that differ"
                 )
                 continue
-            found[condition] = ranks
+            ranks_of[condition] = ranks
     problems.raise_if_any()
-    return found
+    return ranks_of
 
 
 def plot_runs(folder: Path, tables: dict[LinkageCondition, Ranks], *, ties: TieRule, seed: int, level: float) -> None:
@@ -197,14 +197,14 @@ def format_comparisons(found: Comparisons) -> str:
     return "\n\n".join([*parts, *(["\n".join(f"note: {note}" for note in found.notes)] if found.notes else [])])
 
 
-def members_csv(found: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
+def members_csv(comparisons: Comparisons, conditions: dict[LinkageCondition, dict[str, float]]) -> str:
     """Return linkability and set of each speaker in each condition, as CSV."""
-    names = [condition.name for condition in found.sets]
+    names = [condition.name for condition in comparisons.sets]
     rows = []
     shared = sorted(set.intersection(*(set(values) for values in conditions.values())))
     for speaker in shared:
         row: list[str] = [speaker]
-        for condition, sets in found.sets.items():
+        for condition, sets in comparisons.sets.items():
             kinds = [kind for kind in KINDS if speaker in getattr(sets, kind)]
             row += [f"{conditions[condition][speaker]:.6g}", "+".join(kinds)]
         rows.append(row)

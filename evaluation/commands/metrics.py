@@ -131,11 +131,11 @@ def metrics(
 
 def _own_metric(name: str) -> Metric:
     """Return the row of a metric that a user names."""
-    found = load_named(name, "metric")[0]
-    if not isinstance(found, Metric):
-        text = f"the metric {name!r} is a {type(found).__name__}, expected an evaluation.Metric"
+    metric = load_named(name, "metric")[0]
+    if not isinstance(metric, Metric):
+        text = f"the metric {name!r} is a {type(metric).__name__}, expected an evaluation.Metric"
         raise ConfigError(text, remedy="docs/metrics.md has an example")
-    return found
+    return metric
 
 
 def _maps(options: dict[str, Any]) -> dict[str, Any]:

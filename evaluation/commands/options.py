@@ -160,8 +160,8 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _format(name: str) -> Format:
-    found = load_named(name, "format")[0]
-    if not isinstance(found, Format):
-        text = f"the format {name!r} is a {type(found).__name__}, expected an evaluation.formats.Format"
+    form = load_named(name, "format")[0]
+    if not isinstance(form, Format):
+        text = f"the format {name!r} is a {type(form).__name__}, expected an evaluation.formats.Format"
         raise ConfigError(text, remedy="docs/formats.md has an example")
-    return found
+    return form

@@ -235,15 +235,15 @@ def _read_pickle(path: Path, allow_pickle: bool) -> Columns:
         )
     from spkbase.files import read_pickle
 
-    found = read_pickle(path)
+    content = read_pickle(path)
     shape = "expected {speaker: [vector, ...]} or {speaker: [(utterance, vector), ...]}"
-    if not isinstance(found, dict) or not found:
-        raise DataError(f"{shape}, got {type(found).__name__}", file=path)
+    if not isinstance(content, dict) or not content:
+        raise DataError(f"{shape}, got {type(content).__name__}", file=path)
     ids: list[str] = []
     speakers: list[str] = []
     vectors: list[Any] = []
     held = 0
-    for speaker, entries in found.items():
+    for speaker, entries in content.items():
         if not isinstance(speaker, (str, int)) or not isinstance(entries, (list, tuple, np.ndarray)):
             raise DataError(f"{shape}, got {type(entries).__name__} for {speaker!r:.60}", file=path)
         for number, entry in enumerate(entries, 1):

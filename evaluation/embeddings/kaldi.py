@@ -263,20 +263,20 @@ def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
 
 def _next_id(handle: BinaryIO, path: Path) -> str:
     """Read the id before a vector; empty at the end of the file."""
-    found = bytearray()
+    letters = bytearray()
     while byte := handle.read(1):
         if byte in _WHITE:
-            if found:
+            if letters:
                 break
             continue
-        found += byte
-        if len(found) > _LONGEST_ID:
+        letters += byte
+        if len(letters) > _LONGEST_ID:
             break
     try:
-        text = found.decode("utf-8")
+        text = letters.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
-    if found and (not text or len(found) > _LONGEST_ID or "\0" in text):
+    if letters and (not text or len(letters) > _LONGEST_ID or "\0" in text):
         raise DataError("expected an id before each vector", file=path, remedy="this is no archive of vectors")
     return text
 

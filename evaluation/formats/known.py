@@ -163,12 +163,12 @@ def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
         If there is none for it.
     """
     known, suffix = (*formats, *FORMATS), inner_suffix(path)
-    found = next((candidate for candidate in known if suffix in candidate.suffixes), None)
-    if found is None:
+    form = next((candidate for candidate in known if suffix in candidate.suffixes), None)
+    if form is None:
         suffixes = [suffix for candidate in known for suffix in candidate.suffixes if suffix]
         remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
         raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
-    return found
+    return form
 
 
 def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:

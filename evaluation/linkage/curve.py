@@ -95,12 +95,12 @@ def linkability_by_row(
     """
     spans = distinct_spans(ranks, ties)
     sizes = checked_sizes(ranks, sizes)
-    found = np.empty((len(ranks), len(sizes)))
+    values = np.empty((len(ranks), len(sizes)))
     at = 0
     for block in probability_blocks(spans, sizes, top):
-        found[:, at : at + block.shape[1]] = block[spans.inverse]
+        values[:, at : at + block.shape[1]] = block[spans.inverse]
         at += block.shape[1]
-    return found
+    return values
 
 
 def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieRule = "shared") -> NDArray[np.float64]:
@@ -133,15 +133,15 @@ def linkability_over_sizes(ranks: Ranks, *, measure: Measure = "log", ties: TieR
     if measure not in MEASURES:
         raise DataError(f"expected a measure of sizes among {', '.join(MEASURES)}, got {measure!r}")
     low, high = ranks.span(ties)
-    found = np.empty(len(ranks))
+    values = np.empty(len(ranks))
     for impostors in np.unique(ranks.impostors).tolist():
         some = ranks.impostors == impostors
         table = _over_sizes(impostors + 1, measure)
         sums = np.append(0.0, np.cumsum(table))
         first, last = low[some], high[some]
         means = (sums[last + 1] - sums[first]) / (last - first + 1)
-        found[some] = np.where(first == last, table[first], means)
-    return found
+        values[some] = np.where(first == last, table[first], means)
+    return values
 
 
 def chance(sizes: ArrayLike, *, top: int = 1) -> NDArray[np.float64]:
@@ -180,14 +180,14 @@ def monte_carlo(
     sizes = checked_sizes(ranks, sizes)
     _check_top(top)
     low, high = ranks.span(ties)
-    found = np.empty((runs, len(sizes)))
+    shares = np.empty((runs, len(sizes)))
     for run in range(runs):
         for column, size in enumerate(sizes.tolist()):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, size)))
             beaters = low + rng.integers(0, high - low + 1)
             drawn = rng.hypergeometric(beaters, ranks.impostors - beaters, size - 1) if size > 1 else 0 * beaters
-            found[run, column] = (drawn < top).mean()
-    return found
+            shares[run, column] = (drawn < top).mean()
+    return shares
 
 
 def published_sizes(largest: int) -> NDArray[np.int64]:
@@ -270,15 +270,15 @@ def _probabilities(
 ) -> NDArray[np.float64]:
     """Probabilities of kinds of rows with as many impostors, shape (D, S)."""
     single = low == high
-    found = np.empty((len(low), len(drawn)))
-    found[single] = _fewer_than(top, low[single], impostors, drawn, table)
+    probabilities = np.empty((len(low), len(drawn)))
+    probabilities[single] = _fewer_than(top, low[single], impostors, drawn, table)
     for row in np.flatnonzero(~single).tolist():
         total, step = np.zeros(len(drawn)), max(1, _CELLS // max(1, len(drawn)))
         for first in range(int(low[row]), int(high[row]) + 1, step):
             beaters = np.arange(first, min(first + step, int(high[row]) + 1))
             total += _fewer_than(top, beaters, impostors, drawn, table).sum(axis=0)
-        found[row] = total / (high[row] - low[row] + 1)
-    return found
+        probabilities[row] = total / (high[row] - low[row] + 1)
+    return probabilities
 
 
 def _fewer_than(
@@ -290,13 +290,13 @@ def _fewer_than(
     """
     k, n, m = beaters[:, None], drawn, impostors
     outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
-    found = np.exp(outer - table[(m - k) + (m - n)])
+    probability = np.exp(outer - table[(m - k) + (m - n)])
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
         # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
         # beyond the table more than k or n are asked for, which the terms already make impossible
-        found += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
-    return np.minimum(found, 1.0, out=found)
+        probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
+    return np.minimum(probability, 1.0, out=probability)
 
 
 def _log_factorials(impostors: int) -> NDArray[np.float64]:

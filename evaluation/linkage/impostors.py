@@ -73,14 +73,14 @@ def _largest(
     """Find the largest within a part of the gallery, that is given with its first row and lengths."""
     first, rows, norms = item
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
-    found = np.full((len(unit), count), -np.inf, np.float32)
+    largest = np.full((len(unit), count), -np.inf, np.float32)
     for start, stop in chunk_bounds(len(unit), _TRIALS):
         similarity = unit[start:stop] @ vectors.T
         owned = np.flatnonzero((owners[start:stop] >= first) & (owners[start:stop] < first + len(vectors)))
         similarity[owned, owners[start:stop][owned] - first] = -np.inf
         kept = min(count, len(vectors))
-        found[start:stop, :kept] = _keep_largest(similarity, kept)
-    return found
+        largest[start:stop, :kept] = _keep_largest(similarity, kept)
+    return largest
 
 
 def _keep_largest(values: NDArray[np.float32], count: int) -> NDArray[np.float32]:

@@ -51,9 +51,9 @@ def plot_jaccard(
     lines: list[Line] = []
     points: list[Line] = []
     top = 0.2
-    for place, (factor, found) in enumerate(comparisons.factors.items()):
+    for place, (factor, agreements) in enumerate(comparisons.factors.items()):
         for kind, middle in zip(KINDS, (place - _WIDTH / 2 - 0.02, place + _WIDTH / 2 + 0.02), strict=True):
-            agreement = found[kind]
+            agreement = agreements[kind]
             if np.isnan(agreement.jaccard):
                 continue
             lines += _bar(middle, agreement.jaccard, _COLOURS[kind])
@@ -73,7 +73,8 @@ def plot_jaccard(
     if set(marks) & set(comparisons.factors):
         entries.append((_PUBLISHED, "published mean (CommonVoice, B3 and B5, three attackers)"))
     names = tuple(
-        (float(place), _label(factor, found)) for place, (factor, found) in enumerate(comparisons.factors.items())
+        (float(place), _label(factor, agreements))
+        for place, (factor, agreements) in enumerate(comparisons.factors.items())
     )
     chart = Chart(
         title or "Do conditions agree on who is easy or hard to link?",
@@ -101,8 +102,8 @@ def _chance(middle: float, low: float, mean: float, high: float) -> list[Line]:
     ]
 
 
-def _label(factor: str, found: dict) -> str:
-    pairs = max(agreement.n_pairs for agreement in found.values())
-    corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in found.items())
+def _label(factor: str, agreements: dict) -> str:
+    pairs = max(agreement.n_pairs for agreement in agreements.values())
+    corrected = ", ".join(f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items())
     words = _WORDS.get(factor, factor)
     return f"{words}\n{pairs} pair{'s' if pairs != 1 else ''}, corrected:\n{corrected}"

@@ -112,10 +112,12 @@ def plot_extrapolation(
     sizes, largest = extrapolation.sizes, float(curve.sizes.max())
     farthest = max(largest, float(sizes.max()))
     parts = {
-        method: found for method, found in extrapolation.predictions.items() if not np.isnan(found.linkability).all()
+        method: prediction
+        for method, prediction in extrapolation.predictions.items()
+        if not np.isnan(prediction.linkability).all()
     }
     # a tail may end, and then its estimate falls without end
-    drawn = [found.linkability for method, found in parts.items() if method != "tail"] or [curve.values]
+    drawn = [prediction.linkability for method, prediction in parts.items() if method != "tail"] or [curve.values]
     floor = min(_lowest([curve.values]), _lowest(drawn))
     upright = _Upright(True, max(floor / 3, 1e-9))
     lines: list[Line] = []
@@ -127,11 +129,11 @@ def plot_extrapolation(
         look = Look(GREY, (1, 1), 0.9)
         lines += [Line(x, upright(end[past]), look) for end in (bounds.low, bounds.high)]
         entries.append((look, "bounds: what the ranks alone do not rule out"))
-    for number, (method, found) in enumerate(parts.items()):
+    for number, (method, prediction) in enumerate(parts.items()):
         look = replace(look_of(number), dash=_DOTS, width=1.8)
-        lines.append(_band(x, found.low[past], found.high[past], look, upright, _PALE_BAND))
-        lines.append(Line(x, upright(found.linkability[past]), look))
-        entries.append((look, f"{method} {keep_together(_at(found.linkability[-1], sizes[-1]))}"))
+        lines.append(_band(x, prediction.low[past], prediction.high[past], look, upright, _PALE_BAND))
+        lines.append(Line(x, upright(prediction.linkability[past]), look))
+        entries.append((look, f"{method} {keep_together(_at(prediction.linkability[-1], sizes[-1]))}"))
     ground, notes = _ground(largest, farthest, upright)
     grid = np.geomspace(2, farthest, 100)
     chance = Line(np.log10(grid), upright(1 / grid), _CHANCE)
@@ -312,13 +314,13 @@ def _decade(power: int) -> str:
 
 def _lowest(values: Sequence[Array]) -> float:
     positive = [column[column > 0] for column in values]
-    found = [float(column.min()) for column in positive if len(column)]
-    return max(min(found, default=1e-3), 1e-9)
+    smallest = [float(column.min()) for column in positive if len(column)]
+    return max(min(smallest, default=1e-3), 1e-9)
 
 
 def _floor(lowest: float, beyond: object, method: str) -> float:
-    found = [fit.predictions[method].linkability for fit in beyond if method in fit.predictions]  # type: ignore[attr-defined]
-    return min(lowest, _lowest(found)) if found else lowest
+    predicted = [fit.predictions[method].linkability for fit in beyond if method in fit.predictions]  # type: ignore[attr-defined]
+    return min(lowest, _lowest(predicted)) if predicted else lowest
 
 
 def _chance_of(curves: Mapping[str, Curve], sizes: Array) -> Array:

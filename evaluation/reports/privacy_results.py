@@ -191,10 +191,10 @@ def read_results(path: str | Path) -> dict[str, Any]:
         If it cannot be read or is not a JSON object.
     """
     path = Path(path)
-    found = load_json(path)
-    if not isinstance(found, dict):
-        raise DataError(f"expected a JSON object, got {type(found).__name__}", file=path)
-    return found
+    content = load_json(path)
+    if not isinstance(content, dict):
+        raise DataError(f"expected a JSON object, got {type(content).__name__}", file=path)
+    return content
 
 
 def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:

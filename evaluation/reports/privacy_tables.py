@@ -39,8 +39,10 @@ def attacker_rows(results: Results) -> Rows:
             for attacker in results.attackers(dataset):
                 row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
                 for scenario in scenarios:
-                    found = results.condition(dataset, gender, scenario, attacker)
-                    row[scenario] = _with_interval(found.interval("eer.rocch") if found else Interval(), 100, 1, True)
+                    condition = results.condition(dataset, gender, scenario, attacker)
+                    row[scenario] = _with_interval(
+                        condition.interval("eer.rocch") if condition else Interval(), 100, 1, True
+                    )
                 rows.append(row)
     return rows
 
@@ -58,11 +60,11 @@ def format_markdown(results: Mapping[str, Any]) -> str:
     DataError
         If the results are malformed.
     """
-    found = parse_results(results)
-    parts = ["# Results" + (f" of {_markdown(found.name)}" if found.name else "")]
-    if found.verdict:
-        parts.append(_markdown(found.verdict))
-    for title, rows in _tables(found):
+    parsed = parse_results(results)
+    parts = ["# Results" + (f" of {_markdown(parsed.name)}" if parsed.name else "")]
+    if parsed.verdict:
+        parts.append(_markdown(parsed.verdict))
+    for title, rows in _tables(parsed):
         parts.append(f"## {title}")
         parts.append(
             format_table([{key: _markdown(value) for key, value in row.items()} for row in rows], markdown=True)
@@ -73,8 +75,8 @@ def format_markdown(results: Mapping[str, Any]) -> str:
 
 def format_latex(results: Mapping[str, Any]) -> str:
     r"""Return both tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
-    found = parse_results(results)
-    return "\n".join(f"% {title}\n{latex_table(rows)}" for title, rows in _tables(found))
+    parsed = parse_results(results)
+    return "\n".join(f"% {title}\n{latex_table(rows)}" for title, rows in _tables(parsed))
 
 
 def latex_table(rows: Sequence[Mapping[str, str]]) -> str:

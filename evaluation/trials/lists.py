@@ -303,9 +303,9 @@ def split_scores(
         _report_extra(scores, key, len(scores) - (len(key) - len(absent)), unknown)
     if len(absent):
         _report_missing(key, absent, missing)
-    found = rows >= 0
-    values = scores.values[rows[found]]
-    is_target = key.is_target[found]
+    present = rows >= 0
+    values = scores.values[rows[present]]
+    is_target = key.is_target[present]
     return values[is_target], values[~is_target]
 
 

@@ -71,9 +71,9 @@ def sample_from(
     choice = "drop" if missing == "drop" else "error"
     split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]  # for its checks
     rows = find_rows(key, scores)
-    found = rows >= 0
-    if not found.all():
-        key, rows = key.subset(found), rows[found]
+    present = rows >= 0
+    if not present.all():
+        key, rows = key.subset(present), rows[present]
     speakers = None
     if not by_trial:
         speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
@@ -128,7 +128,7 @@ def confidence_intervals(
         name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
         for name, value in values.items()
     }
-    return {name: _with_resolution(name, found, sample) for name, found in intervals.items()}
+    return {name: _with_resolution(name, interval, sample) for name, interval in intervals.items()}
 
 
 def paired_differences(
@@ -186,17 +186,17 @@ def paired_differences(
     }
 
 
-def _with_resolution(name: str, found: Interval, sample: Sample) -> Interval:
+def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     """Note where a least cost hangs on a handful of trials: the study of coverage finds its interval too short."""
     head, _, prior = name.partition(".")
-    if head not in ("min_dcf", "min_dcf_normalised") or found.note or not is_prior(prior):
-        return found
+    if head not in ("min_dcf", "min_dcf_normalised") or interval.note or not is_prior(prior):
+        return interval
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:
-        return found
+        return interval
     side = "nontarget trials" if float(prior) < 0.5 else "target trials"
     scarce = "P" if float(prior) < 0.5 else "(1 - P)"
-    return replace(found, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")
+    return replace(interval, note=f"fewer than {_FEW} / {scarce} {side}: the interval may be too short")
 
 
 def _difference(value: ArrayLike, base: ArrayLike) -> np.ndarray:

@@ -100,7 +100,7 @@ def backtest(
     scores = None if impostor_scores is None else _thinned_scores(impostor_scores, hidden, rng)
     chosen = None if methods is None else [name for name in methods if name != "tail" or scores is not None]
     size = ranks.largest_size
-    found = extrapolate(
+    predicted = extrapolate(
         thinned,
         [size],
         impostor_scores=scores,
@@ -112,7 +112,7 @@ def backtest(
     return [
         Backtest(
             name,
-            found.measured_to,
+            predicted.measured_to,
             size,
             float(prediction.linkability[0]),
             float(prediction.low[0]),
@@ -120,7 +120,7 @@ def backtest(
             measured,
             bool(prediction.low[0] <= measured <= prediction.high[0]),
         )
-        for name, prediction in found.predictions.items()
+        for name, prediction in predicted.predictions.items()
     ]
 
 

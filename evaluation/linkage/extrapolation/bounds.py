@@ -42,11 +42,11 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
     ends = np.full((2, len(sizes)), np.nan)
     for column in range(len(sizes)):
         for side, sign in enumerate((1.0, -1.0)):
-            found = linprog(
+            solution = linprog(
                 sign * wanted[:, column], rows, limits, np.ones((1, len(grid))), [1.0], bounds=(0, 1), method="highs"
             )
-            if found.status == 0:
-                ends[side, column] = sign * float(found.fun or 0.0)
+            if solution.status == 0:
+                ends[side, column] = sign * float(solution.fun or 0.0)
     # below the slack of the programme nothing is known
     ends[0][ends[0] < _SLACK] = 0.0
     return np.clip(ends[0], 0, 1), np.clip(ends[1], 0, 1)

@@ -299,17 +299,17 @@ def _by_tail(data: _Data, largest: Array) -> Prediction:
     kept = largest.shape[1] - 1
     half = kept // 2
     curves, shapes = _tail_curves(data, largest)
-    found = data.predict("tail", curves, float("nan"), "")
+    prediction = data.predict("tail", curves, float("nan"), "")
     # where hardly a trial has a chance to be first, resamples of the trials show no spread
-    low, high = share_ends(found.linkability, len(data.ranks), data.level)
-    low, high = np.minimum(found.low, low), np.maximum(found.high, high)
+    low, high = share_ends(prediction.linkability, len(data.ranks), data.level)
+    low, high = np.minimum(prediction.low, low), np.maximum(prediction.high, high)
     if half >= MIN_KEPT:
         inner, shape = _tail_curves(data, largest[:, : half + 1])
         other = data.predict("tail", inner, float("nan"), "")
         low, high = np.minimum(low, other.low), np.maximum(high, other.high)
         shapes += f" and {shape} of the {half} largest"
     note = f"generalised Pareto tail of the {kept} largest impostor scores of each trial, shape {shapes}"
-    return replace(found, low=low, high=high, note=note)
+    return replace(prediction, low=low, high=high, note=note)
 
 
 def _tail_curves(data: _Data, largest: Array) -> tuple[Array, str]:

@@ -145,5 +145,5 @@ def _shape(excess: Array) -> float:
         scale = -shape / theta if theta else 1.0
         return float(np.log(scale)) + shape + 1
 
-    found = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
-    return float(np.log1p(-found.x * excess).mean())
+    optimum = minimize_scalar(loss, bounds=(-5.0, (1 - 1e-6) / most), method="bounded", options={"xatol": 1e-7})
+    return float(np.log1p(-optimum.x * excess).mean())

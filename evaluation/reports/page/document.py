@@ -52,18 +52,18 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
 
 def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
     """Return the page as text; see `write_page`."""
-    found = parse_results(results)
+    parsed = parse_results(results)
     sections = [
-        summary.scenarios(found),
-        summary.attackers(found),
-        averages(found),
-        appendix.checks(found),
-        details.curves(found, Path(folder)),
-        details.speakers(found),
-        details.utility(found),
+        summary.scenarios(parsed),
+        summary.attackers(parsed),
+        averages(parsed),
+        appendix.checks(parsed),
+        details.curves(parsed, Path(folder)),
+        details.speakers(parsed),
+        details.utility(parsed),
         appendix.terms(),
-        appendix.figures(found),
-        appendix.provenance(found),
+        appendix.figures(parsed),
+        appendix.provenance(parsed),
     ]
     there = [section for section in sections if section is not None]
     links = [
@@ -77,15 +77,15 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
             "div",
             element(
                 "main",
-                summary.verdict(found),
+                summary.verdict(parsed),
                 element("nav", element("ul", links), class_="contents", aria_label="Contents"),
                 there,
             ),
-            element("footer", element("p", _origin(found))),
+            element("footer", element("p", _origin(parsed))),
             class_="wrap",
         ),
     )
-    title = f"Voice privacy report{f': {found.name}' if found.name else ''}"
+    title = f"Voice privacy report{f': {parsed.name}' if parsed.name else ''}"
     head = element(
         "head",
         element("meta", charset="utf-8"),

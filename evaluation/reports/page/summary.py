@@ -169,8 +169,8 @@ def _card(headline: Headline, level: float) -> Html:
 def _tested(worst: Outcome) -> str:
     """On how much the result hangs."""
     words = {"n_enrolled": "enrolled speakers", "n_target": "target trials"}
-    found = {noun: as_number(worst.condition.values.get(name)) for name, noun in words.items()}
-    known = [f"{count(number)} {noun}" for noun, number in found.items() if math.isfinite(number)]
+    counts = {noun: as_number(worst.condition.values.get(name)) for name, noun in words.items()}
+    known = [f"{count(number)} {noun}" for noun, number in counts.items() if math.isfinite(number)]
     return f"Measured on {' and '.join(known)}." if known else ""
 
 
@@ -243,8 +243,8 @@ def _group_name(results: Results, dataset: str, gender: str) -> str:
     words = {"n_enrolled": "enrolled", "n_target": "target trials", "n_nontarget": "nontarget trials"}
     parts = []
     for name, noun in words.items():
-        found = {as_number(row.get(name)) for row in rows}
-        if len(found) == 1 and math.isfinite(number := found.pop()):
+        numbers = {as_number(row.get(name)) for row in rows}
+        if len(numbers) == 1 and math.isfinite(number := numbers.pop()):
             parts.append(f"{count(number)} {noun}")
     heading = GENDERS.get(gender, gender).capitalize()
     return f"{heading} ({', '.join(parts)})" if parts else heading

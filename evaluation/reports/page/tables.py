@@ -77,10 +77,10 @@ def table(
             lines.append(element("tr", line, role=roles["row"]))
         bodies.append(element("tbody", lines, role=roles["rowgroup"]))
     top = element("thead", element("tr", head, role=roles["row"]), role=roles["rowgroup"])
-    found = element("table", element("caption", caption), top, bodies, class_=kind, role=roles["table"])
+    made = element("table", element("caption", caption), top, bodies, class_=kind, role=roles["table"])
     if kind == "plain":
-        return found
-    return element("div", found, class_="scroll", tabindex="0", role="region", aria_label=label or caption)
+        return made
+    return element("div", made, class_="scroll", tabindex="0", role="region", aria_label=label or caption)
 
 
 def listing(rows: Iterable[tuple[Any, Any]], columns: tuple[str, str], *, caption: str, hashes: bool = False) -> Html:

@@ -55,22 +55,22 @@ _ORIGINAL = ("original", "orig")
 
 def values_of(results: Results) -> list[Value]:
     """Return every value of every measure, in the order of the results."""
-    found = []
+    values = []
     for key, block in results.block("utility").items():
         measure = MEASURES.get(str(key), Measure(str(key), lower_is_better=False, percent=False))
-        found += [Value(measure, place, figure) for place, figure in _values(block, ())]
-    return found
+        values += [Value(measure, place, figure) for place, figure in _values(block, ())]
+    return values
 
 
 def trade_offs(results: Results) -> list[TradeOffs]:
     """Pair each value over all speakers with the equal error rate of its data set, or of the worst one."""
-    found = []
+    charts = []
     for measure in map(MEASURES.__getitem__, _PLOTTED):
         values = [value for value in values_of(results) if value.measure is measure and value.figure.known]
         systems = [point for value in values if (point := _trade_off(results, value)) is not None]
         if systems:
-            found.append(TradeOffs(measure, systems))
-    return found
+            charts.append(TradeOffs(measure, systems))
+    return charts
 
 
 def _trade_off(results: Results, value: Value) -> TradeOff | None:
