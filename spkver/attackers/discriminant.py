@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from spkbase.work import Work, chunk_bounds
+from spkbase.work import Work, chunk_bounds, one_blas_thread
 from spkver.backend import gram_matrix
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
@@ -61,7 +60,7 @@ def fit_lda(
     names, owner = np.unique(speakers.astype(str), return_inverse=True)
     n_sessions = len(vectors)
     gram = gram_matrix(vectors, work=Work(jobs))
-    with threadpool_limits(1):  # one BLAS thread everywhere: results must not depend on the machine's cores
+    with one_blas_thread():  # one BLAS thread everywhere: results must not depend on the machine's cores
         values, rotation = eigh(gram, subset_by_index=[max(n_sessions - pca, 0), n_sessions - 1])
         kept = values > _SPANNED * values[-1]
         values, rotation = values[kept][::-1], rotation[:, kept][:, ::-1]

@@ -184,10 +184,7 @@ def extrapolate(
         "npmle": lambda: _by_npmle(data),
         "bounds": lambda: _by_bounds(data),
     }
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        predictions = {name: makers[name]() for name in chosen}
+    predictions = {name: makers[name]() for name in chosen}
     first = float((ranks.span(ties)[1] == 0).mean())
     notes = [f"{100 * first:.1f} % of the trials are first in the whole gallery: their margins are hardly known"]
     notes = notes if first > 0.5 else []
