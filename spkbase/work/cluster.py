@@ -19,6 +19,7 @@ import pickle
 import platform
 import re
 import time
+import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -41,6 +42,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _MOST_SHOWN = 5
 _THRESHOLD = "distributed.admin.large-graph-warning-threshold"
 _ADDRESS = re.compile(r"(?:tcp|tls|wss?)://[^/\s]+:\d+")
+_NEVER_AWAITED = "coroutine '.*' was never awaited"
 _LEAST_IN_FLIGHT = 64  # so that workers that join find work
 
 
@@ -203,15 +205,22 @@ def _absolute(path: Path) -> tuple[Any, ...]:
 
 @contextmanager
 def _hushed(*packages: str) -> Iterator[None]:
-    """Keep the libraries' log of lost connections from the user, who is told once, by an error of ours."""
+    """Keep the libraries' complaints of lost connections from the user, who is told once, by an error of ours.
+
+    An interrupt that comes between making a coroutine of Dask and starting it leaves one that is never awaited.
+    """
     known = logging.root.manager.loggerDict
     loggers = [logging.getLogger(name) for name in list(known) if name.split(".")[0] in packages]
     levels = {logger: logger.level for logger in loggers}
     for logger in levels:
         logger.setLevel(logging.CRITICAL + 1)
-    yield  # after an error the levels stay, since what is left in other threads goes on to complain
+    warnings.filterwarnings("ignore", _NEVER_AWAITED, RuntimeWarning)
+    filter_of_ours = warnings.filters[0]
+    yield  # after an error all this stays, since what is left in other threads goes on to complain
     for logger, level in levels.items():
         logger.setLevel(level)
+    with suppress(ValueError):  # somebody has put other filters in place of these
+        warnings.filters.remove(filter_of_ours)  # type: ignore[attr-defined]
 
 
 def _check_versions(client: Client) -> None:

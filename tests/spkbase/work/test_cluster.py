@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -239,7 +240,21 @@ def test_an_interrupt_leaves_no_task(dask_cluster, ending):
     rest(dask_cluster)
 
 
-# Work that die and join
+def test_a_coroutine_that_an_interrupt_left_is_not_complained_of(dask_cluster):
+    async def never_awaited():
+        pass
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with use_engine("dask", scheduler=dask_cluster.address):
+            never_awaited()
+            assert list(ordered_map(slow_square, range(3))) == [0, 1, 4]
+        assert [str(warning.message) for warning in caught if "never awaited" in str(warning.message)] == []
+        never_awaited()
+        assert "never awaited" in str(caught[-1].message)
+
+
+# Workers that die and join
 
 
 def test_a_killed_worker_changes_nothing(own):
