@@ -93,13 +93,13 @@ def connect(address: str, timeout: float) -> Iterator[ClusterMap]:
     with dask.config.set({_THRESHOLD: "1TB"}), _hushed("distributed", "tornado", "asyncio"):
         try:
             client = Client(address, timeout=timeout, set_as_default=False, name="spkver")
-        except (OSError, TimeoutError, asyncio.TimeoutError) as error:
+        except (OSError, TimeoutError) as error:
             text = f"no Dask scheduler answered at {address} within {timeout:g} s"
             raise DataError(f"{text}: {_first_line(error)}", remedy=_REMEDY) from error
         try:
             try:
                 client.wait_for_workers(1, timeout=max(end - time.monotonic(), 0.1))
-            except (TimeoutError, asyncio.TimeoutError) as error:
+            except TimeoutError as error:
                 text = f"the Dask scheduler at {address} has no worker after {timeout:g} s"
                 raise DataError(text, remedy=_REMEDY) from error
             _check_versions(client)
