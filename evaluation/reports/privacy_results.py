@@ -233,6 +233,11 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
                     problems.add(f"condition {number}: {name} is {value:g}, expected a share from 0 to 1")
             dataset, gender, scenario, attacker = map(str, names)
             conditions.append(Condition(dataset, gender, scenario, attacker, row))
+    for row in _sequence(raw.get("summary")):
+        rates = {name: as_number(_mapping(row).get(name)) for name in ("eer", "low", "high")}
+        for name, value in rates.items():
+            if value == value and not 0 <= value <= 1:
+                problems.add(f"the summary: {name} is {value:g}, expected a share from 0 to 1")
     problems.raise_if_any()
     return Results(tuple(conditions), tuple(_outcomes(conditions, _sequence(raw.get("summary")))), raw)
 

@@ -350,6 +350,12 @@ def test_rates_out_of_range_are_refused(results: dict[str, Any], changes: dict[s
         render_page(results, folder=".")
 
 
+def test_a_summary_out_of_range_is_refused(results: dict[str, Any]) -> None:
+    results["summary"] = [{**dict.fromkeys(("dataset", "gender", "scenario"), "x"), "eer": -5, "strongest": "x"}]
+    with pytest.raises(DataError, match="the summary: eer is -5"):
+        render_page(results, folder=".")
+
+
 def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
     write_page(json.loads(json.dumps(made[0])), tmp_path / "report.html", folder=made[1])
     assert (tmp_path / "report.html").read_text("utf-8") == page
