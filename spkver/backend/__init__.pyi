@@ -8,6 +8,8 @@ from .nap import fit_nap as fit_nap
 from .scoring import score_gmm_ubm as score_gmm_ubm
 from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
+from .sessions import Sessions as Sessions
+from .sessions import checked_vectors as checked_vectors
 from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
