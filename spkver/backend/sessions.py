@@ -63,10 +63,8 @@ class Sessions:
             )
 
     @classmethod
-    def named(
-        cls, vectors: NDArray[np.floating], names: Sequence[str] | Sequence[int] | NDArray
-    ) -> tuple[Sessions, NDArray]:
-        """Return the sessions of models that are known by names, and the sorted names, shape (M,): code m is names[m]."""
+    def named(cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray) -> tuple[Sessions, NDArray]:
+        """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
         column = np.asarray(names)
         if column.ndim != 1 or len(column) != len(vectors):
             raise DataError(f"expected a name for each of {len(vectors)} vectors, got shape {column.shape}")
