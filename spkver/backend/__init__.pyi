@@ -1,3 +1,6 @@
+from .closeness import cosine_of_sessions as cosine_of_sessions
+from .closeness import mahalanobis_scores as mahalanobis_scores
+from .latent_basis import LatentBasis as LatentBasis
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
@@ -5,6 +8,12 @@ from .nap import NapConfig as NapConfig
 from .nap import Projection as Projection
 from .nap import check_rank as check_rank
 from .nap import fit_nap as fit_nap
+from .pair_products import pair_products as pair_products
+from .plda import Plda as Plda
+from .plda import PldaConfig as PldaConfig
+from .plda import fit_plda as fit_plda
+from .plda_scoring import SESSIONS_AS as SESSIONS_AS
+from .plda_scoring import plda_scores as plda_scores
 from .scoring import score_gmm_ubm as score_gmm_ubm
 from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
@@ -16,3 +25,6 @@ from .svm import SvmModels as SvmModels
 from .svm import open_svms as open_svms
 from .svm import train_one as train_one
 from .svm import train_svms as train_svms
+from .two_covariance import TwoCovariance as TwoCovariance
+from .two_covariance import fit_two_covariance as fit_two_covariance
+from .two_covariance import two_covariance_scores as two_covariance_scores
