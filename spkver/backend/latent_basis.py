@@ -22,23 +22,24 @@ class LatentBasis:
         p, 0 or more: n vectors leave y with the variances 1 / (1 + n p).
     rotation : ndarray of shape (K, K)
         V, orthonormal.
-    whitening : ndarray of shape (R, R)
-        L^-1 of W = L L'.
+    factor : ndarray of shape (R, R)
+        The lower Cholesky factor of W.
     """
 
     projection: NDArray[np.float64]
     precisions: NDArray[np.float64]
     rotation: NDArray[np.floating]
-    whitening: NDArray[np.floating]
+    factor: NDArray[np.floating]
 
     @property
     def log_determinant(self) -> float:
         """log |W|."""
-        return float(-2 * np.log(np.diag(self.whitening)).sum())
+        return float(2 * np.log(np.diag(self.factor)).sum())
 
     def trace_ratio(self, scatter: NDArray[np.float64]) -> float:
         """Return tr(W^-1 C) for a scatter C of shape (R, R)."""
-        return float(((self.whitening @ scatter) * self.whitening).sum())
+        whitening = np.linalg.inv(self.factor)
+        return float(((whitening @ scatter) * whitening).sum())
 
 
 def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> LatentBasis:
@@ -56,10 +57,11 @@ def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> 
     DataError
         If W is not positive definite.
     """
-    whitening = np.linalg.inv(lower_factor(within))
-    whitened = whitening @ loadings
-    precisions, rotation = np.linalg.eigh(whitened.T @ whitened)
-    return LatentBasis(whitening.T @ (whitened @ rotation), np.maximum(precisions, 0), rotation, whitening)
+    factor = lower_factor(within)
+    weighted = np.linalg.solve(within, loadings)
+    product = loadings.T @ weighted
+    precisions, rotation = np.linalg.eigh((product + product.T) / 2)
+    return LatentBasis(weighted @ rotation, np.maximum(precisions, 0), rotation, factor)
 
 
 def lower_factor(covariance: NDArray[np.float64], what: str = "the covariance within speakers") -> NDArray[np.floating]:

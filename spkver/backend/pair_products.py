@@ -60,7 +60,8 @@ def pair_products(
     dense = len(pairs.models) * _DENSE >= len(left) * len(right)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         scores = (_of_all_pairs if dense else _of_blocks)(left, right, pairs)
-    bad = int(scores.size - np.isfinite(scores).sum())
+        finite = np.isfinite(scores.sum())
+    bad = 0 if finite else int(scores.size - np.isfinite(scores).sum())
     if bad:
         raise DataError(
             f"{bad} of {scores.size} scores are not finite: vectors or parameters are far too large",
@@ -81,15 +82,20 @@ def _codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
 def _of_all_pairs(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
     bounds = chunk_bounds(len(left), max(1, _CELLS // len(right)))
     if len(bounds) == 1:
-        return (left @ right.T).take(pairs.models * len(right) + pairs.segments)
+        return _taken(left @ right.T, pairs.models, pairs.segments)
     order = np.argsort(pairs.models, kind="stable")
     places = np.searchsorted(pairs.models[order], [start for start, _ in bounds] + [len(left)])
     scores = np.empty(len(order))
     for (start, stop), first, last in zip(bounds, places[:-1], places[1:], strict=True):
         rows = order[first:last]
-        product = left[start:stop] @ right.T
-        scores[rows] = product.take((pairs.models[rows] - start) * len(right) + pairs.segments[rows])
+        scores[rows] = _taken(left[start:stop] @ right.T, pairs.models[rows] - start, pairs.segments[rows])
     return scores
+
+
+def _taken(product: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    places = rows * product.shape[1]
+    places += columns
+    return product.take(places, mode="wrap")  # the codes were checked; this mode does not do it again
 
 
 def _of_blocks(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:

@@ -305,7 +305,7 @@ def fit_plda(
         centred: NDArray[np.float64] = sessions.vectors - mean
         weight = config.session_weight
         counts, sums = sessions.counts, sessions.sums - sessions.counts[:, None] * mean
-        of = SpeakerSums(weight * counts, weight * sums, weight * (centred.T @ centred))
+        of = SpeakerSums(weight * counts.astype(np.float64), weight * sums, weight * (centred.T @ centred))
         directions = np.linalg.eigh(of.scatter)[1][:, ::-1]
         directions = np.hstack([directions, directions])[:, : rank + channels]
         residual = prior.posterior(of.scatter, of.counts.sum())
