@@ -21,7 +21,7 @@ from .nap import NapConfig as NapConfig
 from .nap import Projection as Projection
 from .nap import check_rank as check_rank
 from .nap import fit_nap as fit_nap
-from .pair_products import pair_products as pair_products
+from .products import pair_products as pair_products
 from .plda import Plda as Plda
 from .plda import PldaConfig as PldaConfig
 from .plda import fit_plda as fit_plda
@@ -32,7 +32,9 @@ from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
 from .sessions import Sessions as Sessions
 from .sessions import checked_vectors as checked_vectors
-from .sidekit_channels import add_sidekit_channels as add_sidekit_channels
+from .sidekit_plda import add_sidekit_channels as add_sidekit_channels
+from .sidekit_plda import plda_from_sidekit as plda_from_sidekit
+from .sidekit_plda import plda_to_sidekit as plda_to_sidekit
 from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
