@@ -21,12 +21,12 @@ from .nap import NapConfig as NapConfig
 from .nap import Projection as Projection
 from .nap import check_rank as check_rank
 from .nap import fit_nap as fit_nap
-from .products import pair_products as pair_products
 from .plda import Plda as Plda
 from .plda import PldaConfig as PldaConfig
 from .plda import fit_plda as fit_plda
 from .plda_scoring import SESSIONS_AS as SESSIONS_AS
 from .plda_scoring import plda_scores as plda_scores
+from .products import pair_products as pair_products
 from .scoring import score_gmm_ubm as score_gmm_ubm
 from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import lower_factor
-from spkver.backend.products import pair_products
 from spkver.backend.plda import Plda
 from spkver.backend.plda_scoring import enrolled, ratio_rows
+from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
 _LENGTHS = ("kaldi", "simple", "none")
