@@ -1,3 +1,14 @@
+from .backend_files import read_backend as read_backend
+from .backend_files import write_backend as write_backend
+from .chain import Facts as Facts
+from .chain import check_chain as check_chain
+from .chain import format_chain as format_chain
+from .chain import parse_chain as parse_chain
+from .chain import read_chain as read_chain
+from .chain_steps import NEEDS as NEEDS
+from .chain_steps import STEPS as STEPS
+from .chain_steps import Step as Step
+from .chain_training import train_chain as train_chain
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
@@ -16,3 +27,6 @@ from .svm import SvmModels as SvmModels
 from .svm import open_svms as open_svms
 from .svm import train_one as train_one
 from .svm import train_svms as train_svms
+from .trained import Backend as Backend
+from .transforms import AffineMap as AffineMap
+from .transforms import LengthNorm as LengthNorm
