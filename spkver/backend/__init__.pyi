@@ -9,6 +9,9 @@ from .chain_steps import NEEDS as NEEDS
 from .chain_steps import STEPS as STEPS
 from .chain_steps import Step as Step
 from .chain_training import train_chain as train_chain
+from .closeness import cosine_of_sessions as cosine_of_sessions
+from .closeness import mahalanobis_scores as mahalanobis_scores
+from .latent_basis import LatentBasis as LatentBasis
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
@@ -16,6 +19,12 @@ from .nap import NapConfig as NapConfig
 from .nap import Projection as Projection
 from .nap import check_rank as check_rank
 from .nap import fit_nap as fit_nap
+from .pair_products import pair_products as pair_products
+from .plda import Plda as Plda
+from .plda import PldaConfig as PldaConfig
+from .plda import fit_plda as fit_plda
+from .plda_scoring import SESSIONS_AS as SESSIONS_AS
+from .plda_scoring import plda_scores as plda_scores
 from .scoring import score_gmm_ubm as score_gmm_ubm
 from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
@@ -30,3 +39,6 @@ from .svm import train_svms as train_svms
 from .trained import Backend as Backend
 from .transforms import AffineMap as AffineMap
 from .transforms import LengthNorm as LengthNorm
+from .two_covariance import TwoCovariance as TwoCovariance
+from .two_covariance import fit_two_covariance as fit_two_covariance
+from .two_covariance import two_covariance_scores as two_covariance_scores

@@ -15,10 +15,23 @@ from numpy.typing import NDArray
 
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
-from spkver.backend.scorers import Cosine, Scorer, SvmBackground, cosine_of_sessions, svm_of_sessions
-from spkver.backend.svm import SvmConfig
+from spkver.backend.plda_scoring import SESSIONS_AS
+from spkver.backend.scorers import (
+    Cosine,
+    Mahalanobis,
+    Plda,
+    Scorer,
+    SvmBackground,
+    TwoCovariance,
+    fit_mahalanobis,
+    fit_plda_model,
+    score_cosine,
+    score_mahalanobis,
+    score_plda,
+    score_svm,
+    score_two_covariance,
+)
 from spkver.backend.transforms import (
-    LDA_CONVENTIONS,
     WHITENINGS,
     LengthNorm,
     Map,
@@ -30,6 +43,7 @@ from spkver.backend.transforms import (
     fit_wccn,
     fit_whitening,
 )
+from spkver.backend.two_covariance import fit_two_covariance
 
 Need = Literal["speakers", "sessions", "adapt"]
 Limit = Literal["", "dimensions", "speakers"]
@@ -173,19 +187,27 @@ def _svm(training: Training, values: Values) -> SvmBackground:
     return SvmBackground(training.vectors)
 
 
-def _score_cosine(model: Any, sessions: Any, tests: Any, models: Any, segments: Any, values: Values) -> Any:
-    return cosine_of_sessions(model, sessions, tests, models, segments)
+def _mahalanobis(training: Training, values: Values) -> Mahalanobis:
+    return fit_mahalanobis(training.vectors, training.codes, **values)
 
 
-def _score_svm(model: Any, sessions: Any, tests: Any, models: Any, segments: Any, values: Values) -> Any:
-    return svm_of_sessions(model, sessions, tests, models, segments, config=SvmConfig(**values))
+def _two_covariance(training: Training, values: Values) -> TwoCovariance:
+    return fit_two_covariance(training.vectors, training.codes)
 
 
+def _plda(training: Training, values: Values) -> Plda:
+    return fit_plda_model(training.vectors, training.codes, values)
+
+
+_CONVENTIONS = ("book", "sidekit")
 _SHRINK = Parameter(
     "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
 )
 _ROUNDS = Parameter("rounds", int, 1, "how many times", least=1)
 _ON = Parameter("on", str, "training", "vectors that it is trained on", ("training", "adapt"))
+_SESSIONS = Parameter(
+    "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", SESSIONS_AS
+)
 _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
@@ -216,7 +238,7 @@ STEPS: tuple[Step, ...] = (
         (
             Parameter("rank", int, None, "directions that are kept; by default as many as there can be", least=1),
             _SHRINK,
-            Parameter("convention", str, "book", "the textbook's, or SIDEKIT 1.3.2's mistake", LDA_CONVENTIONS),
+            Parameter("convention", str, "book", "the textbook's, or SIDEKIT 1.3.2's mistake", _CONVENTIONS),
         ),
         ("speakers", "sessions"),
         _lda,
@@ -255,7 +277,44 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "cosine with the mean of the enrolled vectors",
         fit=_cosine,
-        scorer=Scorer(Cosine, _score_cosine, lambda model: None),
+        scorer=Scorer(Cosine, score_cosine, lambda model: None),
+    ),
+    Step(
+        "mahalanobis",
+        "scorer",
+        "half the squared distance from the mean of the enrolled vectors, in the metric of the covariance within "
+        "speakers, negated",
+        (_SHRINK,),
+        ("sessions",),
+        _mahalanobis,
+        Scorer(Mahalanobis, score_mahalanobis, lambda model: len(model.matrix)),
+    ),
+    Step(
+        "two_covariance",
+        "scorer",
+        "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
+        (_SESSIONS,),
+        ("speakers", "sessions"),
+        _two_covariance,
+        Scorer(TwoCovariance, score_two_covariance, lambda model: len(model.mean)),
+    ),
+    Step(
+        "plda",
+        "scorer",
+        "log-likelihood ratio of probabilistic linear discriminant analysis, trained by EM",
+        (
+            Parameter("rank", int, None, "directions of speakers; by default the dimensions", least=1),
+            Parameter("channel_rank", int, 0, "directions of sessions, with a diagonal residual", least=0),
+            Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
+            Parameter("rounds", int, 10, "of EM", least=0),
+            _SESSIONS,
+            Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
+            Parameter("convention", str, "book", "the book's minimum divergence, or SIDEKIT 1.3.2's", _CONVENTIONS),
+        ),
+        ("speakers", "sessions"),
+        _plda,
+        Scorer(Plda, score_plda, lambda model: model.dimension),
+        limit="dimensions",
     ),
     Step(
         "svm",
@@ -267,7 +326,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("balanced", bool, False, "weigh both sides the same"),
         ),
         fit=_svm,
-        scorer=Scorer(SvmBackground, _score_svm, lambda model: model.vectors.shape[1]),
+        scorer=Scorer(SvmBackground, score_svm, lambda model: model.vectors.shape[1]),
     ),
     Step(
         "snorm",

@@ -113,7 +113,7 @@ def within_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: s
     counts, sums = class_sums(vectors, codes)
     shares = np.full(len(codes), 1 / len(codes)) if weighting == "vectors" else 1 / (len(counts) * counts[codes])
     means = sums / counts[:, None]
-    return _unless_rounding(scatter(vectors, GroupMeans(means, codes), shares), means)
+    return _unless_rounding(scatter(vectors, GroupMeans(means, codes.astype(np.int64)), shares), means)
 
 
 def between_covariance(vectors: Rows, codes: NDArray[np.integer], *, weighting: str = "vectors") -> NDArray[np.float64]:

@@ -30,7 +30,6 @@ from spkver.backend.nap import Projection
 
 _ROWS = 1 << 13
 WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
-LDA_CONVENTIONS = ("book", "sidekit")
 
 
 @dataclass(frozen=True, eq=False)
