@@ -81,7 +81,8 @@ def fit_mahalanobis(vectors: Floats, codes: Codes, shrink: float | None = None) 
     """Return the inverse of the covariance within speakers, shrunk where it is singular (`moments.regularised`)."""
     within = within_covariance(vectors, codes)
     n_free, what = len(codes) - int(codes.max()) - 1, "covariance within speakers"
-    return Mahalanobis(np.linalg.inv(regularised(within, n_free, shrink=shrink, what=what)))
+    inverse: Floats = np.linalg.inv(regularised(within, n_free, shrink=shrink, what=what))
+    return Mahalanobis(inverse)
 
 
 def fit_plda_model(vectors: Floats, codes: Codes, values: Values) -> Plda:
