@@ -11,6 +11,19 @@ from .chain_steps import Step as Step
 from .chain_training import train_chain as train_chain
 from .closeness import cosine_of_sessions as cosine_of_sessions
 from .closeness import mahalanobis_scores as mahalanobis_scores
+from .kaldi_files import VbxTransform as VbxTransform
+from .kaldi_files import read_kaldi_matrix as read_kaldi_matrix
+from .kaldi_files import read_kaldi_plda as read_kaldi_plda
+from .kaldi_files import read_vbx_transform as read_vbx_transform
+from .kaldi_files import write_kaldi_matrix as write_kaldi_matrix
+from .kaldi_files import write_kaldi_plda as write_kaldi_plda
+from .kaldi_files import write_vbx_transform as write_vbx_transform
+from .kaldi_plda import KaldiPlda as KaldiPlda
+from .kaldi_plda import PldaAdaptation as PldaAdaptation
+from .kaldi_plda import adapt_plda_unsupervised as adapt_plda_unsupervised
+from .kaldi_plda import kaldi_plda_scores as kaldi_plda_scores
+from .kaldi_plda import plda_from_kaldi as plda_from_kaldi
+from .kaldi_plda import plda_to_kaldi as plda_to_kaldi
 from .latent_basis import LatentBasis as LatentBasis
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
@@ -30,6 +43,7 @@ from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
 from .sessions import Sessions as Sessions
 from .sessions import checked_vectors as checked_vectors
+from .sidekit_channels import add_sidekit_channels as add_sidekit_channels
 from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
