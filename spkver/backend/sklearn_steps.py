@@ -79,10 +79,10 @@ def _transformer(name: str) -> type:
     except ImportError as error:
         raise ConfigError("these estimators need scikit-learn 1.6 or later", remedy="update it") from error
 
-    step = step_named(name)
-    assert step is not None
-    fit_step = step.fit
-    assert fit_step is not None
+    row = step_named(name)
+    assert row is not None
+    assert row.fit is not None
+    step, fit_step = row, row.fit
     parameters = [parameter for parameter in step.parameters if parameter.name != _LEFT_OUT]
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
