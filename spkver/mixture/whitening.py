@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.quadratic import of_each_gaussian
 
 
 def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
@@ -21,7 +22,9 @@ def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
     -------
     ndarray of shape (C, D) or (C, D, D)
     """
-    return np.linalg.cholesky(mixture.variances) if mixture.has_full_covariances else np.sqrt(mixture.variances)
+    if mixture.has_full_covariances:
+        return np.asarray(np.linalg.cholesky(mixture.variances), np.float64)
+    return np.asarray(np.sqrt(mixture.variances), np.float64)
 
 
 def whiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,6 +71,4 @@ def unwhiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArr
     >>> unwhiten(whiten(np.array([[4.0, 9.0]]), factors), factors)
     array([[4., 9.]])
     """
-    if factors.ndim == 2:
-        return values * factors
-    return np.einsum("cij,...cj->...ci", factors, values)
+    return of_each_gaussian(factors, values)
