@@ -13,6 +13,7 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
 from spkver.mixture.gmm import Accumulator, GaussianMixture
 from spkver.mixture.quadratic import unpack_symmetric
 
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 ALIVE = 1.0  # a component that carries less than one frame is dead
 
 
+@one_blas_thread()
 def full_m_step(
     accumulator: Accumulator, before: GaussianMixture, *, reference: NDArray[np.float64], limits: tuple[float, float]
 ) -> GaussianMixture:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.work import Array, Namespace
+from spkbase.work import Array, Namespace, one_blas_thread
 
 
 def pack_symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -42,6 +42,7 @@ def unpack_symmetric(packed: NDArray[np.float64], dimension: int) -> NDArray[np.
     return matrices
 
 
+@one_blas_thread()
 def quadratic_parameters(
     log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -70,6 +71,7 @@ def quadratic_parameters(
     return np.column_stack([pack_symmetric(-share * precisions), linear, constants - half_log_determinants])
 
 
+@one_blas_thread()
 def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return 1 / variances (C, D), or the inverses of covariances (C, D, D)."""
     if variances.ndim == 2:

@@ -28,7 +28,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import LATER, open_file
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
+from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
 from spkver.mixture.frames_device import Table
 from spkver.mixture.full_covariance import ALIVE, full_m_step, with_full_covariances
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
@@ -223,8 +223,7 @@ def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Jou
         logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
         if split_number is None:
             limits = config.variance_floor, config.variance_ceiling
-            with one_blas_thread():
-                mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
+            mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
             mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
         _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))

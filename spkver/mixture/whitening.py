@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.quadratic import of_each_gaussian
 
 
+@one_blas_thread()
 def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
     """Return what `whiten` and `unwhiten` need: standard deviations, or lower Cholesky factors of full covariances.
 

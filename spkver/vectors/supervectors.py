@@ -25,7 +25,7 @@ from spkbase.arrays import Rows, SelectedRows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination
-from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds
+from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
     GaussianMixture,
     Statistics,
@@ -84,6 +84,7 @@ def map_means(
     return adapted
 
 
+@one_blas_thread()
 def supervector_scale(mixture: GaussianMixture) -> NDArray[np.float64]:
     """Return what means are multiplied by for a normalised supervector: sqrt(w_c / v_c), or sqrt(w_c) L_c^-1.
 
