@@ -21,7 +21,7 @@ from spkbase.errors import DataError
 TEMPORARY = ".spkver-tmp"
 """Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
 
-# Metadata of a dataclass field that came after others had been written and digested: ``field(default=..., metadata=LATER)``.
+# Metadata of a field of a dataclass that came after others had been digested: `field(default=..., metadata=LATER)`.
 # With its default it changes nothing, so that no fingerprint and no file of before does.
 LATER = {"later": True}
 
