@@ -88,10 +88,12 @@ def texts(column: Any, name: str, path: Path) -> list[str]:
         raise DataError(f"{name} holds an id that is not UTF-8: {error.object!r:.60}", file=path) from error
 
 
-def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path) -> NDArray[np.floating]:
-    """Put vectors under each other; an error names two of unequal lengths."""
+def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]] | NDArray[Any], path: Path) -> NDArray[np.floating]:
+    """Put vectors under each other, unless they are; an error names two of unequal lengths."""
     if not len(vectors):
         raise DataError("expected embeddings, got none", file=path, remedy="write it again")
+    if isinstance(vectors, np.ndarray):
+        return vectors
     first = vectors[0].shape
     for utterance, vector in zip(ids, vectors, strict=True):
         if vector.ndim != 1 or vector.shape != first:
