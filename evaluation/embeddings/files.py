@@ -75,7 +75,7 @@ def read_embeddings(
     paths = [file for entry in given for file in _matching(Path(entry))]
     reading = Reading(allow_pickle, map_above)
     columns = joined([_read(file, reading) for file in paths], paths)
-    source = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
+    source = few(given)
     ids, owners, notes = columns.ids, columns.speakers, columns.notes
     assert ids is not None  # `_read` sees to it
     if speakers is None and owners is None and (beside := _map_beside(paths)) is not None:
@@ -84,7 +84,7 @@ def read_embeddings(
         owners, more = _mapped(ids, Path(speakers), source)
         notes += more
     elif owners is None:
-        owners, notes = ids, (*notes, f"{Path(given[0]).name} has no speakers: each id counts as one")
+        owners, notes = ids, (*notes, f"{few([Path(entry).name for entry in given])} has no speakers: each id counts as one")
     try:
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
     except DataError as error:
@@ -185,7 +185,7 @@ def _mapped(ids: Sequence[str], speakers: Path, source: str) -> tuple[list[str],
     table = read_speakers(speakers)
     absent = [utterance for utterance in ids if utterance not in table]
     if len(absent) == len(ids) and set(ids) <= set(table.values()):
-        return list(ids), (f"{Path(source).name} holds a vector for each speaker: its ids are speakers of {speakers.name}",)
+        return list(ids), (f"{source} holds a vector for each speaker: its ids are speakers of {speakers.name}",)
     if absent:
         text = f"{len(absent)} of {len(ids)} utterances of {source} without a speaker: {few(absent)}"
         raise DataError(text, file=speakers, remedy="the map must name the speaker of each")
