@@ -9,6 +9,7 @@ M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (the 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,14 @@ _FFT, _HOP = 400, 160  # of the mel spectra
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
-def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80) -> NDArray:
+def kaldi_filterbanks(
+    samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Literal["povey", "hamming"] = "povey"
+) -> NDArray:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
     Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
-    0.97, the window (0.5 - 0.5 cos)^0.85 (povey); power of a Fourier transform of the next power of two; triangles on
-    the scale 1127 ln(1 + f / 700) from 20 Hz to half the rate; natural logarithm, floored at 2^-23.
+    0.97, a window; power of a Fourier transform of the next power of two; triangles on the scale 1127 ln(1 + f / 700)
+    from 20 Hz to half the rate; natural logarithm, floored at 2^-23.
 
     Parameters
     ----------
@@ -35,6 +38,8 @@ def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80) 
         Full scale 1, at least 25 ms; float32 or float64, in which is computed.
     rate : int [Hz]
     n_mels : int
+    shape : {"povey", "hamming"}
+        The window: (0.5 - 0.5 cos)^0.85, or 0.54 - 0.46 cos.
 
     Returns
     -------
@@ -43,7 +48,7 @@ def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80) 
     """
     dtype = samples.dtype
     window, shift = round(_WINDOW * rate), round(_SHIFT * rate)
-    shape, filters = _kaldi_tables(rate, n_mels, dtype)
+    weights, filters = _kaldi_tables(rate, n_mels, shape, dtype)
     pieces = []
     views = np.lib.stride_tricks.sliding_window_view(samples * dtype.type(_SCALE), window)[::shift]
     for first in range(0, len(views), _FRAMES):
@@ -51,7 +56,7 @@ def kaldi_filterbanks(samples: NDArray, *, rate: int = 16000, n_mels: int = 80) 
         frames = frames - frames.mean(axis=1, keepdims=True)
         emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)  # right for the first, its own predecessor
         np.subtract(frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:])
-        emphasised *= shape
+        emphasised *= weights
         pieces.append(np.log(np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))))
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
@@ -94,15 +99,16 @@ def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]
 
 
 @lru_cache(maxsize=8)
-def _kaldi_tables(rate: int, n_mels: int, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+def _kaldi_tables(rate: int, n_mels: int, shape: str, dtype: np.dtype) -> tuple[NDArray, NDArray]:
     """Window (n,) and filters (bins, n_mels), which leave out the bin at half the rate."""
     window = round(_WINDOW * rate)
     n_fft = _fft_length(window)
-    shape = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / (window - 1))) ** 0.85
+    cosine = np.cos(2 * np.pi * np.arange(window) / (window - 1))
+    weights = (0.5 - 0.5 * cosine) ** 0.85 if shape == "povey" else 0.54 - 0.46 * cosine
     edges = np.linspace(_kaldi_mel(_LOWEST), _kaldi_mel(rate / 2), n_mels + 2)
     filters = _triangles(edges, _kaldi_mel(np.arange(n_fft // 2 + 1) * rate / n_fft))
     filters[:, -1] = 0
-    return shape.astype(dtype), np.ascontiguousarray(filters.T, dtype)
+    return weights.astype(dtype), np.ascontiguousarray(filters.T, dtype)
 
 
 def _kaldi_mel(frequency: NDArray | float) -> NDArray:
