@@ -44,29 +44,20 @@ def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
     """Open CAM++; longer recordings than its window are averaged."""
     check_rate("campplus", settings)
     state, digest = read_weights(CAMPPLUS, path)
-    window = WINDOW if settings.window is None else settings.window
-    hop = window if settings.hop is None else settings.hop
+    windows = settings.windows(WINDOW)
     function = partial(embed_campplus, network=campplus_network(state))
-    extract = each_by(function, RATE, shortest=SHORTEST, window=check_window(window), hop=hop)
-    return Extraction(extract, {"weights": digest, "window": window, "hop": hop}, RATE, SHORTEST)
+    extract = each_by(function, RATE, shortest=SHORTEST, **windows)
+    return Extraction(extract, {"weights": digest, **windows}, RATE, SHORTEST)
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     """Open GE2E, which always works by windows; shorter recordings are repeated until they fill one."""
     check_rate("ge2e", settings)
     state, digest = read_weights(GE2E, path)
-    window = 1.6 if settings.window is None else settings.window
-    hop = window / 2 if settings.hop is None else settings.hop
-    frames = {"window": max(1, round(check_window(window) * _SECOND)), "hop": max(1, round(hop * _SECOND))}
+    windows = settings.windows(1.6, 0.5)
+    frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
     extract = each_by(partial(embed_ge2e, network=ge2e_network(state), **frames), RATE, shortest=SHORTEST)
-    return Extraction(extract, {"weights": digest, "window": window, "hop": hop}, RATE, SHORTEST)
-
-
-def check_window(window: float) -> float:
-    """Return a length of windows that a network can take; ConfigError for another."""
-    if window < SHORTEST:
-        raise ConfigError(f"expected windows of at least {SHORTEST:g} s, got {window:g} s")
-    return window
+    return Extraction(extract, {"weights": digest, **windows}, RATE, SHORTEST)
 
 
 def check_rate(name: str, settings: ExtractorSettings) -> None:

@@ -42,7 +42,7 @@ class ExtractorSettings:
     Raises
     ------
     ConfigError
-        If a number is not positive, or gaps would lie between windows.
+        If a number is not positive, or a window too short for speech.
     """
 
     window: float | None = None
@@ -54,8 +54,22 @@ class ExtractorSettings:
             value = getattr(self, name)
             if value is not None and not (value > 0 and np.isfinite(value)):
                 raise ConfigError(f"expected a {name} above 0, got {value}")
-        if self.hop is not None and self.window is not None and self.hop > self.window:
-            raise ConfigError(f"a hop of {self.hop:g} s leaves gaps between windows of {self.window:g} s")
+        if self.window is not None and self.window < SHORTEST:
+            raise ConfigError(f"expected windows of at least {SHORTEST:g} s, got {self.window:g} s")
+
+    def windows(self, length: float, share: float = 1.0) -> dict[str, float]:
+        """Return `window` and `hop` with an extractor's own length, and its own hop as a share of the window.
+
+        Raises
+        ------
+        ConfigError
+            If gaps would lie between windows.
+        """
+        window = length if self.window is None else self.window
+        hop = share * window if self.hop is None else self.hop
+        if hop > window:
+            raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
+        return {"window": window, "hop": hop}
 
 
 @dataclass(frozen=True)
@@ -133,8 +147,7 @@ def averaged(
     if (len(samples) - length) // step > _MOST_WINDOWS:
         raise DataError(f"more than {_MOST_WINDOWS} windows of {window:g} s", remedy="give a longer window or hop")
     vectors = [
-        checked_vector(function(samples[start:stop], rate))
-        for start, stop in window_bounds(len(samples), length, step)
+        checked_vector(function(samples[start:stop], rate)) for start, stop in window_bounds(len(samples), length, step)
     ]
     if len({vector.shape for vector in vectors}) > 1:
         raise DataError(f"vectors of {len(vectors[0])} and of other dimensions from windows of one length")
