@@ -52,3 +52,5 @@ from .source import read_text_bytes as read_text_bytes
 from .source import shown as shown
 from .source import write_bytes as write_bytes
 from .temporary_rows import TemporaryRows as TemporaryRows
+from .torch_files import OLDER_TORCH as OLDER_TORCH
+from .torch_files import read_torch as read_torch
