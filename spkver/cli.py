@@ -18,6 +18,7 @@ COMMANDS = {
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
     "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
     "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
+    "embed": ("spkver.commands.embed:embed", "Extract one vector for each utterance of a data directory."),
     "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
 }
 

