@@ -80,7 +80,7 @@ def embed_directory(
     names = sorted(source.recordings)
     extraction = extractor.extraction
     rates = _check_audio(source, extraction, work.jobs) if extraction.reads_audio else Counter[int]()
-    made_by = digest_of("vectors", 1, extractor.spec, extraction.record, __version__)
+    made_by = digest_of("vectors", extraction.record, __version__)
     digests = _digests(source, work.jobs) if extraction.reads_audio else dict.fromkeys(names, "")
     origin = digest_of(made_by, destination.fingerprint, [[n, source.speakers[n], digests[n]] for n in names])
     if _origin(path) == origin:

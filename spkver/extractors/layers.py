@@ -239,7 +239,7 @@ def taker(state: Mapping[str, NDArray], network: str) -> Callable[..., NDArray]:
         value = state.get(name)
         expected = f"expected the weights of {network}, with {name} of shape {shape}".replace("None", "any")
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
-            got = f"{len(state)} tensors without it" if value is None else type(value).__name__
+            got = f"{len(state)} entries without it" if value is None else type(value).__name__
             raise DataError(f"{expected}, got {got}")
         fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
         if not fits:

@@ -12,7 +12,7 @@ from spkver.extractors.campplus import CamPlusPlus, campplus_network, campplus_v
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.ge2e import Ge2e, ge2e_network, ge2e_vector
 from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
-from spkver.extractors.weights import Source, read_weights
+from spkver.extractors.weights import Source, read_network
 
 RATE = 16000
 WINDOW = 30.0
@@ -43,22 +43,22 @@ def embed_ge2e(samples: NDArray, rate: int, network: Ge2e, *, window: int = 160,
 def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
     """Open CAM++; longer recordings than its window are averaged."""
     check_rate("campplus", settings)
-    state, digest = read_weights(CAMPPLUS, path)
+    network, record = read_network(CAMPPLUS, path, campplus_network)
     windows = settings.windows(WINDOW)
-    function = partial(embed_campplus, network=campplus_network(state))
+    function = partial(embed_campplus, network=network)
     extract = each_by(function, RATE, shortest=SHORTEST, **windows)
-    return Extraction(extract, {"weights": digest, **windows}, RATE, SHORTEST)
+    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
 
 
 def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
     """Open GE2E, which always works by windows; shorter recordings are repeated until they fill one."""
     check_rate("ge2e", settings)
-    state, digest = read_weights(GE2E, path)
+    network, record = read_network(GE2E, path, ge2e_network)
     windows = settings.windows(1.6, 0.5)
     frames = {name: max(1, round(seconds * _SECOND)) for name, seconds in windows.items()}
-    function = partial(embed_ge2e, network=ge2e_network(state), window=frames["window"], hop=frames["hop"])
+    function = partial(embed_ge2e, network=network, window=frames["window"], hop=frames["hop"])
     extract = each_by(function, RATE, shortest=SHORTEST)
-    return Extraction(extract, {"weights": digest, **windows}, RATE, SHORTEST)
+    return Extraction(extract, {**record, **windows}, RATE, SHORTEST)
 
 
 def check_rate(name: str, settings: ExtractorSettings) -> None:

@@ -49,7 +49,8 @@ def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
     if rate < 1000 or rate > 192_000:
         raise ConfigError(f"expected a rate between 1,000 and 192,000 Hz, got {rate}")
     extract = each_by(partial(embed_onnx, network=network), rate, shortest=SHORTEST, **windows)
-    record = {"weights": file_digest(path), **windows, "rate": rate, "onnxruntime": onnxruntime.__version__}
+    record = {"network": "onnx", "weights": file_digest(path), **windows, "rate": rate}
+    record["onnxruntime"] = onnxruntime.__version__
     return Extraction(extract, record, rate, SHORTEST)
 
 

@@ -38,7 +38,7 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = import_function(spec, "extractor")
     windows = settings.windows(settings.window) if settings.window else {}
-    record = {"module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
+    record = {"function": spec, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
     extract = each_by(partial(guarded, function=function, name=spec), settings.rate, **windows)
     return Extraction(extract, record, settings.rate)
 
@@ -48,7 +48,7 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     check_places(template, PLACES, PLACES)
     _refuse_settings("command", settings)
     extract = partial(extract_by, read=partial(run_command, template=template), name="the command")
-    return Extraction(extract, batch=_COMMAND_BATCH)
+    return Extraction(extract, {"command": template}, batch=_COMMAND_BATCH)
 
 
 def run_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:

