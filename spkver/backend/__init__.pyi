@@ -12,5 +12,7 @@ from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
 from .svm import open_svms as open_svms
+from .svm import read_svms as read_svms
 from .svm import train_one as train_one
 from .svm import train_svms as train_svms
+from .svm import write_svms as write_svms

@@ -9,6 +9,8 @@ from .gmm import frame_log_likelihoods as frame_log_likelihoods
 from .gmm import log_likelihood as log_likelihood
 from .gmm import natural_parameters as natural_parameters
 from .stat_files import StatDraft as StatDraft
+from .stat_files import copy_stat_rows as copy_stat_rows
+from .stat_files import find_stat_rows as find_stat_rows
 from .stat_files import open_stat_server as open_stat_server
 from .stat_files import write_stat_blocks as write_stat_blocks
 from .statistics import Statistics as Statistics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, wr
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig, check_ubm
+from spkver.rsr2015.given import Given, GivenConfig, check_given
 from spkver.vectors import MapConfig
+
+MOST_REPLICATES = 100_000
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,26 @@ class BackgroundConfig:
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Operating point of the detection cost function and window of the DET plot (old, new, big, sre10)."""
+    """What the report shows.
+
+    Attributes
+    ----------
+    p_target, c_miss, c_fa : float
+        Operating point of the detection cost function.
+    window : {"old", "new", "big", "sre10"}
+        Of the DET plot.
+    formats : tuple of {"png", "pdf", "svg"}
+        Of the plots.
+    replicates : int, optional
+        Resamples of the speakers for the 95 % intervals: 1000 by default, 200 above 100,000 trials; 0 for none.
+    """
 
     p_target: float = 0.01
     c_miss: float = 10.0
     c_fa: float = 1.0
     window: str = "sre10"
     formats: tuple[str, ...] = ("png", "pdf", "svg")
+    replicates: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
@@ -48,6 +65,8 @@ class ReportConfig:
             raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10")
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
             raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
+        if self.replicates is not None and (self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES):
+            raise ConfigError(f"report.replicates is {self.replicates}: expected 0, or 2 to {MOST_REPLICATES:,}")
 
 
 @dataclass(frozen=True)
@@ -61,6 +80,13 @@ class SimulationConfig:
 
 
 @dataclass(frozen=True)
+class ListsConfig:
+    """Folder of lists as files, SIDEKIT's ``task`` or a recipe's; those that are not there come from the corpus."""
+
+    folder: str | None = None
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that an RSR2015 experiment depends on; `seed` is that of everything drawn."""
 
@@ -68,6 +94,7 @@ class Config:
     gender: str = "m"
     partition: str = "eval"
     trials: TrialsConfig = field(default_factory=TrialsConfig)
+    lists: ListsConfig = field(default_factory=ListsConfig)
     speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
     background: BackgroundConfig = field(default_factory=BackgroundConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
@@ -75,6 +102,7 @@ class Config:
     map: MapConfig = field(default_factory=MapConfig)
     nap: NapConfig = field(default_factory=NapConfig)
     svm: SvmConfig = field(default_factory=SvmConfig)
+    given: GivenConfig = field(default_factory=GivenConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
 
@@ -90,6 +118,23 @@ NAP_LISTS = {"background": "back", "nap": "nap"}
 def named_lists(lists: Rsr2015) -> dict[str, IdMap]:
     """The lists of recordings under the names that their artefacts carry."""
     return {"enroll": lists.enrolment, "back": lists.background, "nap": lists.nap, "test": lists.test}
+
+
+def given_files(config: Config, lists: Rsr2015, names: Sequence[str], takes: Sequence[str]) -> Given:
+    """Return what takes the place of stages, checked: the files are there and hold the rows of the lists.
+
+    Parameters
+    ----------
+    config : Config
+    lists : Rsr2015
+    names : sequence of str
+        The lists that the recipe uses.
+    takes : sequence of str
+        The keys below `given` that it has a use for.
+    """
+    given = Given(config.given, named_lists(lists), lists.gender)
+    check_given(given, names, takes=takes, ubm_file=config.ubm.file)
+    return given
 
 
 def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
@@ -114,6 +159,7 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
                 nap_size=config.nap.size,
                 sentences=config.background.sentences,
                 seed=config.seed,
+                folder=config.lists.folder,
             ),
         )
         _check(lists, config, run.jobs)

@@ -65,7 +65,8 @@ def test_results_are_documented(finished):
 def test_all_files_are_there(finished):
     there = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
     stems = ["sesspwd_eval_m_trn", *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx"))]
-    lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")} | {"task/ubm_list.txt"}
+    lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")}
+    lists |= {f"task/{name}" for name in ("ubm_list.txt", "utt2spk", "model2spk")}
     systems = ("svm-gmm", "svm-gmm-nap")
     expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
@@ -303,16 +304,16 @@ def test_damaged_artefact_is_made_again(recipe: Recipe, tiny, output, artefact, 
 
 def test_scores_as_text_never_fit_another_hdf5_file(recipe: Recipe, tiny, output, monkeypatch):
     """A run that dies between the two must not leave old scores that a return to the old settings would take."""
-    import spkver.pipeline
+    import spkver.pipeline.trials
 
-    write = spkver.pipeline.write_scores
+    write = spkver.pipeline.trials.write_scores
 
     def die(path, scores, **options):
         if path.suffix == ".h5":
             raise KeyboardInterrupt
         write(path, scores, **options)
 
-    monkeypatch.setattr(spkver.pipeline, "write_scores", die)
+    monkeypatch.setattr(spkver.pipeline.trials, "write_scores", die)
     assert recipe(tiny, output, map__relevance=10).status == 130
     monkeypatch.undo()
     assert recipe(tiny, output).status == 0
