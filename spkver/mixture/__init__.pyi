@@ -25,3 +25,6 @@ from .ubm import read_ubm as read_ubm
 from .ubm import schedule_marks as schedule_marks
 from .ubm import train_ubm as train_ubm
 from .ubm import write_ubm as write_ubm
+from .whitening import unwhiten as unwhiten
+from .whitening import whiten as whiten
+from .whitening import whitening_factors as whitening_factors

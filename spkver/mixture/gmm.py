@@ -1,4 +1,4 @@
-"""Gaussian mixtures with diagonal covariances: densities, the E-step and the M-step.
+"""Gaussian mixtures: densities, the E-step and the M-step.
 
 In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
 block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers or a device.
@@ -35,12 +35,14 @@ _CACHED_POSTERIORS = 1 << 18
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """A mixture of Gaussians with diagonal covariances.
+    """A mixture of Gaussians with diagonal or full covariances.
 
     Attributes
     ----------
     weights : ndarray of shape (C,)
-    means, variances : ndarray of shape (C, D)
+    means : ndarray of shape (C, D)
+    variances : ndarray of shape (C, D) or (C, D, D)
+        Diagonals of the covariances, or the whole matrices.
     """
 
     weights: NDArray[np.float64]
@@ -48,17 +50,17 @@ class GaussianMixture:
     variances: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if (
-            self.means.ndim != 2
-            or self.variances.shape != self.means.shape
-            or self.weights.shape != (self.n_components,)
-        ):
+        shapes = self.means.shape, (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0)
+        if self.means.ndim != 2 or self.variances.shape not in shapes or self.weights.shape != (self.n_components,):
             raise DataError(
-                f"a mixture needs weights (C,), means (C, D) and variances (C, D); got {self.weights.shape}, "
-                f"{self.means.shape}, {self.variances.shape}"
+                f"a mixture needs weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D); got "
+                f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
-        if not (np.isfinite(self.means).all() and (self.variances > 0).all() and np.isfinite(self.variances).all()):
+        of_dimensions = np.diagonal(self.variances, axis1=1, axis2=2) if self.has_full_covariances else self.variances
+        if not (np.isfinite(self.means).all() and (of_dimensions > 0).all() and np.isfinite(self.variances).all()):
             raise DataError("a mixture needs finite means and finite variances above 0")
+        if self.has_full_covariances:
+            _check_positive(self.variances)
         if not (self.weights >= 0).all() or not math.isclose(self.weights.sum(), 1.0, rel_tol=1e-6):
             raise DataError(
                 f"the weights of a mixture must be at least 0 and sum to 1; the sum is {self.weights.sum()}"
@@ -73,6 +75,11 @@ class GaussianMixture:
     def dimension(self) -> int:
         """Length of a frame, D."""
         return self.means.shape[1]
+
+    @property
+    def has_full_covariances(self) -> bool:
+        """Whether `variances` are matrices."""
+        return self.variances.ndim == 3
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,20 @@ class Accumulator:
     def mean_log_likelihood(self) -> float:
         """Log-likelihood per frame, in nat."""
         return self.log_likelihood / self.n_frames
+
+
+def _check_positive(covariances: NDArray[np.float64]) -> None:
+    """Raise DataError unless all are symmetric, to the rounding of float32, and have a Cholesky factor."""
+    for component, covariance in enumerate(covariances):
+        scale = np.sqrt(np.diag(covariance))
+        if not (np.abs(covariance - covariance.T) <= 1e-6 * np.outer(scale, scale)).all():
+            raise DataError(f"covariance {component} of a mixture is not symmetric", remedy="train the mixture again")
+        try:
+            np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            raise DataError(
+                f"covariance {component} of a mixture is not positive definite", remedy="train the mixture again"
+            ) from None
 
 
 def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
