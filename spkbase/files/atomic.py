@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 
-# Metadata of a dataclass field that came after others had been written and digested: ``field(default=..., metadata=LATER)``.
+# Metadata of a field of a dataclass that came after others had been digested: `field(default=..., metadata=LATER)`.
 # With its default it changes nothing, so that no fingerprint and no file of before does.
 LATER = {"later": True}
 
