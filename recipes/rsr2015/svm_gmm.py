@@ -20,15 +20,14 @@ def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
     lists = prepare(run, corpus, config)
     trials = lists.key.trials()
     nap_list = NAP_LISTS[config.nap.list]
-    names = list(dict.fromkeys(["enroll", "back", "test", nap_list]))
-    given = given_files(config, lists, names, takes=["statistics", "supervectors", "machines", "machines_nap"])
+    maps = named_lists(lists, "enroll", "back", "test", nap_list)
+    given = given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
     vectors = {}
-    for name in names:
-        idmap = named_lists(lists)[name]
+    for name, idmap in maps.items():
         statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
         vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map, file=given.supervectors(name))
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems
+from evaluation.embeddings import Embeddings, read_embeddings
+from spkbase.errors import DataError, Problems, few
+from spkbase.files import write_arrays
 from spkbase.runs import Draft
 from spkver.backend import SvmModels, read_svms, write_svms
 from spkver.idmap import IdMap
@@ -17,12 +20,13 @@ from spkver.sidekit import read_svm
 
 
 @dataclass(frozen=True)
-class StatFile:
-    """A file in the layout of SIDEKIT's StatServer, and the list whose rows are to be taken from it.
+class RowsFile:
+    """A file of statistics, supervectors or vectors, and the list whose rows are to be taken from it.
 
     Attributes
     ----------
     path : Path
+        A StatServer in SIDEKIT's layout; for vectors any file that `evaluation.embeddings.read_embeddings` reads.
     idmap : IdMap
         Rows of (model, segment); the file may hold others too, in any order.
     """
@@ -30,9 +34,35 @@ class StatFile:
     path: Path
     idmap: IdMap
 
-    def copy(self, draft: Draft, widths: tuple[int, int] | None = None) -> None:
+    def copy_statistics(self, draft: Draft, widths: tuple[int, int] | None = None) -> None:
         """Make an artefact of the rows of the list, in its order; see `spkver.mixture.copy_stat_rows`."""
         copy_stat_rows(self.path, self.idmap.models, self.idmap.segments, draft.destination, widths=widths)
+
+    def copy_vectors(self, draft: Draft) -> None:
+        """Make an artefact of the vectors of the list, in its order."""
+        known = read_embeddings(self.path)
+        vectors = np.asarray(known.vectors[vector_rows(self.path, known, self.idmap)])
+        arrays = {"ids": self.idmap.segments, "speakers": self.idmap.models, "vectors": vectors}
+        write_arrays(draft.path, arrays, attributes=draft.attributes)
+
+
+def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
+    """Return the row of each segment of a list among vectors.
+
+    Raises
+    ------
+    DataError
+        With the first segments that have none.
+    """
+    rows = {name: row for row, name in enumerate(known.ids.tolist())}
+    absent = [name for name in idmap.segments.tolist() if name not in rows]
+    if absent:
+        raise DataError(
+            f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}",
+            file=file,
+            remedy="extract the vectors of all recordings of the lists, under their ids",
+        )
+    return np.array([rows[name] for name in idmap.segments.tolist()], np.int64)
 
 
 def machine_files(given: Path, models: list[str]) -> dict[str, Path]:

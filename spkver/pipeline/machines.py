@@ -20,7 +20,7 @@ from spkver.backend import (
     train_svms,
 )
 from spkver.mixture import Statistics, TrainedUbm
-from spkver.pipeline.files import StatFile, copy_machines, machine_files
+from spkver.pipeline.files import RowsFile, copy_machines, machine_files
 from spkver.pipeline.trials import scores_of
 from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors, open_supervectors
 
@@ -33,7 +33,7 @@ def supervectors(
     config: MapConfig,
     *,
     multisession: bool = False,
-    file: StatFile | None = None,
+    file: RowsFile | None = None,
 ) -> Stage[Supervectors]:
     """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together.
 
@@ -44,7 +44,7 @@ def supervectors(
 
     def make(draft: Draft) -> None:
         if file is not None:
-            file.copy(draft)
+            file.copy_statistics(draft)
             return
         adapt(ubm.value.mixture, accumulated.value, config, work=run.work, destination=draft.destination)
 

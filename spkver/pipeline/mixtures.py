@@ -17,7 +17,7 @@ from spkver.mixture import (
     train_ubm,
     write_ubm,
 )
-from spkver.pipeline.files import StatFile
+from spkver.pipeline.files import RowsFile
 
 
 def universal_model(
@@ -59,7 +59,7 @@ def statistics(
     def make(draft: Draft) -> None:
         mixture = ubm.value.mixture
         if file is not None:
-            StatFile(file, idmap).copy(draft, (mixture.n_components, mixture.means.size))
+            RowsFile(file, idmap).copy_statistics(draft, (mixture.n_components, mixture.means.size))
             return
         accumulate_statistics(
             mixture, frames.value, idmap.models, idmap.segments, work=run.work, destination=draft.destination

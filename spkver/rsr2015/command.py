@@ -71,9 +71,11 @@ def recipe_command(
 
 def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
     """The recipe's own file, unless the user gives one; a simulated corpus is small, so that sizes have limits."""
-    defaults = {} if config_file else read_yaml(own)
+    of_recipe = read_yaml(own)
+    defaults = {} if config_file else of_recipe
     if corpus == "simulated":
-        for section, values in read_yaml(own.with_name("simulated.yaml")).items():
+        limits = read_yaml(own.with_name("simulated.yaml"))
+        for section, values in {name: limits[name] for name in limits if name in of_recipe}.items():
             own_values = defaults.setdefault(section, {})
             own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
     return defaults

@@ -9,7 +9,7 @@ from pathlib import Path
 from spkbase.errors import ConfigError, DataError, Problems
 from spkver.idmap import IdMap
 from spkver.mixture import find_stat_rows
-from spkver.pipeline import StatFile, machine_files
+from spkver.pipeline import RowsFile, machine_files
 
 # What files are called: by a recipe, by the tutorial, and by the tutorial for normalised supervectors.
 _NAMES = {
@@ -29,12 +29,15 @@ class GivenConfig:
         ``sv_...`` alike.
     machines, machines_nap : str, optional
         Folder of SIDEKIT's machines, ``{model}.svm``, or a file of ours: without NAP and with it.
+    vectors : str, optional
+        Vectors of all recordings in the place of i-vectors, such as `spkver embed` writes.
     """
 
     statistics: str | None = None
     supervectors: str | None = None
     machines: str | None = None
     machines_nap: str | None = None
+    vectors: str | None = None
 
     def names(self) -> list[str]:
         """Return what is given."""
@@ -49,7 +52,7 @@ class Given:
     ----------
     config : GivenConfig
     maps : dict of str to IdMap
-        The lists by name.
+        The lists that the recipe uses, by name.
     gender : {"m", "f"}
     """
 
@@ -61,10 +64,14 @@ class Given:
         """Return the file of the statistics of a list."""
         return self.file("statistics", name)
 
-    def supervectors(self, name: str) -> StatFile | None:
+    def supervectors(self, name: str) -> RowsFile | None:
         """Return the file of the supervectors of a list, and the list."""
         path = self.file("supervectors", name)
-        return None if path is None else StatFile(path, self.maps[name])
+        return None if path is None else RowsFile(path, self.maps[name])
+
+    def vectors(self, name: str) -> RowsFile | None:
+        """Return the file of the vectors, and a list."""
+        return None if self.config.vectors is None else RowsFile(Path(self.config.vectors), self.maps[name])
 
     def machines(self, *, nap: bool) -> Path | None:
         """Return the folder or file of the machines."""
@@ -88,14 +95,12 @@ class Given:
         )
 
 
-def check_given(given: Given, names: Sequence[str], *, takes: Sequence[str], ubm_file: str | None) -> None:
+def check_given(given: Given, *, takes: Sequence[str], ubm_file: str | None) -> None:
     """Check that all files that are wanted are there, and hold the rows of their lists.
 
     Parameters
     ----------
     given : Given
-    names : sequence of str
-        The lists that the recipe uses.
     takes : sequence of str
         The keys of `GivenConfig` that the recipe has a use for.
     ubm_file : str, optional
@@ -120,10 +125,12 @@ def check_given(given: Given, names: Sequence[str], *, takes: Sequence[str], ubm
             if key.startswith("machines"):
                 machine_files(Path(getattr(given.config, key)), models)
                 continue
-            for name in names:
+            if key == "vectors":  # read where the chains are checked, which need the dimensions
+                continue
+            for name, idmap in given.maps.items():
                 path = given.file(key, name)
                 assert path is not None
-                find_stat_rows(path, given.maps[name].models, given.maps[name].segments)
+                find_stat_rows(path, idmap.models, idmap.segments)
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()

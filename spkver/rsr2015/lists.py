@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import LATER
 from spkbase.runs import Run
-from spkver.backend import NapConfig, SvmConfig, check_rank
+from spkver.backend import Chain, NapConfig, SvmConfig, check_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
 from spkver.mixture import UbmConfig, check_ubm
 from spkver.rsr2015.given import Given, GivenConfig, check_given
-from spkver.vectors import MapConfig
+from spkver.rsr2015.vectors import IVectorsConfig, check_vectors, parse_systems, vector_lists
+from spkver.vectors import MapConfig, TotalVariabilityConfig
 
 MOST_REPLICATES = 100_000
 
@@ -56,7 +59,7 @@ class ReportConfig:
     c_fa: float = 1.0
     window: str = "sre10"
     formats: tuple[str, ...] = ("png", "pdf", "svg")
-    replicates: int | None = None
+    replicates: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
@@ -88,13 +91,15 @@ class ListsConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that an RSR2015 experiment depends on; `seed` is that of everything drawn."""
+    """Everything that an RSR2015 experiment depends on.
+
+    `seed` is that of everything drawn; `systems` names chains of steps on vectors (docs/backends.md).
+    """
 
     seed: int = 0
     gender: str = "m"
     partition: str = "eval"
     trials: TrialsConfig = field(default_factory=TrialsConfig)
-    lists: ListsConfig = field(default_factory=ListsConfig)
     speakers: SpeakerRanges = field(default_factory=SpeakerRanges)
     background: BackgroundConfig = field(default_factory=BackgroundConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
@@ -102,38 +107,62 @@ class Config:
     map: MapConfig = field(default_factory=MapConfig)
     nap: NapConfig = field(default_factory=NapConfig)
     svm: SvmConfig = field(default_factory=SvmConfig)
-    given: GivenConfig = field(default_factory=GivenConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
+    lists: ListsConfig = field(default_factory=ListsConfig, metadata=LATER)
+    given: GivenConfig = field(default_factory=GivenConfig, metadata=LATER)
+    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig, metadata=LATER)
+    ivectors: IVectorsConfig = field(default_factory=IVectorsConfig, metadata=LATER)
+    systems: dict[str, Any] = field(default_factory=dict, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}: expected a whole number of at least 0")
+        self.chains()
+
+    def chains(self) -> dict[str, Chain]:
+        """Return the chain of each of `systems`, parsed."""
+        return parse_systems(self.systems)
 
 
 # The lists that NAP may be estimated on, by the value of `nap.list`.
 NAP_LISTS = {"background": "back", "nap": "nap"}
 
 
-def named_lists(lists: Rsr2015) -> dict[str, IdMap]:
-    """The lists of recordings under the names that their artefacts carry."""
-    return {"enroll": lists.enrolment, "back": lists.background, "nap": lists.nap, "test": lists.test}
+def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:
+    """Return lists of recordings under the names that their artefacts carry; all of them by default."""
+    known = {"enroll": lists.enrolment, "back": lists.background, "nap": lists.nap, "test": lists.test}
+    return {name: known[name] for name in names or known}
 
 
-def given_files(config: Config, lists: Rsr2015, names: Sequence[str], takes: Sequence[str]) -> Given:
+def training_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
+    """Return the lists training, enroll and test of systems of one vector a recording, checked against their chains.
+
+    Raises
+    ------
+    DataError
+        With all problems: a list that cannot train the matrix or a chain, vectors that are not there.
+    """
+    maps = vector_lists(lists, config.ivectors)
+    width = config.ubm.components * config.features.dimension
+    rank = config.total_variability.rank
+    check_vectors(maps, config.chains(), rank=rank, width=width, file=config.given.vectors)
+    return maps
+
+
+def given_files(config: Config, maps: dict[str, IdMap], takes: Sequence[str]) -> Given:
     """Return what takes the place of stages, checked: the files are there and hold the rows of the lists.
 
     Parameters
     ----------
     config : Config
-    lists : Rsr2015
-    names : sequence of str
-        The lists that the recipe uses.
+    maps : dict of str to IdMap
+        The lists that the recipe uses, by name.
     takes : sequence of str
         The keys below `given` that it has a use for.
     """
-    given = Given(config.given, named_lists(lists), lists.gender)
-    check_given(given, names, takes=takes, ubm_file=config.ubm.file)
+    given = Given(config.given, maps, config.gender)
+    check_given(given, takes=takes, ubm_file=config.ubm.file)
     return given
 
 
