@@ -1,9 +1,11 @@
 from .backend_files import read_backend as read_backend
 from .backend_files import write_backend as write_backend
+from .chain import Chain as Chain
 from .chain import Facts as Facts
 from .chain import check_chain as check_chain
 from .chain import format_chain as format_chain
 from .chain import parse_chain as parse_chain
+from .chain import plain_chain as plain_chain
 from .chain import read_chain as read_chain
 from .chain_steps import NEEDS as NEEDS
 from .chain_steps import STEPS as STEPS
@@ -52,8 +54,10 @@ from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
 from .svm import open_svms as open_svms
+from .svm import read_svms as read_svms
 from .svm import train_one as train_one
 from .svm import train_svms as train_svms
+from .svm import write_svms as write_svms
 from .trained import Backend as Backend
 from .transforms import AffineMap as AffineMap
 from .transforms import LengthNorm as LengthNorm

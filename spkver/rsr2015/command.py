@@ -76,9 +76,10 @@ def _defaults(own: Path, corpus: str) -> dict[str, Any]:
     """The recipe's own file, below that of the user; a simulated corpus is small, so that sizes have limits."""
     defaults = read_yaml(own)
     if corpus == "simulated":
-        for section, values in read_yaml(own.with_name("simulated.yaml")).items():
-            own_values = defaults.setdefault(section, {})
-            own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
+        limits = read_yaml(own.with_name("simulated.yaml"))
+        for section in limits.keys() & defaults.keys():
+            values = defaults[section]
+            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
     return defaults
 
 
