@@ -49,7 +49,6 @@ from .sidekit_plda import add_sidekit_channels as add_sidekit_channels
 from .sidekit_plda import plda_from_sidekit as plda_from_sidekit
 from .sidekit_plda import plda_to_sidekit as plda_to_sidekit
 from .sklearn_steps import sklearn_step as sklearn_step
-from .sidekit_channels import add_sidekit_channels as add_sidekit_channels
 from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels
