@@ -15,9 +15,9 @@ from spkver.voiceprivacy.settings import Config, EvaluationConfig
 def test_replicates(replicates: int) -> None:
     with pytest.raises(DataError, match="2 to 1,000,000 replicates"):
         Resampling(replicates)
-    with pytest.raises(ConfigError, match="evaluation.replicates is .*: expected 0, or 2 to 1,000,000"):
+    with pytest.raises(ConfigError, match=r"evaluation\.replicates is .*: expected 0, or 2 to 1,000,000"):
         EvaluationConfig(replicates=replicates)
-    with pytest.raises(ConfigError, match="report.replicates is .*: expected 0, or 2 to 1,000,000"):
+    with pytest.raises(ConfigError, match=r"report\.replicates is .*: expected 0, or 2 to 1,000,000"):
         ReportConfig(replicates=replicates)
 
 
@@ -25,7 +25,7 @@ def test_replicates(replicates: int) -> None:
 def test_costs(costs: tuple[float, float]) -> None:
     with pytest.raises(DataError, match="leave no trade-off"):
         effective_prior(0.5, *costs)
-    with pytest.raises(ConfigError, match="report.p_target, report.c_miss, report.c_fa: costs of"):
+    with pytest.raises(ConfigError, match=r"report\.p_target, report\.c_miss, report\.c_fa: costs of"):
         ReportConfig(c_miss=costs[0], c_fa=costs[1])
 
 
