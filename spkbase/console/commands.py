@@ -116,6 +116,12 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
     except MemoryError as error:
         click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
         ctx.exit(STATUS_ERROR)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):  # what Python says where the system grants no more
+            raise
+        text = "no more threads can be started: memory or processes are limited"
+        click.echo(f"Error: {text} (ulimit -v, ulimit -u; or use fewer --jobs)", err=True)
+        ctx.exit(STATUS_ERROR)
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)
         with _deaf():
