@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 import os
 import signal
@@ -81,9 +82,10 @@ class LazyGroup(Group):
 
 
 def _open_standard_streams() -> None:
-    """Put a sink in the place of standard streams that the caller closed.
+    """Put a sink in the place of standard streams that the caller closed; write letters that one lacks as numbers.
 
-    Else files that are opened get their numbers, and what children print goes into these; libraries flush them too.
+    Else files that are opened get the numbers of closed streams, and what children print goes into these; libraries
+    flush them too. An id or a file's name may hold any letter, and the terminal's encoding few.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
