@@ -93,6 +93,8 @@ def _open_standard_streams() -> None:
     sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
