@@ -84,7 +84,10 @@ def read_embeddings(
         owners, more = _mapped(ids, Path(speakers), source)
         notes += more
     elif owners is None:
-        owners, notes = ids, (*notes, f"{few([Path(entry).name for entry in given])} has no speakers: each id counts as one")
+        owners, notes = (
+            ids,
+            (*notes, f"{few([Path(entry).name for entry in given])} has no speakers: each id counts as one"),
+        )
     try:
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
     except DataError as error:
@@ -175,7 +178,9 @@ def _with_ids(columns: Columns, path: Path, what: str) -> Columns:
 
 def _map_beside(paths: Sequence[Path]) -> Path | None:
     """The utt2spk beside an archive of Kaldi, or in a folder."""
-    folders = {path if path.is_dir() else path.parent for path in paths if path.is_dir() or path.suffix in (".scp", ".ark")}
+    folders = {
+        path if path.is_dir() else path.parent for path in paths if path.is_dir() or path.suffix in (".scp", ".ark")
+    }
     beside = [folder / "utt2spk" for folder in folders]
     return beside[0] if len(beside) == 1 and beside[0].is_file() else None
 
