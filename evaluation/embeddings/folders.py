@@ -5,7 +5,7 @@ A folder is one of
     vectors.npy, ids.npy, speakers.npy             an array (`evaluation.embeddings.arrays`)
     speaker_vectors.pt, id2idx, idx2spk            what VoicePrivacy 2024 and 2026 keep below `emb_xvect`; `id2idx` says
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
-                                                   pickled dictionaries; the folder above (with `utt-level`) is taken too
+                                                   pickled dictionaries; the folder above (of `utt-level`) is taken too
     X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp stands for its parts; means of speakers (`spk_*`)
                                                    only where there is nothing else
     files of one kind, *.npy, *.pt, *.npz, *.h5    an utterance each (its id is the file's name), or tables
@@ -124,9 +124,8 @@ def _mapping(path: Path, what: str) -> dict[str, str]:
     if not is_pickle:
         return read_id_list(path, what, same_twice=True)
     content = read_pickle(path)
-    if not isinstance(content, dict) or not all(
-        isinstance(part, (str, int)) for pair in content.items() for part in pair
-    ):
+    parts = [part for pair in content.items() for part in pair] if isinstance(content, dict) else [None]
+    if not all(isinstance(part, (str, int)) for part in parts):
         raise DataError(f"expected a dictionary of '{what}', got {type(content).__name__}", file=path)
     return {str(name): str(value) for name, value in content.items()}
 

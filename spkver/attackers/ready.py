@@ -114,7 +114,8 @@ class ReadyVectors:
             if self.file(attack, directory) is None
         ]
         if absent:
-            return f"there is no {' and no '.join(f'{self.folder / name}.h5' for name in absent)} (or .npz, .scp, .ark, .pt, a folder ...)"
+            files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
+            return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
         return ""
 
