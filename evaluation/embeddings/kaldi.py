@@ -37,6 +37,9 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems
 from spkbase.files import is_file
 
+Vectors = Sequence[NDArray[np.floating]] | NDArray[np.floating]
+"""Vectors of any lengths, or an array (n, D) where all are alike."""
+
 _ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
 _WHITE = b" \t\r\n"
@@ -50,7 +53,7 @@ _VECTOR_HEAD = len(b"\0BFV \4") + 4
 _MOST_COPIES = 4
 
 
-def read_scp(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]]]:
+def read_scp(path: str | Path) -> tuple[list[str], Vectors]:
     """Read the vectors that an scp lists, in its order.
 
     Raises
@@ -96,7 +99,7 @@ def read_scp(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]
     return ids, _read_places(path, places, len(ids))
 
 
-def read_ark(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]]]:
+def read_ark(path: str | Path) -> tuple[list[str], Vectors]:
     """Read all vectors of an archive, in its order; errors as for `read_scp`."""
     path = Path(path)
     if (whole := read_equal_vectors(path)) is not None:
@@ -153,9 +156,7 @@ def _equal_vector(head: bytes) -> tuple[np.dtype[Any], int]:
     return dtype, length
 
 
-def _read_places(
-    path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int
-) -> Sequence[NDArray[np.floating]]:
+def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int) -> Vectors:
     """Read vectors at (offset, row, line of the scp) of each archive, one archive open at a time."""
     vectors: list[Any] = [None] * count
     for archive, entries in places.items():
