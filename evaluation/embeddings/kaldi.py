@@ -234,7 +234,7 @@ def _decode(handle: BinaryIO, path: Path, line: int | None, what: str) -> NDArra
 
 
 def read_binary(handle: BinaryIO) -> NDArray[np.floating]:
-    """Read the binary vector or matrix at the place of a handle.
+    """Read the binary vector or matrix at the place of a handle; one inside another object has no \\0B before it.
 
     Returns
     -------
@@ -252,10 +252,11 @@ def read_binary(handle: BinaryIO) -> NDArray[np.floating]:
     packed.
     """
     start = handle.tell()
-    kind, blank, _ = handle.read(32).removeprefix(_BINARY).partition(b" ")
+    head = handle.read(32)
+    kind, blank, _ = head.removeprefix(_BINARY).partition(b" ")
     if kind not in _TYPES or not blank:
         raise ValueError(f"it is of the kind {kind[:8]!r}")
-    handle.seek(start + len(_BINARY) + len(kind) + 1)
+    handle.seek(start + len(_BINARY) * head.startswith(_BINARY) + len(kind) + 1)
     if kind.startswith(b"C"):
         least, width, rows, columns = _COMPRESSED.unpack(_take(handle, _COMPRESSED.size))
         quantiles = _values(handle, "<u2", 4 * columns) if kind == b"CM" else None
@@ -302,12 +303,12 @@ def _take(handle: BinaryIO, size: int) -> bytes:
     return handle.read(size)
 
 
-def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
+def read_text_matrix(handle: BinaryIO, dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
     """Read the vector or matrix between brackets at the place of a handle, which stays behind it.
 
     Returns
     -------
-    ndarray of float32, of shape (n,), or (rows, columns) where a line ends between the brackets
+    ndarray of `dtype`, of shape (n,), or (rows, columns) where a line ends between the brackets
 
     Raises
     ------
@@ -331,7 +332,7 @@ def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
     torn = next((number for row in rows for number in row if b"_" in number), None)  # float() takes 1_000
     if torn is not None:
         raise ValueError(f"{torn!r:.60} is no number")
-    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(np.float32)
+    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
     return values if len(lines) > 1 else values.reshape(-1)
 
 

@@ -137,6 +137,15 @@ def _reader(raw: bytes, start: int, kind: type[Reader]) -> tuple[Reader, int]:
     return kind(io.BytesIO(raw[start:end])), end
 
 
+class _Ordered(dict[Any, Any]):
+    """Stands for collections.OrderedDict; attributes, such as the versions that `state_dict` notes, are left out."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: object) -> None:
+        """Take no attributes."""
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
@@ -188,7 +197,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     **ARRAYS,
     **TENSORS,
     ("_codecs", "encode"): Call(_encode),
-    ("collections", "OrderedDict"): Call(lambda pairs=(): dict(pairs)),
+    ("collections", "OrderedDict"): Call(lambda pairs=(): _Ordered(pairs)),
     ("collections", "defaultdict"): Call(lambda *_: {}),
     **{(module, name): Name(name) for module in ("builtins", "__builtin__") for name in ("list", "dict", "int")},
 }
