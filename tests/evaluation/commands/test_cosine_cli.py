@@ -67,7 +67,8 @@ def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"), [(np.nan, "1 vector is not finite"), (0.0, "1 vector is zero"), (np.inf, "1 vector is not finite")]
+    ("value", "message"),
+    [(np.nan, "1 vector is not finite"), (0.0, "1 vector is zero"), (np.inf, "1 vector is not finite")],
 )
 def test_bad_vectors_are_told_with_their_file(folder: Path, value: float, message: str) -> None:
     bad = VECTORS[:3].copy()
