@@ -75,6 +75,11 @@ def read_scp(path: str | Path) -> tuple[list[str], Vectors]:
             problems.add(f"expected 'id archive:offset', got {line.strip()[:60]!r}", line=number)
             continue
         vector_id, entry = columns[0], columns[1].strip()
+        name, _, offset = entry.rpartition(":")
+        if (archive := known.get(name)) is not None and offset.isascii() and offset.isdigit() and len(offset) < 19:
+            places[archive].append((int(offset), len(ids), number))  # as the lines before it
+            ids.append(vector_id)
+            continue
         reason = _why_not(entry)
         if reason:
             problems.add(reason, line=number, remedy="write the vectors to an archive, and an scp of it")
@@ -162,7 +167,8 @@ def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], cou
     for archive, entries in places.items():
         equal = _read_equal_places(archive, [offset for offset, _, _ in entries])
         if equal is not None and len(entries) == count:
-            return equal[np.argsort([row for _, row, _ in entries])]
+            rows = [row for _, row, _ in entries]
+            return equal if rows == list(range(count)) else equal[np.argsort(rows)]
         if equal is not None:
             for (_, row, _), vector in zip(entries, equal, strict=True):
                 vectors[row] = vector
