@@ -34,6 +34,7 @@ from .hdf5 import write_strings as write_strings
 from .hdf5_guard import check_hdf5 as check_hdf5
 from .hdf5_guard import check_memory as check_memory
 from .hdf5_guard import is_as_in_memory as is_as_in_memory
+from .hdf5_guard import memory_size as memory_size
 from .hdf5_opening import open_hdf5_checked as open_hdf5_checked
 from .hdf5_strings import is_text as is_text
 from .hdf5_strings import read_text as read_text
