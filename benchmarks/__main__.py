@@ -6,6 +6,7 @@ from benchmarks import (
     anonymization,
     attackers,
     e_step,
+    embeddings,
     engines,
     evaluation,
     features,
@@ -23,6 +24,8 @@ print()
 uncertainty.main()
 print()
 linkability.main()
+print()
+embeddings.main()
 print()
 features.main(*sys.argv[1:2])
 print()

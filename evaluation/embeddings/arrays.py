@@ -112,8 +112,7 @@ def read_npy(path: Path, map_above: int) -> NDArray[Any]:
         size = path.stat().st_size
         with path.open("rb") as handle:
             check_array(handle, size)
-        mode = "r" if size > map_above else None
-        return check_characters(np.load(path, mmap_mode=mode, allow_pickle=False))
+        return check_characters(np.load(path, mmap_mode="r" if size > map_above else None, allow_pickle=False))
     except BROKEN_NPZ as error:
         raise broken(path, "npy", error) from error
 
