@@ -65,7 +65,7 @@ def read_npz_columns(path: Path, map_above: int) -> Columns:
             columns[key] = mapped
     except BROKEN_NPZ as error:
         if isinstance(error, DataError):
-            raise
+            raise DataError(error.text, file=error.file or path, remedy=error.remedy) from error
         raise broken(path, "npz", error) from error
     made = columns_of(columns, path, "an npz with")
     if made.ids is None and set(_WINDOW) <= set(columns):
