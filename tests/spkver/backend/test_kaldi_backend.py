@@ -64,7 +64,7 @@ def normal(values: NDArray, mean: NDArray, variance: NDArray) -> float:
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
 def test_scores_are_those_of_the_definition(length: str) -> None:
-    """p(test | mean of n) / p(test): the speaker given u of n vectors is N(n psi u / (n psi + 1), psi / (n psi + 1))."""
+    """p(test | u of n) / p(test), where the speaker is N(n psi u / (n psi + 1), psi / (n psi + 1)) given u."""
     plda, rng = drawn(), np.random.default_rng(1)
     models = np.array([2, 0, 1, 1, 2, 2])
     sessions, tests = Sessions(rng.normal(size=(6, 4)), models), rng.normal(size=(5, 4))
@@ -263,7 +263,7 @@ def test_a_transform_of_vbx_comes_back_and_is_applied(tmp_path: Path) -> None:
     x = rng.normal(size=5)
     inner = (x - transform.mean1) / np.linalg.norm(x - transform.mean1) @ transform.lda - transform.mean2
     np.testing.assert_allclose(found.apply(x[None])[0], inner / np.linalg.norm(inner), rtol=1e-13)
-    with pytest.raises(DataError, match="1 vector is zero .*: row 1"):
+    with pytest.raises(DataError, match=r"1 vector is zero .*: row 1"):
         found.apply(np.stack([x, transform.mean1]))
     with pytest.raises(DataError, match="expected vectors of 5 dimensions, got 4"):
         found.apply(np.ones((2, 4)))
