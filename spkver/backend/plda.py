@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
-from spkver.backend.latent_basis import latent_basis, lower_factor
+from spkver.backend.latent_basis import LatentBasis, latent_basis
 from spkver.backend.residual_prior import ResidualPrior, residual_prior
 from spkver.backend.sessions import Sessions, checked_vectors
 
@@ -70,7 +71,7 @@ class Plda:
             if not np.isfinite(array).all():
                 raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
             object.__setattr__(self, name, array)
-        lower_factor(self.within)
+        _ = self.basis  # which S must allow
 
     @property
     def dimension(self) -> int:
@@ -81,6 +82,12 @@ class Plda:
     def within(self) -> NDArray[np.float64]:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
         return self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
+
+    @cached_property
+    def basis(self) -> LatentBasis:
+        """What scores and the E-step need of F, G and S."""
+        with one_blas_thread():
+            return latent_basis(self.loadings, self.within)
 
     @property
     def between(self) -> NDArray[np.float64]:
@@ -194,7 +201,7 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
     -------
     Moments
     """
-    basis = latent_basis(model.loadings, model.within)
+    basis = model.basis
     spreads = 1 / (1 + np.outer(of.counts, basis.precisions))  # (M, K), variances of the posterior
     projected = of.sums @ basis.projection
     means = projected * spreads

@@ -142,6 +142,21 @@ def test_two_covariances_are_a_plda(rank: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((np.zeros(2), np.eye(3), np.eye(2)), r"got shapes \[\(2, 2\), \(3, 3\)\]"),
+        ((np.zeros(2), np.full((2, 2), np.inf), np.eye(2)), "finite matrices B and W"),
+        ((np.zeros(2), np.eye(2), np.zeros((2, 2))), "to be positive definite"),
+        ((np.zeros(2), np.eye(2), np.full((2, 2), np.nan)), "residual of a PLDA holds NaN"),
+    ],
+)
+def test_what_no_two_covariances_are_is_told(parts: tuple, message: str) -> None:
+    zero = np.array([0])
+    with pytest.raises(DataError, match=message):
+        two_covariance_scores(TwoCovariance(*parts), Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
+
+
 def test_moments_add_up_to_the_total() -> None:
     rng = np.random.default_rng(0)
     who = rng.integers(0, 12, 80)
