@@ -10,6 +10,7 @@ from .hdf5 import read_strings as read_strings
 from .hdf5 import write_column as write_column
 from .hdf5 import write_strings as write_strings
 from .idmaps import read_idmap as read_idmap
+from .idmaps import read_idmap_with_lines as read_idmap_with_lines
 from .idmaps import write_idmap as write_idmap
 from .mixture import MixtureFile as MixtureFile
 from .mixture import read_mixture as read_mixture
