@@ -271,13 +271,27 @@ def maximisation(
     return loadings, residual
 
 
+def _start(of: SpeakerSums, rank: int, channels: int, *, unscaled: bool) -> NDArray[np.float64]:
+    """Return the first [F G]."""
+    values, vectors = np.linalg.eigh(of.scatter / of.counts.sum())
+    lengths = np.sqrt(np.maximum(values[::-1], 0))
+    columns = np.arange(rank + channels) % len(values)
+    directions: NDArray[np.float64] = vectors[:, ::-1][:, columns]
+    directions[:, rank:] *= lengths[columns[rank:]]
+    if not unscaled:
+        directions[:, :rank] *= np.maximum(lengths[:rank], 1)
+    return directions
+
+
 def fit_plda(
     vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
 ) -> tuple[Plda, NDArray[np.float64]]:
     """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
 
-    The eigenvectors have length 1; S starts at the total covariance, as in SIDEKIT, and G at the eigenvectors that
-    follow. m stays the mean of the vectors.
+    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT; but where the standard deviation
+    along one is above 1 that is its length, or else EM would not come to vectors of large numbers in any number of
+    rounds (SIDEKIT's convention does without). G starts at the eigenvectors that follow, as long as the deviations. m
+    stays the mean of the vectors.
 
     Parameters
     ----------
@@ -313,8 +327,7 @@ def fit_plda(
         weight = config.session_weight
         counts, sums = sessions.counts, sessions.sums - sessions.counts[:, None] * mean
         of = SpeakerSums(weight * counts.astype(np.float64), weight * sums, weight * (centred.T @ centred))
-        directions = np.linalg.eigh(of.scatter)[1][:, ::-1]
-        directions = np.hstack([directions, directions])[:, : rank + channels]
+        directions = _start(of, rank, channels, unscaled=config.minimum_divergence == "sidekit")
         residual = prior.posterior(of.scatter, of.counts.sum())
         residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
         objective = []

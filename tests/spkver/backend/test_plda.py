@@ -157,6 +157,18 @@ def test_training_is_the_same_for_any_order_and_rotation() -> None:
     np.testing.assert_allclose(turned_objective, objective, rtol=1e-11)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e2, 1e6])
+def test_the_scale_of_vectors_does_not_keep_em_away(scale: float) -> None:
+    """At the same number of rounds the model of scaled vectors is near the scaled model."""
+    rng = np.random.default_rng(2)
+    _, vectors, who = drawn(rng, speakers=100, sessions=6, rank=3, dimension=6)
+    plda, objective = fit_plda(vectors, who, PldaConfig(rank=3, iterations=20))
+    scaled, other = fit_plda(scale * vectors, who, PldaConfig(rank=3, iterations=20))
+    error = np.linalg.norm(scaled.between / scale**2 - plda.between) / np.linalg.norm(plda.between)
+    assert error < 0.01
+    assert other[-1] + vectors.size * np.log(scale) == pytest.approx(objective[-1], abs=0.5)
+
+
 def test_a_weight_of_sessions_is_as_many_copies_of_them() -> None:
     rng = np.random.default_rng(2)
     _, vectors, who = drawn(rng, speakers=15, sessions=4, rank=2, dimension=4)
