@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
 from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
 from spkver.backend.sessions import Sessions
@@ -170,15 +170,18 @@ def test_vectors_of_a_stat_server_are_embeddings(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "iv.h5") as file:
         assert file["stat0"][()].tolist() == [[1], [1], [1]]
         assert file["stat1"].dtype == np.float32
-    found = embeddings_of(read_stat_server(tmp_path / "iv.h5"))
-    assert found.ids.tolist() == ["u1", "u2", "ü"]
-    assert found.speakers.tolist() == ["a", "a", "b"]
-    assert found.vectors.tolist() == vectors.tolist()
+    for found in (embeddings_of(read_stat_server(tmp_path / "iv.h5")), read_embeddings(tmp_path / "iv.h5")):
+        assert found.ids.tolist() == ["u1", "u2", "ü"]
+        assert found.speakers.tolist() == ["a", "a", "b"]
+        assert found.vectors.tolist() == vectors.tolist()
 
 
-def test_statistics_are_no_vectors() -> None:
+def test_statistics_are_no_vectors(tmp_path: Path) -> None:
     server = StatServer(["a"], ["u"], np.ones((1, 2)), np.ones((1, 6)))
     with pytest.raises(DataError, match=r"got statistics of 2 Gaussians .*extract i-vectors"):
         embeddings_of(server)
+    write_stat_server(tmp_path / "s.h5", server)
+    with pytest.raises(DataError, match=r"holds statistics of a mixture, stat0 \(1, 2\) .*extract i-vectors"):
+        read_embeddings(tmp_path / "s.h5")
     with pytest.raises(DataError, match="'u' is repeated"):
         embeddings_of(StatServer(["a", "b"], ["u", "u"], np.ones((2, 1)), np.ones((2, 6))))
