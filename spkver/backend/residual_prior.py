@@ -73,6 +73,40 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         If there are fewer than two speakers, no speaker has two vectors that differ, speakers do not differ, or the
         weight is 0 and the covariance is not determined.
     """
+    within, total, varies = variances_within(sessions)
+    parts = np.diag(within)[varies] / total[varies]
+    variances = np.where(varies, total * parts.mean(), 0)
+    variances[~varies] = variances[varies].mean()
+    singular = not varies.all() or parts.min() < _SINGULAR
+    if not singular and not diagonal:
+        scale = 1 / np.sqrt(np.diag(within))
+        singular = bool(np.linalg.eigvalsh(within * scale[:, None] * scale)[0] < _SINGULAR)
+    if weight == 0 and singular:
+        raise DataError(
+            f"{len(sessions.vectors)} vectors of {len(sessions.counts)} speakers do not determine the covariance "
+            f"within speakers in {sessions.dimension} dimensions",
+            remedy="reduce the dimensions (lda), or leave plda.prior out",
+        )
+    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+
+
+def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what varies in vectors of speakers.
+
+    Returns
+    -------
+    within : ndarray of shape (R, R)
+        Covariance within speakers, divided by the number of vectors.
+    total : ndarray of shape (R,)
+        Variances.
+    varies : ndarray of bool of shape (R,)
+        Dimensions that are not constant.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers, no speaker has two vectors that differ, or speakers do not differ.
+    """
     vectors, speakers = sessions.vectors, sessions.means
     if len(speakers) < 2:
         raise DataError(
@@ -82,11 +116,9 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         )
     largest = np.abs(vectors).max(axis=0)
     if largest.max() > _LARGEST:
-        raise DataError(
-            f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors, or leave it out"
-        )
+        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
     inside = vectors - speakers[sessions.models]
-    within = inside.T @ inside / len(vectors)
+    within: NDArray[np.float64] = inside.T @ inside / len(vectors)
     total = vectors.var(axis=0)
     deviations = np.sqrt(total)
     varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
@@ -102,16 +134,4 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         )
     if not parts.min() < 1 - _CONSTANT:
         raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
-    variances = np.where(varies, total * parts.mean(), 0)
-    variances[~varies] = variances[varies].mean()
-    singular = not varies.all() or parts.min() < _SINGULAR
-    if not singular and not diagonal:
-        scale = 1 / np.sqrt(np.diag(within))
-        singular = bool(np.linalg.eigvalsh(within * scale[:, None] * scale)[0] < _SINGULAR)
-    if weight == 0 and singular:
-        raise DataError(
-            f"{len(vectors)} vectors of {len(speakers)} speakers do not determine the covariance within speakers in "
-            f"{sessions.dimension} dimensions",
-            remedy="reduce the dimensions (lda), or leave plda.prior out",
-        )
-    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+    return within, total, varies
