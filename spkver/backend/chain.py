@@ -285,11 +285,11 @@ def _value(parameter: Parameter, value: Any, step: str) -> Any:
         known = math.isfinite(value)
     expected = _KINDS[kind]
     if parameter.choices:
-        known, expected = value in parameter.choices, "one of " + ", ".join(parameter.choices)
-    if known and (parameter.least is not None or parameter.most is not None):
-        low = -math.inf if parameter.least is None else parameter.least
+        known, expected = known and value in parameter.choices, "one of " + ", ".join(parameter.choices)
+    if parameter.least is not None:
         high = math.inf if parameter.most is None else parameter.most
-        known, expected = low <= value <= high, f"{expected} from {low:g}" + f" to {high:g}" * (high < math.inf)
+        known = known and parameter.least <= value <= high
+        expected += f" from {parameter.least:g}" + f" to {high:g}" * (high < math.inf)
     if not known:
         raise ConfigError(f"{step}.{parameter.name} is {value!r:.60}: expected {expected}")
     return value
