@@ -43,8 +43,8 @@ from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
 from .sessions import Sessions as Sessions
 from .sessions import checked_vectors as checked_vectors
-from .sklearn_steps import sklearn_step as sklearn_step
 from .sidekit_channels import add_sidekit_channels as add_sidekit_channels
+from .sklearn_steps import sklearn_step as sklearn_step
 from .svm import Background as Background
 from .svm import SvmConfig as SvmConfig
 from .svm import SvmModels as SvmModels

@@ -52,7 +52,7 @@ def write_backend(path: str | Path, backend: Backend) -> None:
         arrays["calibration"] = np.array([*affine.weights, affine.offset, affine.prior])
     texts = {"chain": plain_chain(backend.chain), "maps": kinds, "facts": backend.facts}
     attributes = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
-    attributes["checksum"] = _checksum(attributes, arrays)
+    attributes["checksum"] = checksum_of(attributes, arrays)
     write_arrays(path, arrays, attributes={"kind": _KIND, "version": _VERSION, **attributes})
 
 
@@ -70,7 +70,7 @@ def read_backend(path: str | Path) -> Backend:
     """
     texts = _attributes(path)
     arrays = read_arrays(path)
-    if _checksum(texts, arrays) != texts["checksum"]:
+    if checksum_of(texts, arrays) != texts["checksum"]:
         raise DataError("the file is damaged: its checksum is another", file=path, remedy=_REMEDY)
     try:
         return _built(texts, arrays)
@@ -170,5 +170,6 @@ def _of(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _checksum(texts: dict[str, str], arrays: Arrays) -> str:
+def checksum_of(texts: dict[str, str], arrays: Arrays) -> str:
+    """Return the digest of all that a file holds: texts of the attributes, and arrays."""
     return fingerprint({name: texts[name] for name in ("chain", "maps", "facts")}, arrays)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Trials
+from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
 from spkver.backend.kaldi_plda import adapt_plda_unsupervised, plda_from_kaldi, plda_to_kaldi
@@ -136,7 +137,13 @@ def score_svm(
     work, config = Work(jobs=1), SvmConfig(**values)
     sizes = len(sessions.counts), len(tests)
     names, tested = (np.array([str(code) for code in range(size)], object) for size in sizes)
-    trained = train_svms(names[sessions.models], sessions.vectors, Background(model.vectors), config, work=work)
+    try:
+        trained = train_svms(names[sessions.models], sessions.vectors, Background(model.vectors), config, work=work)
+    except DataError:
+        raise
+    except ValueError as error:  # libsvm keeps its kernel in float32
+        text = f"the support vector machines have no finite solution: {error}"
+        raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
     scores: Floats = score_trials(trained, tested, tests, trials, work=work).values
     return scores
