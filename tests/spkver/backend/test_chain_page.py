@@ -49,8 +49,6 @@ def blocks(language: str) -> list[str]:
 def test_the_examples_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
     """Python first, which makes the vectors; then the commands, with what they print."""
     monkeypatch.chdir(tmp_path)
     made, four_lines, *_ = blocks("python")
