@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import lower_factor
-from spkver.backend.pair_products import pair_products
 from spkver.backend.plda import Plda
 from spkver.backend.plda_scoring import enrolled, ratio_rows
+from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
 _LENGTHS = ("kaldi", "simple", "none")
@@ -123,9 +123,10 @@ def plda_to_kaldi(plda: Plda) -> KaldiPlda:
 def plda_from_kaldi(plda: KaldiPlda) -> Plda:
     """Return the same model as x = m + F y + e: F = A^-1 diag(psi)^(1/2), S = A^-1 A^-T."""
     with one_blas_thread():
-        inverse = np.linalg.inv(plda.transform)
+        inverse = np.asarray(np.linalg.inv(plda.transform), np.float64)
         used = plda.psi > 0
-        return Plda(plda.mean, (inverse * np.sqrt(plda.psi))[:, used], inverse @ inverse.T)
+        loadings: NDArray[np.float64] = inverse[:, used] * np.sqrt(plda.psi[used])
+        return Plda(plda.mean, loadings, inverse @ inverse.T)
 
 
 def length_normalised(transformed: NDArray[np.float64], psi: NDArray[np.float64], counts: NDArray) -> NDArray:
