@@ -45,7 +45,6 @@ from .scoring import score_trials as score_trials
 from .scoring_device import MeanRatios as MeanRatios
 from .sessions import Sessions as Sessions
 from .sessions import checked_vectors as checked_vectors
-from .sidekit_channels import add_sidekit_channels as add_sidekit_channels
 from .sidekit_plda import add_sidekit_channels as add_sidekit_channels
 from .sidekit_plda import plda_from_sidekit as plda_from_sidekit
 from .sidekit_plda import plda_to_sidekit as plda_to_sidekit
