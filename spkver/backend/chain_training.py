@@ -20,7 +20,7 @@ from spkver.backend.chain import Chain, ChosenStep, Facts, Spec, check_chain, pa
 from spkver.backend.chain_steps import Training
 from spkver.backend.moments import class_means
 from spkver.backend.sessions import Sessions
-from spkver.backend.trained import Backend
+from spkver.backend.trained import Backend, errors_of
 from spkver.backend.transforms import Map, apply_maps
 
 _ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
@@ -74,7 +74,7 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
         adapt.norms()
         if adapt.vectors.shape[1] != dimension:
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
-            raise DataError(text, remedy="use one extractor for both")
+            raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
     names, codes = factorise(embeddings.speakers)
     facts = Facts.of(dimension, codes, adapt is not None)
     check_chain(chain, facts)
@@ -92,10 +92,11 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
         None if adapt is None else np.asarray(adapt.vectors), seed,
     )  # fmt: skip
     made = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
-    backend = _trained(chain, training, made)
-    if calibrate is None:
-        return backend
-    return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
+    with errors_of(embeddings):
+        backend = _trained(chain, training, made)
+        if calibrate is None:
+            return backend
+        return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
 
 
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:

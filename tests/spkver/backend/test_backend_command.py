@@ -90,7 +90,10 @@ def test_speakers_from_a_map(folder: Path) -> None:
     assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes()
     bare = run("train", folder / "bare_train.npz", *chain, folder / "c.h5")
     refused(bare, "lda needs a speaker with two vectors, each has one: name the speakers", folder / "c.h5")
-    refused(score(folder, folder / "train.h5", folder / "c.txt", enroll="bare_both.npz"), "4 models without a vector")
+    refused(
+        score(folder, folder / "train.h5", folder / "c.txt", enroll="bare_both.npz"),
+        "bare_both.npz: 4 models without a vector",
+    )
 
 
 def test_adaptation_and_a_chain_in_a_file(folder: Path) -> None:
@@ -127,6 +130,9 @@ def test_chains_that_are_none(folder: Path, chain: str, text: str) -> None:
 def test_vectors_that_are_none(folder: Path) -> None:
     output = folder / "b.h5"
     (folder / "empty").write_bytes(b"")
+    np.savez(folder / "same.npz", ids=list("abc"), vectors=np.ones((3, 3)))
+    same = run("train", folder / "same.npz", "--chain", "length,whiten", "--output", output)
+    refused(same, "same.npz: step 2 of the chain, whiten: the total covariance is 0", output)
     (folder / "vectors.pkl").write_bytes(pickle.dumps({"s": [np.zeros(3)]}))
     for name, text in (("nothing", "cannot be read"), ("empty", "empty"), ("vectors.pkl", "--allow-pickle")):
         refused(run("train", folder / name, "--chain", "length", "--output", output), text, output)
@@ -136,7 +142,7 @@ def test_vectors_that_are_none(folder: Path) -> None:
     with np.load(folder / "train.npz") as file:
         np.savez(folder / "wide.npz", ids=file["ids"], speakers=file["speakers"], vectors=np.tile(file["vectors"], 2))
     wide = ("train", folder / "train.npz", "--chain", "coral", "--adapt", folder / "wide.npz", "--output", output)
-    refused(run(*wide), "vectors to adapt to of 8 dimensions, got 16", output)
+    refused(run(*wide), "wide.npz: expected vectors to adapt to of 8 dimensions, got 16", output)
 
 
 def test_scores_that_cannot_be(folder: Path) -> None:
@@ -145,7 +151,7 @@ def test_scores_that_cannot_be(folder: Path) -> None:
     refused(score(folder, folder / "train.npz", output), "HDF5", output)
     refused(score(folder, folder / "nothing.h5", output), "no such file", output)
     refused(score(folder, backend, folder / "scores.docx"), ".docx", folder / "scores.docx")
-    refused(score(folder, backend, output, test="train.npz"), "20 segments without a vector: both0", output)
+    refused(score(folder, backend, output, test="train.npz"), "train.npz: 20 segments without a vector: both0", output)
     np.savez(folder / "odd.npz", ids=["both0"], vectors=np.ones((1, 3)))
     (folder / "trials").write_text("both-s0 both0\n")
     refused(
