@@ -241,7 +241,9 @@ def test_a_head_that_claims_the_world(tmp_path: Path) -> None:
 # --- arrays and their ids --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")])
+@pytest.mark.parametrize(
+    ("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")]
+)
 def test_other_names_of_columns(tmp_path: Path, vectors: str, ids: str, speakers: str) -> None:
     columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
     np.savez(tmp_path / "e.npz", **columns)

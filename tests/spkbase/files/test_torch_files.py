@@ -67,7 +67,12 @@ def tensor(parts: bytes = b"", shape: tuple[int, ...] = (3,), steps: tuple[int, 
 
     start = b"\x8a\x08" + struct.pack("<q", offset)
     return (
-        b"ctorch._utils\n_rebuild_tensor_v2\n(" + (parts or storage()) + start + sizes(shape) + sizes(steps) + b"\x89NtR"
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + (parts or storage())
+        + start
+        + sizes(shape)
+        + sizes(steps)
+        + b"\x89NtR"
     )
 
 
@@ -88,7 +93,10 @@ def test_the_zip_by_hand(tmp_path: Path) -> None:
 BAD: dict[str, tuple[bytes, str]] = {
     "a call": (b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", r"asks for os\.system"),
     "a class": (b"ctorch.nn.modules.linear\nLinear\n)\x81", "asks for torch.nn.modules.linear.Linear"),
-    "numpy's loader of storages": (b"ctorch.storage\n_load_from_bytes\nC\0\x85R", "asks for torch.storage._load_from_bytes"),
+    "numpy's loader of storages": (
+        b"ctorch.storage\n_load_from_bytes\nC\0\x85R",
+        "asks for torch.storage._load_from_bytes",
+    ),
     "beyond the storage": (tensor(offset=1), "a tensor beyond its storage"),
     "steps beyond it": (tensor(steps=(2,)), "a tensor beyond its storage"),
     "negative steps": (tensor(steps=(-1,)), "expected sizes"),
@@ -105,7 +113,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "one storage, two types": (b"(" + tensor() + tensor(storage("Int")) + b"t", "described in two ways"),
     "a tensor of no storage": (tensor(b"N"), "a tensor without a storage"),
     "a storage alone": (storage(), "expected plain data, found Storage"),
-    "a stand-in that is changed": (tensor() + b"}X\x07\0\0\0storageK\x01sb", "a pickle may not set 'storage'|cannot be read"),
+    "a stand-in that is changed": (
+        tensor() + b"}X\x07\0\0\0storageK\x01sb",
+        "a pickle may not set 'storage'|cannot be read",
+    ),
     "depth": (b"]" + b"\x85" * 5000, "deeper than 100"),
     "itself": (b"]q\0h\0a", "cannot be read as a file of PyTorch"),
     "a memo number of 2^31": (b"Nr\xff\xff\xff\x7f", "it remembers a thing under the number"),
@@ -192,7 +203,9 @@ FLOATS = np.arange(3, dtype="<f4").tobytes()
         (OLDER_TORCH, "it is cut off or damaged"),
     ],
 )
-def test_hostile_files_of_the_older_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, message: str) -> None:
+def test_hostile_files_of_the_older_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, message: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.pt").write_bytes(raw)
     with pytest.raises(DataError, match=message):
