@@ -21,7 +21,7 @@ from spkbase.files import fingerprint, open_file, read_arrays, write_arrays
 from spkver.backend.chain import Chain, parse_chain, plain_chain, step_of
 from spkver.backend.nap import Projection
 from spkver.backend.trained import Backend
-from spkver.backend.transforms import AffineMap, LengthNorm, Map
+from spkver.backend.transforms import AffineMap, LengthNorm, Map, dimension_after
 
 _KIND, _VERSION = "spkver backend", 1
 _REMEDY = "write it again with spkver backend train"
@@ -96,7 +96,7 @@ def _built(texts: dict[str, str], arrays: Arrays) -> Backend:
     if not isinstance(facts, dict) or not all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
         raise DataError(f"expected the facts {', '.join(_FACTS)}, got {facts!r:.200}")
     maps = tuple(_map(kind, _of(arrays, f"map{number}.")) for number, kind in enumerate(kinds))
-    dimension = _dimension(maps, facts["dimension"])
+    dimension = dimension_after(maps, facts["dimension"])
     cohort = arrays.get("cohort")
     norm = step_of(chain, "norm")
     if (cohort is None) != (norm is None):
@@ -146,19 +146,6 @@ def _checked(kind: type, arrays: Arrays) -> Arrays:
         if values.dtype != np.float64 or not np.isfinite(values).all():
             raise DataError(f"expected finite float64 numbers as {name}, got {values.dtype}")
     return arrays
-
-
-def _dimension(maps: tuple[Map, ...], dimension: int) -> int:
-    """Dimensions that leave the maps."""
-    for step in maps:
-        if isinstance(step, LengthNorm):
-            continue
-        size = step.directions.shape[1] if isinstance(step, Projection) else len(step.offset)
-        if size != dimension:
-            raise DataError(f"expected a map of {dimension} dimensions, got one of {size}")
-        if isinstance(step, AffineMap) and step.matrix.ndim == 2:
-            dimension = step.matrix.shape[1]
-    return dimension
 
 
 def _fields(holder: Any) -> Arrays:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.work import Work
+from spkver.backend.kaldi_plda import LENGTHS
 from spkver.backend.nap import fit_nap
 from spkver.backend.plda_scoring import SESSIONS_AS
 from spkver.backend.scorers import (
@@ -308,6 +309,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
             Parameter("rounds", int, 10, "of EM", least=0),
             _SESSIONS,
+            Parameter("length", str, "none", "scaling of vectors within the model, as Kaldi scores", LENGTHS),
             Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
             Parameter(
                 "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")

@@ -17,7 +17,7 @@ from evaluation.trials import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
-from spkver.backend.kaldi_plda import adapt_plda_unsupervised, plda_from_kaldi, plda_to_kaldi
+from spkver.backend.kaldi_plda import adapt_plda_unsupervised, kaldi_plda_scores, plda_from_kaldi, plda_to_kaldi
 from spkver.backend.moments import regularised, within_covariance
 from spkver.backend.plda import Plda, PldaConfig, fit_plda
 from spkver.backend.plda_scoring import plda_scores
@@ -126,7 +126,10 @@ def score_two_covariance(
 def score_plda(
     model: Plda, sessions: Sessions, tests: Floats, models: Codes, segments: Codes, values: Values
 ) -> Floats:
-    """Return log-likelihood ratios of the PLDA."""
+    """Return log-likelihood ratios of the PLDA, by the book or as Kaldi scores."""
+    if values["length"] != "none":
+        options = {"sessions_as": values["sessions"], "length": values["length"]}
+        return kaldi_plda_scores(plda_to_kaldi(model), sessions, tests, models, segments, **options)
     return plda_scores(model, sessions, tests, models, segments, sessions_as=values["sessions"])
 
 

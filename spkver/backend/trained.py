@@ -49,11 +49,14 @@ class Backend:
     facts: dict[str, Any]
 
     def __repr__(self) -> str:
-        facts = self.facts
-        counts = (
-            f"{facts['dimension']} dimensions, trained on {facts['vectors']} vectors of {facts['speakers']} speakers"
-        )
-        return f"Backend({format_chain(self.chain)}, {counts})"
+        return f"Backend({format_chain(self.chain)}, {self.facts['dimension']} dimensions, {self.origin})"
+
+    @property
+    def origin(self) -> str:
+        """What it was made of, in words."""
+        if not self.facts["vectors"]:
+            return "models of Kaldi"
+        return f"trained on {self.facts['vectors']} vectors of {self.facts['speakers']} speakers"
 
     def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
