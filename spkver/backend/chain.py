@@ -35,6 +35,7 @@ _ROLE_NAMES = {
     "calibration": "a calibration",
 }
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_LONGEST = 100
 _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 
 Chain = tuple["ChosenStep", ...]
@@ -223,6 +224,8 @@ def _items(spec: Spec) -> list[Any]:
         raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
     if not spec:
         raise ConfigError("the chain is empty", remedy=_REMEDY)
+    if len(spec) > _LONGEST:
+        raise ConfigError(f"expected a chain of at most {_LONGEST} steps, got {len(spec)}", remedy=_REMEDY)
     return list(spec)
 
 

@@ -278,7 +278,7 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "cosine with the mean of the enrolled vectors",
         fit=_cosine,
-        scorer=Scorer(Cosine, score_cosine, lambda model: None),
+        scorer=Scorer(Cosine, score_cosine, lambda model: None, needs_direction=True),
     ),
     Step(
         "mahalanobis",

@@ -43,11 +43,14 @@ class Scorer:
         See the module.
     dimension : callable
         Gives the dimensions R that a model is for; None where it is for any.
+    needs_direction : bool
+        Means of sessions and tested vectors must not be 0.
     """
 
     model: type
     score: Callable[[Any, Sessions, Floats, Codes, Codes, Values], Floats]
     dimension: Callable[[Any], int | None]
+    needs_direction: bool = False
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,10 @@ class Backend:
 
     def score_vectors(self, sessions: Sessions, tests: NDArray[np.float64], trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
+        scorer = step_of(self.chain, "scorer")
+        if scorer is not None and scorer.step.scorer is not None and scorer.step.scorer.needs_direction:
+            check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model")
+            check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
         scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
         if self.cohort is not None:

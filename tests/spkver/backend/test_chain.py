@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +95,7 @@ def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
     [
         ("", "the chain is empty"),
         ("[]", "the chain is empty"),
+        (["length"] * 101, "expected a chain of at most 100 steps, got 101"),
         ("lda:2,,cosine", "step 2 of the chain: there is no step ''"),
         ("whitten", "there is no step 'whitten': did you mean whiten?"),
         ("[1]", "expected the name of a step"),
@@ -209,8 +212,12 @@ def test_a_vector_that_a_step_makes_zero(training: Embeddings) -> None:
     backend = train_chain(training, "centre,length")
     odd = Embeddings(["same"], ["same"], (backend.maps[0].offset)[None])  # type: ignore[union-attr]
     assert np.allclose(odd.vectors, mean)
-    with pytest.raises(DataError, match=r"zero .*same"):
-        backend.score(odd, training, Trials.from_ids(["same"], [training.ids[0]]))
+    for chain, what in (("centre,length", "vector"), ("centre", "mapped model")):
+        backend = train_chain(training, chain)
+        with pytest.raises(DataError, match=rf"1 {what} is zero .*: same"):
+            backend.score(odd, training, Trials.from_ids(["same"], [training.ids[0]]))
+    with pytest.raises(DataError, match=r"1 mapped vector is zero .*: same"):
+        backend.score(training, odd, Trials.from_ids([training.ids[0]], ["same"]))
     same = replace(training, vectors=np.ones_like(training.vectors))
     with pytest.raises(DataError, match=r"step 1 of the chain, centre: the 240 vectors are all the same"):
         train_chain(same, "centre,length")
@@ -512,6 +519,18 @@ def test_scores_are_of_the_evaluation(training: Embeddings, tested: Embeddings) 
     scores = train_chain(training, "lda:2").score(tested, tested, all_trials(tested, tested))
     assert isinstance(scores, Scores)
     assert isinstance(train_chain(training, "lda:2"), Backend)
+
+
+def test_what_a_chain_loads() -> None:
+    """Scikit-learn, librosa and the others are loaded by what uses them: of a chain, the SVM alone."""
+    code = (
+        "import sys, numpy as np; from evaluation.embeddings import Embeddings; from spkver.backend import train_chain;"
+        "rows = [str(row) for row in range(20)];"
+        "vectors = Embeddings(rows, [row[0] for row in rows], np.random.default_rng(0).normal(size=(20, 3)));"
+        "train_chain(vectors, 'whiten,length,lda:2,plda,snorm');"
+        "print([name for name in ('sklearn', 'librosa', 'matplotlib', 'torch') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_types_of_vectors(training: Embeddings, tested: Embeddings) -> None:
