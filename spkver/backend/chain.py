@@ -65,7 +65,8 @@ class ChosenStep:
     @property
     def needs(self) -> tuple[Need, ...]:
         """What it needs of the training vectors."""
-        is_adapted = self.values.get("on") == "adapt" or self.values.get("adapt", "none") != "none"
+        is_adapted = "adapt" in (self.values.get("on"), self.values.get("cohort"))
+        is_adapted = is_adapted or self.values.get("adapt", "none") != "none"
         return self.step.needs + (("adapt",) if is_adapted else ())
 
 
@@ -201,6 +202,9 @@ def check_chain(chain: Chain, facts: Facts) -> None:
     if calibrate and facts.n_speakers < 2 * calibrate.values["folds"]:
         text = f"calibrate deals {facts.n_speakers} speakers into {calibrate.values['folds']} parts: each needs two"
         problems.add(text, remedy="lower calibrate.folds, or give more speakers")
+    if calibrate and there["sessions"] and facts.most_vectors <= calibrate.values["enrolled"]:
+        text = f"calibrate.enrolled is {calibrate.values['enrolled']}, but no speaker has more vectors: none is tested"
+        problems.add(text, remedy="lower it")
     _raise(problems)
 
 

@@ -201,6 +201,7 @@ def _plda(training: Training, values: Values) -> Plda:
 
 
 _CONVENTIONS = ("book", "sidekit")
+_COHORTS = ("speakers", "vectors", "adapt")
 _SHRINK = Parameter(
     "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
 )
@@ -336,8 +337,17 @@ STEPS: tuple[Step, ...] = (
     Step(
         "snorm",
         "norm",
-        "normalise scores by those of a cohort, the training vectors, on both sides (s-norm)",
-        (_TOP, Parameter("cohort", str, "speakers", "means of the speakers, or all vectors", ("speakers", "vectors"))),
+        "normalise scores by those of a cohort on both sides (s-norm)",
+        (
+            _TOP,
+            Parameter(
+                "cohort",
+                str,
+                "speakers",
+                "means of the training speakers, all training vectors, or those to adapt to",
+                _COHORTS,
+            ),
+        ),
     ),
     Step(
         "calibrate",
@@ -345,6 +355,7 @@ STEPS: tuple[Step, ...] = (
         "scores to natural log-likelihood ratios, learnt on trials of held-out training speakers",
         (
             Parameter("prior", float, 0.5, "of a target, that it is trained for", least=1e-6, most=1 - 1e-6),
+            Parameter("enrolled", int, 1, "vectors of a model in these trials", least=1),
             Parameter("folds", int, 5, "parts that the speakers are dealt into", least=2),
             Parameter("ridge", float, 0.0, "penalty on the weight", least=0),
         ),

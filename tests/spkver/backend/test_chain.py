@@ -160,6 +160,8 @@ def test_a_chain_in_a_file_that_is_none(tmp_path: Path) -> None:
         ((9, 3), "lda:3,lda:4", "lda.rank is 4, but 3 dimensions and 9 speakers allow 3 at most"),
         ((9, 3), "lda,plda:7", "plda.rank is 7, but 6 dimensions allow 6 at most"),
         ((9, 3), "calibrate", "calibrate deals 9 speakers into 5 parts: each needs two"),
+        ((30, 3), "[calibrate: {enrolled: 3}]", "calibrate.enrolled is 3, but no speaker has more vectors"),
+        ((5, 3), "[snorm: {cohort: adapt}]", "snorm needs vectors to adapt to"),
         ((10, 3), "lda:9,calibrate", "but 6 dimensions and 10 speakers allow 6"),
         ((5, 3), "coral", "coral needs vectors to adapt to, none were given"),
         ((5, 3), "centre:adapt", "centre needs vectors to adapt to"),
@@ -281,6 +283,9 @@ def test_s_norm_is_that_of_the_evaluation(training: Embeddings, tested: Embeddin
     every = train_chain(training, [{"plda": 3}, {"snorm": {"cohort": "vectors"}}])
     assert every.cohort is not None
     assert len(every.cohort) == len(training)
+    other = train_chain(training, ["centre", {"snorm": {"cohort": "adapt"}}], adapt=tested)
+    assert other.cohort is not None
+    np.testing.assert_allclose(other.cohort, tested.vectors - training.vectors.mean(axis=0), atol=1e-12)
 
 
 def test_cohorts_are_scored_in_blocks(
@@ -292,9 +297,10 @@ def test_cohorts_are_scored_in_blocks(
     np.testing.assert_allclose(backend.score(tested, tested, trials).values, whole, rtol=1e-9, atol=1e-12)
 
 
-def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training: Embeddings) -> None:
+@pytest.mark.parametrize("n_enrolled", [1, 2])
+def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training: Embeddings, n_enrolled: int) -> None:
     """Scores of each fold by a chain of the others; pooled; the same affine map."""
-    backend = train_chain(training, "lda:3,calibrate", seed=5)
+    backend = train_chain(training, ["lda:3", {"calibrate": {"enrolled": n_enrolled}}], seed=5)
     names = sorted(set(training.speakers.tolist()))
     dealt = np.empty(len(names), int)
     dealt[np.random.default_rng(5).permutation(len(names))] = np.arange(len(names)) % 5
@@ -306,12 +312,15 @@ def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training: 
         enrolled, tests = [], []
         for name in held:
             own = training.ids[training.speakers == name].tolist()
-            enrolled.append(own[0])
-            tests += own[1:4]
-        trials = Trials.from_ids(np.repeat(enrolled, len(tests)).tolist(), tests * len(enrolled))
+            enrolled += own[:n_enrolled]
+            tests += own[n_enrolled : n_enrolled + 3]
+        trials = Trials.from_ids(np.repeat(held, len(tests)).tolist(), tests * len(held))
         speaker = dict(zip(training.ids.tolist(), training.speakers.tolist(), strict=True))
-        for (model, segment), value in zip(trials.pairs(), part.score(training, training, trials).values, strict=True):
-            pooled[speaker[model] == speaker[segment]].append(value)
+        models = np.isin(training.ids, enrolled)
+        of_models = Embeddings(training.ids[models], training.speakers[models], training.vectors[models])
+        scores = part.score(of_models, training, trials)
+        for (model, segment), value in zip(trials.pairs(), scores.values, strict=True):
+            pooled[model == speaker[segment]].append(value)
     expected = train_affine(pooled[True], pooled[False])
     assert backend.calibration is not None
     np.testing.assert_allclose(backend.calibration.weights, expected.weights, rtol=1e-6)
