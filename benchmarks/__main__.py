@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     anonymization,
     attackers,
+    backend,
     e_step,
     engines,
     evaluation,
@@ -17,6 +18,8 @@ from benchmarks import (
 e_step.main()
 print()
 scoring.main()
+print()
+backend.main()
 print()
 evaluation.main()
 print()

@@ -139,6 +139,9 @@ def read_hdf5_columns(path: Path, map_above: int) -> Columns:
         with h5py.File(path, "r") as file:
             check_hdf5(file)
             vectors = name_among(file, VECTORS)
+            if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
+                got = f"stat0 {file['stat0'].shape}"
+                raise DataError(f"holds statistics of a mixture, {got}", remedy="extract i-vectors from them first")
             for name in _needed(list(file)) - {*_WINDOW}:
                 columns[name] = _read_dataset(file[name], path, map_above if name == vectors else None)
     except BROKEN_HDF5 as error:

@@ -60,7 +60,8 @@ class KaldiPlda:
             if not np.isfinite(part).all():
                 raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
             object.__setattr__(self, name, part)
-        values = np.linalg.svd(parts["transform"], compute_uv=False)
+        with one_blas_thread():
+            values = np.linalg.svd(parts["transform"], compute_uv=False)
         if not values[-1] > _SINGULAR * values[0]:
             raise DataError("the transform of a PLDA is singular", remedy="train it again, on more vectors")
         if parts["psi"].min() < 0:
