@@ -26,6 +26,8 @@ from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.files.plain_pickle import read_pickle
 from spkbase.files.torch_files import read_torch
 from spkbase.runs.journal import Journal
+from spkver.backend.backend_files import checksum_of, read_backend, write_backend
+from spkver.backend.chain_training import train_chain
 from spkver.backend.svm import SvmModels, read_svms, write_svms
 from spkver.features.frames import read_feature_table
 from spkver.mixture.statistics import open_statistics
@@ -87,6 +89,52 @@ def _read_statistics(path: Path) -> object:
 
 def _machines(folder: Path) -> list[bytes]:
     return [written(write_svms, folder / "seed.h5", SvmModels(_NAMES, _NUMBERS, np.zeros(3)))]
+
+
+def _backends(folder: Path) -> list[bytes]:
+    draw = np.random.default_rng(0)
+    ids = [f"u{row}" for row in range(24)]
+    training = Embeddings(ids, [f"s{row // 4}" for row in range(24)], draw.normal(size=(24, 4)))
+    chains = (
+        "whiten,length,lda:2,plda:1,snorm",
+        "nap:1,svm",
+        "[centre, calibrate: {folds: 2, ridge: 1}]",
+        "mahalanobis",
+        "two_covariance,snorm",
+    )
+    return [written(write_backend, folder / "seed.h5", train_chain(training, chain)) for chain in chains]
+
+
+def _sealed(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """A file whose contents are odd, and whose checksum holds."""
+    with h5py.File(io.BytesIO(data), "r") as file:
+        arrays = {name: file[name][()] for name in file}
+        texts = {name: str(file.attrs[name]) for name in ("chain", "maps", "facts")}
+    for _ in range(chance.randrange(1, 3)):
+        if arrays and chance.random() < 0.6:
+            name = chance.choice([*arrays])
+            odd = chance.choice(
+                (None, values(chance), arrays[name].T, arrays[name][:1], -arrays[name], arrays[name] * np.nan)
+            )
+            if odd is None:
+                del arrays[name]
+            else:
+                arrays[chance.choice((name, "cohort", "model.x"))] = np.atleast_1d(odd)
+        else:
+            name = chance.choice([*texts])
+            swaps = (
+                ("2", "9"), ("lda", "nap"), ("plda", "svm"), ("AffineMap", "LengthNorm"), ("null", "true"), ("[", "{"),
+                ("4", '"4"'), ("LengthNorm", "Projection"), ("snorm", "calibrate"), ("{", "[" * 3000), ("1", "1e999"),
+            )  # fmt: skip
+            texts[name] = texts[name].replace(*chance.choice(swaps))
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+        sealed = {"kind": "spkver backend", "version": 1, **texts, "checksum": checksum_of(texts, arrays)}
+        for name, value in sealed.items():
+            file.attrs[name] = value
+    return content.getvalue()
 
 
 # --- embeddings ------------------------------------------------------------------------------------------------------
@@ -272,6 +320,7 @@ PARSERS = [
     Parser("sidekit-features", "input.h5", _features, read_feature_file, _HDF5),
     Parser("sidekit-svm", "input.svm", _svms, _read_svm, (damage, inside_gzip, _pickle_inside)),
     Parser("feature-store", "input.h5", _stores, any_of(_read_store, read_arrays), _HDF5),
+    Parser("backend", "input.h5", _backends, read_backend, (damage, inside_hdf5, _sealed, _sealed)),
     Parser("machines", "input.h5", _machines, read_svms, _HDF5),
     Parser("embeddings-npz", "input.npz", _packed_embeddings, _read_all(), (damage, inside_npz, inside_npz)),
     Parser("embeddings-hdf5", "input.h5", _hdf5_embeddings, _read_all(), _HDF5),
