@@ -25,7 +25,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, stored_array
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, Destination, file_destination
-from spkbase.work import ALL_CORES, Array, Namespace, Work, one_blas_thread, ships_items
+from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
     Block,
@@ -87,9 +87,7 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
         return FastTerms(basis, np.square(model.loadings @ basis).sum(axis=1))
 
 
-def fast_posterior(
-    zeroth: Array, projected: Array, basis: Array, precisions: Array, *, xp: Namespace = np
-) -> tuple[Array, Array]:
+def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Array) -> tuple[Array, Array]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -102,15 +100,13 @@ def fast_posterior(
         b, see `spkver.vectors.posterior`.
     basis, precisions : ndarray of shape (R, R) and (C, R)
         See `FastTerms`.
-    xp : module
 
     References
     ----------
     Glembek et al., equations 13 and 17.
     """
     spread = 1 / (1 + zeroth @ precisions)
-    turned = xp.matrix_transpose(basis)
-    return ((projected @ basis) * spread) @ turned, spread @ (turned * turned)
+    return ((projected @ basis) * spread) @ basis.T, spread @ (basis.T * basis.T)
 
 
 @dataclass(frozen=True)
