@@ -11,6 +11,7 @@ from benchmarks import (
     features,
     linkability,
     scoring,
+    total_variability,
     uncertainty,
 )
 
@@ -29,5 +30,7 @@ print()
 anonymization.main()
 print()
 attackers.main()
+print()
+total_variability.main()
 print()
 engines.main()

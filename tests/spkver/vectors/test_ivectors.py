@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from functools import partial
 from pathlib import Path
 
@@ -156,12 +157,13 @@ def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, met
 
 
 @pytest.mark.parametrize("method", ["exact", "eigen"])
-@pytest.mark.parametrize("kind", ["threads", "loky"])
-def test_engines_change_no_bit(kind, method):
+@pytest.mark.parametrize("kind", ["threads", "loky", pytest.param("dask", marks=pytest.mark.slow)])
+def test_engines_change_no_bit(kind, method, request):
+    scheduler = request.getfixturevalue("dask_cluster").address if kind == "dask" else None
     model, statistics = random_model(), random_statistics(2500)
     extract = partial(extract_ivectors, model, statistics, method=method, variances=True)
     expected = contents(extract(work=Work(1)))
-    with use_engine(kind):
+    with use_engine(kind, scheduler=scheduler):
         assert contents(extract(work=Work(2))) == expected
 
 
@@ -263,3 +265,10 @@ def test_broken_files(tmp_path):
         write_arrays(path, arrays)
         with pytest.raises(DataError, match=r"v\.h5"):
             open_ivectors(path)
+
+
+def test_the_page_says_what_happens():
+    page = Path(__file__).resolve().parents[3] / "docs" / "ivectors.md"
+    outcome = doctest.testfile(str(page), module_relative=False)
+    assert outcome.attempted >= 10
+    assert not outcome.failed
