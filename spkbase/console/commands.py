@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import signal
 import sys
 import threading
@@ -30,6 +31,10 @@ class _CleanEnd(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         with clean_end(ctx):
             return super().invoke(ctx)
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        _open_standard_streams()
+        return super().main(*arguments, **options)
 
 
 class Command(_CleanEnd):
@@ -73,6 +78,19 @@ class LazyGroup(Group):
         """Write the section of commands of the help from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
+
+
+def _open_standard_streams() -> None:
+    """Put a sink in the place of standard streams that the caller closed.
+
+    Else files that are opened get their numbers, and what children print goes into these; libraries flush them too.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
 @contextmanager

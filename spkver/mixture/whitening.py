@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.work import one_blas_thread
 from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.quadratic import of_each_gaussian
 
 
+@one_blas_thread()
 def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
     """Return what `whiten` and `unwhiten` need: standard deviations, or lower Cholesky factors of full covariances.
 
@@ -21,7 +24,9 @@ def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
     -------
     ndarray of shape (C, D) or (C, D, D)
     """
-    return np.linalg.cholesky(mixture.variances) if mixture.has_full_covariances else np.sqrt(mixture.variances)
+    if mixture.has_full_covariances:
+        return np.asarray(np.linalg.cholesky(mixture.variances), np.float64)
+    return np.asarray(np.sqrt(mixture.variances), np.float64)
 
 
 def whiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,6 +73,4 @@ def unwhiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArr
     >>> unwhiten(whiten(np.array([[4.0, 9.0]]), factors), factors)
     array([[4., 9.]])
     """
-    if factors.ndim == 2:
-        return values * factors
-    return np.einsum("cij,...cj->...ci", factors, values)
+    return of_each_gaussian(factors, values)
