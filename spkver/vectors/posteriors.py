@@ -47,6 +47,7 @@ PIECE = 32  # segments whose matrices are factored in one task
 _GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
 _MOST_SEGMENTS = 1024  # in a block
+_MOST_FRAMES = 1e100  # of a component
 
 
 def posterior(
@@ -284,6 +285,7 @@ def checked_projection(projected: NDArray[np.float64], counts: NDArray[np.float6
     for good, what in (
         (np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1), "are not finite"),
         (~(counts < 0).any(axis=1), "have counts below 0"),
+        ((counts < _MOST_FRAMES).all(axis=1), "have counts too large to be computed with"),
     ):
         if not good.all():
             name = str(segments[np.argmin(good)])

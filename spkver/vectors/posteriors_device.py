@@ -124,6 +124,6 @@ def fast_block_on_device(
     """Return what a formula of counts, b and two matrices, such as `fast_posterior`, gives for a block of segments."""
     device = there.device
     matrices = [device.asarray(matrix) for matrix in terms]
-    found = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
-    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
+    pairs = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
+    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*pairs, strict=True))
     return means, variances

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interruptions import check_every_stop, stored
@@ -237,12 +238,23 @@ def test_statistics_that_do_not_fit():
         extract_ivectors(model, statistics, method="exakt")
 
 
-def test_counts_too_large_to_be_computed_with():
+@pytest.mark.parametrize("work", [Work(1), Work(device=strict())], ids=["cores", "device"])
+def test_counts_too_large_to_be_computed_with(work):
     statistics = random_statistics()
-    statistics.zeroth[3] = 1e308
+    statistics.zeroth[3] = 1e307
     statistics.first[3] = 0
-    with pytest.raises(DataError, match="segment 's3'"):
-        extract_ivectors(random_model(), statistics)
+    with pytest.raises(DataError, match="segment 's3' have counts too large"):
+        extract_ivectors(random_model(), statistics, work=work)
+
+
+@pytest.mark.parametrize("kind", ["threads", "loky"])
+def test_statistics_in_a_file_that_was_cut_short(tmp_path, kind):
+    statistics = random_statistics(2500)
+    files = [stored(rows, tmp_path, name) for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f"))]
+    files[1].path.write_bytes(files[1].path.read_bytes()[:-1])
+    in_files = Statistics(statistics.models, statistics.segments, *files)
+    with use_engine(kind), pytest.raises(DataError, match=r"f\.raw.*the file ends"):
+        extract_ivectors(random_model(), in_files, work=Work(2))
 
 
 def test_broken_files(tmp_path):
