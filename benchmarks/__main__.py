@@ -13,6 +13,7 @@ from benchmarks import (
     features,
     linkability,
     scoring,
+    total_variability,
     uncertainty,
 )
 
@@ -35,5 +36,7 @@ print()
 anonymization.main()
 print()
 attackers.main()
+print()
+total_variability.main()
 print()
 engines.main()
