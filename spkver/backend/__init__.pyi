@@ -1,3 +1,5 @@
+from .joint_factor_scoring import score_joint_factors as score_joint_factors
+from .joint_factor_scoring import score_products as score_products
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
