@@ -16,6 +16,8 @@ from .quadratic import of_each_gaussian as of_each_gaussian
 from .quadratic import squares_or_products as squares_or_products
 from .quadratic import unpack_symmetric as unpack_symmetric
 from .stat_files import StatDraft as StatDraft
+from .stat_files import copy_stat_rows as copy_stat_rows
+from .stat_files import find_stat_rows as find_stat_rows
 from .stat_files import open_stat_server as open_stat_server
 from .stat_files import write_stat_blocks as write_stat_blocks
 from .statistics import Statistics as Statistics

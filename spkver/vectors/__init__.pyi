@@ -1,3 +1,4 @@
+from .ivectors import IVectorMethod as IVectorMethod
 from .ivectors import IVectors as IVectors
 from .ivectors import extract_ivectors as extract_ivectors
 from .ivectors import fast_posterior as fast_posterior
