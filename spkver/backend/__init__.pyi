@@ -1,3 +1,5 @@
+from .joint_factor_scoring import score_joint_factors as score_joint_factors
+from .joint_factor_scoring import score_products as score_products
 from .backend_files import read_backend as read_backend
 from .backend_files import write_backend as write_backend
 from .chain import Chain as Chain

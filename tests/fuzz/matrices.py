@@ -36,6 +36,7 @@ from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_fe
 from spkver.sidekit.mixture import read_mixture, write_mixture
 from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 from spkver.sidekit.svms import read_svm
+from spkver.vectors import JointFactors, read_joint_factors, write_joint_factors
 from tests.fuzz.containers import inside_gzip, inside_hdf5, inside_npz, inside_torch, values
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser, any_of, joined, written
@@ -60,7 +61,16 @@ def _mixtures(folder: Path) -> list[bytes]:
     ones = np.ones((2, 3))
     parts = {"weights": np.array([0.5, 0.5]), "means": 0 * ones, "variances": ones, "variance_control": ones}
     history = {"log_likelihoods": [1.0, 2.0], "n_components": [1, 2]}
-    return [written(write_mixture, folder / "seed.h5", **parts, attributes=history), *_sidekit("ubm16.h5")]
+    full = {**parts, "variances": np.tile(np.eye(3) + 0.5, (2, 1, 1))}
+    ours = [written(write_mixture, folder / "seed.h5", **values, attributes=history) for values in (parts, full)]
+    return [*ours, *_sidekit("ubm16.h5")]
+
+
+def _joint_factors(folder: Path) -> list[bytes]:
+    means, loadings = np.zeros((2, 3)), np.ones((2, 3, 2))
+    whitening = (np.ones((2, 3)), np.tile(np.eye(3), (2, 1, 1)))
+    models = [JointFactors(loadings, loadings, means, means, factors, np.full(2, 0.5)) for factors in whitening]
+    return [written(write_joint_factors, folder / "seed.h5", model) for model in models]
 
 
 def _features(folder: Path) -> list[bytes]:
@@ -317,6 +327,7 @@ _HDF5 = (damage, inside_hdf5, inside_hdf5)
 PARSERS = [
     Parser("sidekit-statserver", "input.h5", _stat_servers, any_of(read_stat_server, _read_statistics), _HDF5),
     Parser("sidekit-mixture", "input.h5", _mixtures, any_of(read_mixture, read_ubm), _HDF5),
+    Parser("joint-factors", "input.h5", _joint_factors, read_joint_factors, _HDF5),
     Parser("sidekit-features", "input.h5", _features, read_feature_file, _HDF5),
     Parser("sidekit-svm", "input.svm", _svms, _read_svm, (damage, inside_gzip, _pickle_inside)),
     Parser("feature-store", "input.h5", _stores, any_of(_read_store, read_arrays), _HDF5),
