@@ -83,7 +83,9 @@ def read_with(path: str | Path, what: str, load: Callable[[Path], Any]) -> Any:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken pickle can raise anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"cannot be read as {what} of plain data: {reason}", file=path, remedy="write it again") from None
+        raise DataError(
+            f"cannot be read as {what} of plain data: {reason}", file=path, remedy="write it again"
+        ) from None
 
 
 def load_tensors(raw: bytes, fill: Callable[[Storage], None]) -> Any:
@@ -145,7 +147,6 @@ class _Ordered(dict[Any, Any]):
 
 
 class _Unpickler(pickle.Unpickler):
-
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ALLOWED[module, name]
