@@ -51,20 +51,22 @@ class Name(Fixed):
 class _DType:
     """Stands for numpy.dtype."""
 
-    __slots__ = ("code", "order")
+    __slots__ = ("code", "dtype", "order")
 
     def __init__(self, code: Any, *_: object) -> None:
         match = _DTYPE.fullmatch(code) if isinstance(code, str) else None
         if match is None:
             raise pickle.UnpicklingError(f"an array of {code!r}, expected numbers or text")
         self.order, self.code = match[1] or "=", match[2]
+        self.dtype = np.dtype(self.order + self.code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] in ("<", ">", "|", "="):
             self.order = state[1]
+            self.dtype = np.dtype(self.order + self.code)
 
     def read(self, raw: bytes) -> NDArray[Any]:
-        return np.frombuffer(raw, np.dtype(self.order + self.code))
+        return np.frombuffer(raw, self.dtype)
 
 
 class PickledArray:
@@ -87,7 +89,10 @@ class PickledArray:
             raw = raw.encode("latin-1")
         if not isinstance(dtype, _DType) or not isinstance(raw, bytes):
             raise pickle.UnpicklingError("an array of objects, expected numbers or text")
-        return dtype.read(raw).reshape(sizes(shape), order="F" if is_fortran else "C")
+        flat = dtype.read(raw)
+        if isinstance(shape, tuple) and shape == flat.shape:
+            return flat
+        return flat.reshape(sizes(shape), order="F" if is_fortran else "C")
 
 
 def sizes(shape: Any) -> tuple[int, ...]:

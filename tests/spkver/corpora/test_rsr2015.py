@@ -15,7 +15,8 @@ import pytest
 from evaluation.formats.reading import read_key, read_trials
 from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015_keys
-from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
+from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, read_rsr2015
+from spkver.corpora.rsr2015_writing import list_hashes, write_lists
 from spkver.idmap import IdMap
 from spkver.sidekit.idmaps import read_idmap
 
@@ -375,7 +376,7 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
     written = write_lists(lists, tmp_path / "task")
     stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
     names = [f"{stem}{extension}" for extension in (".h5", ".txt") for stem in stems]
-    assert [path.name for path in written] == [*names, "ubm_list.txt"]
+    assert [path.name for path in written] == [*names, "ubm_list.txt", "utt2spk", "model2spk"]
     assert all(path.is_file() for path in written)
     for extension in (".h5", ".txt"):
         at = {stem.rsplit("_", 1)[1]: tmp_path / "task" / f"{stem}{extension}" for stem in stems}

@@ -1,0 +1,16 @@
+from .acoustics import LazyFrames as LazyFrames
+from .acoustics import features as features
+from .files import RowsFile as RowsFile
+from .files import machine_files as machine_files
+from .files import vector_rows as vector_rows
+from .machines import nuisance_projection as nuisance_projection
+from .machines import supervectors as supervectors
+from .machines import svm_system as svm_system
+from .mixtures import statistics as statistics
+from .mixtures import universal_model as universal_model
+from .trials import gmm_scores as gmm_scores
+from .trials import scores_of as scores_of
+from .vector_systems import backend as backend
+from .vector_systems import ivectors as ivectors
+from .vector_systems import total_variability as total_variability
+from .vector_systems import vector_scores as vector_scores
