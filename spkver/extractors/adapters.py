@@ -84,7 +84,7 @@ def open_adapter(
     except Exception as error:  # whatever the other package raises
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
-    windows: dict[str, Any] = settings.windows(settings.window) if settings.window else {}
+    windows = settings.windows_if_any()
     rate = settings.rate or _RATE
     record = {"package": package, "version": _version(package), "model": source, **windows, "rate": rate}
     return Extraction(each_by(partial(guarded, function=function, name=package), rate, **windows), record, rate)

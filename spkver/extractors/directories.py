@@ -30,8 +30,7 @@ from spkbase.files import (
     write_strings,
 )
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, Destination, Journal, file_destination, sole_use, working_folder
-from spkbase.version import __version__
+from spkbase.runs import SUFFIX, Destination, Journal, file_destination, sole_use, versions, working_folder
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
@@ -80,7 +79,7 @@ def embed_directory(
     names = sorted(source.recordings)
     extraction = extractor.extraction
     rates = _check_audio(source, extraction, work.jobs) if extraction.reads_audio else Counter[int]()
-    made_by = digest_of("vectors", extraction.record, __version__)
+    made_by = digest_of("vectors", extraction.record, versions())
     digests = _digests(source, work.jobs) if extraction.reads_audio else dict.fromkeys(names, "")
     origin = digest_of(made_by, destination.fingerprint, [[n, source.speakers[n], digests[n]] for n in names])
     if _origin(path) == origin:

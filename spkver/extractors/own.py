@@ -37,7 +37,7 @@ _COMMAND_BATCH = 256
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = import_function(spec, "extractor")
-    windows = settings.windows(settings.window) if settings.window else {}
+    windows = settings.windows_if_any()
     record = {"function": spec, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
     extract = each_by(partial(guarded, function=function, name=spec), settings.rate, **windows)
     return Extraction(extract, record, settings.rate)

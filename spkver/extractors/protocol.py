@@ -71,6 +71,20 @@ class ExtractorSettings:
             raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
         return {"window": window, "hop": hop}
 
+    def windows_if_any(self) -> dict[str, float]:
+        """Return `window` and `hop` where a user asks for windows, else nothing: recordings go in whole.
+
+        Raises
+        ------
+        ConfigError
+            If there is a hop alone, or gaps would lie between windows.
+        """
+        if self.window is not None:
+            return self.windows(self.window)
+        if self.hop is not None:
+            raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
+        return {}
+
 
 @dataclass(frozen=True)
 class Extraction:

@@ -191,6 +191,18 @@ def test_recordings_without_a_vector_are_named_together_and_the_others_kept(sour
     assert "18 of 18 vectors taken up" in said
 
 
+def test_it_needs_no_library_of_networks(source, weights, tmp_path):
+    code = (
+        "import sys; from spkver.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print(sorted({'torch', 'numba', 'librosa', 'onnx', 'onnxruntime', 'kaldi_native_fbank'} & set(sys.modules)))"
+    )
+    arguments = ["embed", str(source.path), "-e", f"ge2e:{weights}", "-o", str(tmp_path / "a/b/v.h5"), "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 def test_other_rates_are_resampled_and_it_says_so(tmp_path, weights):
     source = make_set(tmp_path / "set", 3, rate=8000)
     status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)

@@ -269,6 +269,15 @@ def test_a_function_of_ones_own(recording, tmp_path):
             open_extractor(spec)
 
 
+def test_a_function_takes_windows_where_they_are_asked_for(recording, tmp_path):
+    (tmp_path / "mine.py").write_text("def f(samples, rate):\n    return [len(samples)]\n")
+    spec = f"{tmp_path / 'mine.py'}:f"
+    assert open_extractor(spec)([recording])[0].tolist() == [8000]
+    assert open_extractor(spec, ExtractorSettings(window=0.2))([recording])[0].tolist() == [3200]
+    with pytest.raises(ConfigError, match="--hop needs --window"):
+        open_extractor(spec, ExtractorSettings(hop=0.2))
+
+
 def test_it_is_another_one_when_its_file_changes(tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(OWN)
