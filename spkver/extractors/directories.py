@@ -90,7 +90,7 @@ def embed_directory(
             vectors = _kept(journal, digests)
             if vectors:
                 logger.info("%d of %d vectors taken up from an earlier run", len(vectors), len(names))
-            due = [(name, source.recordings[name]) for name in names if name not in vectors]
+            due = [(name, source.recordings[name].absolute()) for name in names if name not in vectors]
             vectors |= _extract(due, extractor, digests, journal, work.jobs)
         record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
         attributes = {"extractor": extractor.spec, **record, "origin": origin, **destination.attributes}

@@ -38,7 +38,8 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = import_function(spec, "extractor")
     windows = settings.windows_if_any()
-    record = {"function": spec, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
+    name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
+    record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
     extract = each_by(partial(guarded, function=function, name=spec), settings.rate, **windows)
     return Extraction(extract, record, settings.rate)
 
