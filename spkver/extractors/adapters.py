@@ -17,6 +17,7 @@ from spkver.audio import write_audio
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors, checked_vector, each_by
 
 _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
+_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
 _RATE = 16000
 
 Vector = Any
@@ -48,7 +49,7 @@ def load_speechbrain_ecapa(source: str) -> Callable[[NDArray, int], Vector]:
 
 def load_wespeaker(source: str) -> Callable[[NDArray, int], Vector]:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
-    package = _imported("wespeaker", "wespeaker")
+    package = _imported("wespeaker", "wespeaker", _WESPEAKER)
     is_folder = Path(source).is_dir() if source else False
     model = package.load_model_local(source) if is_folder else package.load_model(source or "english")
     if hasattr(model, "set_vad"):
@@ -123,12 +124,12 @@ def extract_by(
     return vectors
 
 
-def _imported(module: str, package: str) -> Any:
+def _imported(module: str, package: str, source: str = "") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
         text = f"this extractor needs the package {package}, which cannot be imported: {error}"
-        raise ConfigError(text, remedy=f"pip install {package}") from error
+        raise ConfigError(text, remedy=f"pip install {source or package}") from error
 
 
 def _version(package: str) -> str:

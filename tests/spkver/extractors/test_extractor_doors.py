@@ -419,7 +419,7 @@ def test_adapters_of_packages(recording, monkeypatch, name, first):
 def test_packages_that_are_not_installed_are_one_line(monkeypatch, name):
     for module in ("resemblyzer", "speechbrain", "wespeaker"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=r"needs the package \w+, which cannot be imported: .*\(pip install \w+\)"):
+    with pytest.raises(ConfigError, match=r"needs the package \w+, which cannot be imported: .*\(pip install \S+\)"):
         open_extractor(name)
 
 
