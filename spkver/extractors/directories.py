@@ -35,7 +35,7 @@ from spkbase.work import ALL_CORES, Work, chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
 from spkver.extractors.doors import Extractor
-from spkver.extractors.protocol import Extraction, Recording, Vectors, too_short
+from spkver.extractors.protocol import Extraction, Recording, too_short
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _extract(
     """Work out vectors, each kept as soon as its task is done; all errors at once in the end."""
     problems, done = Problems(), dict[str, NDArray]()
     tasks = chunks(due, extractor.extraction.batch)
-    results = ordered_map(partial(extract_some, extractor=extractor), tasks, jobs=jobs, description="vectors")
+    results = ordered_map(extractor, tasks, jobs=jobs, description="vectors")
     for recordings, vectors in zip(tasks, results, strict=True):
         if len(vectors) != len(recordings):  # the whole task failed
             recordings = [("", Path()) for _ in vectors]
@@ -129,11 +129,6 @@ def _extract(
             journal.append({str(row): done[name] for row, name in enumerate(good)}, [[n, digests[n]] for n in good])
     problems.raise_if_any()
     return done
-
-
-def extract_some(recordings: Sequence[Recording], extractor: Extractor) -> Vectors:
-    """Return the vectors of some recordings, or what is wrong with them: the work of one task."""
-    return extractor(recordings)
 
 
 def _kept(journal: Journal, digests: Mapping[str, str]) -> dict[str, NDArray]:

@@ -27,8 +27,7 @@ from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 from spkbase.own_code import check_places, import_function, run_filled
-from spkver.extractors.adapters import extract_by, guarded
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by
+from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by, extract_by, guarded
 
 PLACES = ("recordings", "vectors")
 _COMMAND_BATCH = 256

@@ -227,6 +227,39 @@ def extract_each(
     return vectors
 
 
+def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], Any], name: str) -> NDArray:
+    """Return what a function of others gives as a vector; whatever it raises is a DataError that names it."""
+    try:
+        value = function(samples, rate)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{name} raised {type(error).__name__}: {error}") from error
+    try:
+        return checked_vector(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error.text}") from error
+
+
+def extract_by(
+    recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
+) -> Vectors:
+    """Return the vectors of recordings that are worked on together, those that did not come as errors."""
+    try:
+        found = read(recordings)
+    except DataError as error:
+        return [DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)]
+    vectors: Vectors = []
+    for utterance, path in recordings:
+        try:
+            if utterance not in found:
+                raise DataError("there is no vector of it")
+            vectors.append(checked_vector(found[utterance]))
+        except DataError as error:
+            vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
+    return vectors
+
+
 def too_short(seconds: float, shortest: float) -> DataError:
     """Return the error of a recording that a network cannot take."""
     return DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
