@@ -34,7 +34,9 @@ from spkver.extractors.weights import read_network
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("bands", "frames"), [(8, 11), (7, 1), (1, 5)])
-def test_maps_are_convolved_as_they_are_defined(stride, bands, frames):
+@pytest.mark.parametrize("block", [1, 250, 1 << 18])
+def test_maps_are_convolved_as_they_are_defined(stride, bands, frames, block, monkeypatch):
+    monkeypatch.setattr("spkver.extractors.layers._BLOCK", block)
     rng = np.random.default_rng(bands)
     maps, kernel, offset = (
         rng.standard_normal((bands, 3, frames)),
