@@ -74,7 +74,7 @@ class ListCommand(click.Command):
 
 
 @click.command(cls=ListCommand)
-@click.option("--enroll", type=FILE, help="Embeddings of the enrolled: HDF5, npz, a folder of npy, Kaldi's scp or ark.")
+@click.option("--enroll", type=FILE, help="Embeddings of the enrolled: any form that `cosine --help` names.")
 @click.option("--trial", type=FILE, help="Embeddings of the trials.")
 @click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
 @click.option("--trial-speakers", type=FILE, help="Speakers of the trial utterances, as in utt2spk.")

@@ -6,8 +6,10 @@ input gives the same bytes: no date is written, and ids in SVG come from a fixed
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -99,7 +101,7 @@ def checked_paths(path: Paths, extensions: Sequence[str] = EXTENSIONS) -> list[P
 @contextmanager
 def figure_of(width: float, height: float) -> Iterator[Figure]:
     """A figure of our settings, whatever the caller's are; sizes in inches."""
-    import matplotlib
+    matplotlib = _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -111,6 +113,22 @@ def figure_of(width: float, height: float) -> Iterator[Figure]:
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
+
+
+def _matplotlib() -> Any:
+    """matplotlib, also where MPLBACKEND names a backend that is not here, as notebooks hand it to their children."""
+    if "matplotlib" in sys.modules:
+        return sys.modules["matplotlib"]
+    backend = os.environ.pop("MPLBACKEND", None)  # importing fails on one that cannot be had, and we need none
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend is not None:
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend  # for the caller's own plots
+    return matplotlib
 
 
 def save_figure(figure: Figure, paths: Sequence[Path]) -> None:

@@ -4,6 +4,7 @@ from .archives import check_members as check_members
 from .archives import read_header as read_header
 from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
+from .atomic import TEMPORARY as TEMPORARY
 from .atomic import LATER as LATER
 from .atomic import as_plain as as_plain
 from .atomic import atomic_file as atomic_file
@@ -53,3 +54,5 @@ from .source import read_text_bytes as read_text_bytes
 from .source import shown as shown
 from .source import write_bytes as write_bytes
 from .temporary_rows import TemporaryRows as TemporaryRows
+from .torch_files import OLDER_TORCH as OLDER_TORCH
+from .torch_files import read_torch as read_torch

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 
+TEMPORARY = ".spkver-tmp"
+"""Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
+
 # Metadata of a field of a dataclass that came after others had been digested: `field(default=..., metadata=LATER)`.
 # With its default it changes nothing, so that no fingerprint and no file of before does.
 LATER = {"later": True}
@@ -53,7 +56,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # the suffix is kept, for writers that choose the format by it
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem[:40]}.", suffix=f"{TEMPORARY}{path.suffix}", dir=path.parent
+        )
         os.close(handle)
     temporary = Path(name)
     try:

@@ -64,7 +64,8 @@ class ChosenStep:
     @property
     def needs(self) -> tuple[Need, ...]:
         """What it needs of the training vectors."""
-        return self.step.needs + (("adapt",) if self.values.get("on") == "adapt" else ())
+        is_adapted = self.values.get("on") == "adapt" or self.values.get("adapt", "none") != "none"
+        return self.step.needs + (("adapt",) if is_adapted else ())
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,8 @@ def check_chain(chain: Chain, facts: Facts) -> None:
         if chosen.step.role == "map":
             dimension = min(limit, wanted or limit)
     if facts.is_adapted and not any("adapt" in chosen.needs for chosen in chain):
-        users = ", ".join(step.name for step in STEPS if "adapt" in step.needs)
-        problems.add("there are vectors to adapt to, but no step uses them", remedy=f"add {users}, or 'centre: adapt'")
+        ways = "add coral, 'centre: adapt' or 'plda: {adapt: kaldi}'"
+        problems.add("there are vectors to adapt to, but no step uses them", remedy=ways)
     calibrate = step_of(chain, "calibration")
     if calibrate and facts.n_speakers < 2 * calibrate.values["folds"]:
         text = f"calibrate deals {facts.n_speakers} speakers into {calibrate.values['folds']} parts: each needs two"

@@ -196,7 +196,7 @@ def _two_covariance(training: Training, values: Values) -> TwoCovariance:
 
 
 def _plda(training: Training, values: Values) -> Plda:
-    return fit_plda_model(training.vectors, training.codes, values)
+    return fit_plda_model(training.vectors, training.codes, training.adapt, values)
 
 
 _CONVENTIONS = ("book", "sidekit")
@@ -309,6 +309,9 @@ STEPS: tuple[Step, ...] = (
             Parameter("rounds", int, 10, "of EM", least=0),
             _SESSIONS,
             Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
+            Parameter(
+                "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")
+            ),
             Parameter("convention", str, "book", "the book's minimum divergence, or SIDEKIT 1.3.2's", _CONVENTIONS),
         ),
         ("speakers", "sessions"),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import check_norms, row_norms
 from spkbase.errors import DataError
 from spkver.backend.latent_basis import lower_factor
-from spkver.backend.pair_products import pair_products
+from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import latent_basis
-from spkver.backend.pair_products import pair_products
 from spkver.backend.plda import Plda
+from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
 SESSIONS_AS = ("all", "mean")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evaluation.trials import Trials
 from spkbase.work import Work
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
+from spkver.backend.kaldi_plda import adapt_plda_unsupervised, plda_from_kaldi, plda_to_kaldi
 from spkver.backend.moments import regularised, within_covariance
 from spkver.backend.plda import Plda, PldaConfig, fit_plda
 from spkver.backend.plda_scoring import plda_scores
@@ -81,11 +82,11 @@ def fit_mahalanobis(vectors: Floats, codes: Codes, shrink: float | None = None) 
     """Return the inverse of the covariance within speakers, shrunk where it is singular (`moments.regularised`)."""
     within = within_covariance(vectors, codes)
     n_free, what = len(codes) - int(codes.max()) - 1, "covariance within speakers"
-    return Mahalanobis(np.linalg.inv(regularised(within, n_free, shrink=shrink, what=what)))
+    return Mahalanobis(np.asarray(np.linalg.inv(regularised(within, n_free, shrink=shrink, what=what)), np.float64))
 
 
-def fit_plda_model(vectors: Floats, codes: Codes, values: Values) -> Plda:
-    """Return a PLDA by the values of the step; see `spkver.backend.PldaConfig`."""
+def fit_plda_model(vectors: Floats, codes: Codes, adapt: Floats | None, values: Values) -> Plda:
+    """Return a PLDA by the values of the step; see `spkver.backend.PldaConfig` and `adapt_plda_unsupervised`."""
     config = PldaConfig(
         rank=values["rank"],
         channel_rank=values["channel_rank"],
@@ -94,7 +95,10 @@ def fit_plda_model(vectors: Floats, codes: Codes, values: Values) -> Plda:
         minimum_divergence="sidekit" if values["convention"] == "sidekit" else "lower",
         prior=values["prior"],
     )
-    return fit_plda(vectors, codes, config)[0]
+    plda = fit_plda(vectors, codes, config)[0]
+    if values["adapt"] == "none" or adapt is None:
+        return plda
+    return plda_from_kaldi(adapt_plda_unsupervised(plda_to_kaldi(plda), adapt))
 
 
 def score_cosine(

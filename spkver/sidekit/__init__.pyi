@@ -1,3 +1,6 @@
+from .factor_analyser import FactorAnalyser as FactorAnalyser
+from .factor_analyser import read_factor_analyser as read_factor_analyser
+from .factor_analyser import write_factor_analyser as write_factor_analyser
 from .features import SidekitFeatures as SidekitFeatures
 from .features import read_feature_file as read_feature_file
 from .features import write_feature_file as write_feature_file
@@ -13,6 +16,9 @@ from .mixture import MixtureFile as MixtureFile
 from .mixture import read_mixture as read_mixture
 from .mixture import write_mixture as write_mixture
 from .stat_server import StatServer as StatServer
+from .stat_server import embeddings_of as embeddings_of
 from .stat_server import read_stat_server as read_stat_server
+from .stat_server import stat_server_of as stat_server_of
 from .stat_server import write_stat_server as write_stat_server
 from .svms import read_svm as read_svm
+from .svms import write_svm as write_svm

@@ -62,7 +62,7 @@ def datasets(output: Path) -> dict[tuple[str, str], tuple[str, bytes]]:
 
 def leftovers(folder: Path) -> list[Path]:
     """Temporary files, which nobody should find."""
-    return [path for path in folder.rglob("*") if path.name.startswith(".") or ".tmp" in path.name]
+    return [path for path in folder.rglob("*") if path.name.startswith(".") or "-tmp" in path.name]
 
 
 def made(err: str) -> set[str]:

@@ -258,6 +258,15 @@ def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
     assert (resolved["seed"], resolved["map"]["relevance"]) == (7, 6.0)
 
 
+def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe: Recipe, tiny, tmp_path):
+    """The order is recipe, file, --set: the GMM-UBM recipe goes on without normalisation and NAP."""
+    config = tmp_path / "my.yaml"
+    config.write_text("seed: 7\nubm:\n  components: 8\n")
+    assert recipe(tiny, tmp_path / "out", "--config", str(config), name="gmm_ubm").status == 0
+    resolved = json.loads((tmp_path / "out/results.json").read_text())["config"]
+    assert (resolved["seed"], resolved["map"]["normalise"]) == (7, False)
+
+
 def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     """The corpus itself needs eSpeak; its limits do not. What a recipe does without stays away."""
     from spkbase.configuration import load_config
@@ -267,9 +276,9 @@ def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     config = tmp_path / "my.yaml"
     config.write_text("ubm: {components: 128}\n")
     svm, gmm = (RECIPES / "config" / f"{name}.yaml" for name in ("svm_gmm", "gmm_ubm"))
-    assert load_config(Config, defaults=command._defaults(svm, "simulated", None)).ubm.components == 64
-    assert load_config(Config, defaults=command._defaults(gmm, "simulated", None)).nap.rank == 0
-    users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated", config))
+    assert load_config(Config, defaults=command._defaults(svm, "simulated")).ubm.components == 64
+    assert load_config(Config, defaults=command._defaults(gmm, "simulated")).nap.rank == 0
+    users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated"))
     assert users.ubm.components == 128
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -65,6 +68,20 @@ def test_the_callers_settings_and_state_do_not_matter_and_stay(tmp_path: Path) -
         plot_det([system()], path=tmp_path / "b.svg")
         assert dict(mpl.rcParams) == before
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.of_a_notebook", "nonsense", "svg"])
+def test_the_backend_of_the_user_does_not_matter(tmp_path: Path, backend: str) -> None:
+    """A notebook hands the name of its own to the commands that it starts, where it may not be installed."""
+    code = (
+        "import os\nfrom evaluation.plots import System, plot_det\n"
+        f"plot_det([System('a', [1.0, 2.0], [0.0, 1.5])], path={str(tmp_path / 'det.png')!r})\n"
+        "import matplotlib\nprint(os.environ['MPLBACKEND'], matplotlib.rcParams._get('backend') == 'svg')"
+    )
+    environment = {**os.environ, "MPLBACKEND": backend}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (f"{backend} {backend == 'svg'}\n", "")
+    assert (tmp_path / "det.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])

@@ -1,4 +1,4 @@
-"""Eigenchannels as SIDEKIT's `factor_analysis` estimates them: for comparisons with its models, not for use."""
+"""PLDAs of SIDEKIT: its files, and eigenchannels as its `factor_analysis` estimates them, for comparisons."""
 
 from __future__ import annotations
 
@@ -13,6 +13,34 @@ from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import latent_basis
 from spkver.backend.plda import Plda
 from spkver.backend.sessions import Sessions, checked_vectors
+from spkver.sidekit import FactorAnalyser
+
+
+def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
+    """Return the PLDA that a FactorAnalyser of SIDEKIT holds (`spkver.sidekit.read_factor_analyser`).
+
+    Raises
+    ------
+    DataError
+        If the mean, F or a full Sigma is missing, or it has an H, which no PLDA has.
+    """
+    mean, loadings, residual = analyser.mean, analyser.loadings, analyser.residual
+    if mean is None or loadings is None or residual is None or residual.ndim != 2 or analyser.diagonal is not None:
+        there = [name for name in ("mean", "loadings", "channel", "diagonal", "residual") if _has(analyser, name)]
+        raise DataError(
+            f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {', '.join(there)}",
+            remedy="a total variability model or a joint factor analysis is no PLDA",
+        )
+    return Plda(mean, loadings, residual, analyser.channel)
+
+
+def _has(analyser: FactorAnalyser, name: str) -> bool:
+    return getattr(analyser, name) is not None
+
+
+def plda_to_sidekit(plda: Plda) -> FactorAnalyser:
+    """Return a PLDA as a FactorAnalyser, for `spkver.sidekit.write_factor_analyser`."""
+    return FactorAnalyser(plda.mean, plda.loadings, plda.channel, None, plda.residual)
 
 
 def add_sidekit_channels(
