@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.metrics import effective_prior
+from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import LATER
 from spkbase.runs import Run
@@ -18,8 +20,6 @@ from spkver.mixture import UbmConfig, check_ubm
 from spkver.rsr2015.given import Given, GivenConfig, check_given
 from spkver.rsr2015.vectors import IVectorsConfig, check_vectors, parse_systems, vector_lists
 from spkver.vectors import MapConfig, TotalVariabilityConfig
-
-MOST_REPLICATES = 100_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,10 @@ class ReportConfig:
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
             raise ConfigError("report.p_target must lie between 0 and 1, report.c_miss and report.c_fa above 0")
+        try:
+            effective_prior(self.p_target, self.c_miss, self.c_fa)
+        except DataError as error:
+            raise ConfigError(f"report.p_target, report.c_miss, report.c_fa: {error}") from error
         if self.window not in ("old", "new", "big", "sre10"):
             raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10")
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
