@@ -27,7 +27,15 @@ from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, Destination, file_destination
 from spkbase.work import ALL_CORES, Array, Namespace, Work, one_blas_thread, ships_items
 from spkver.mixture import Statistics
-from spkver.vectors.posteriors import Block, PosteriorTerms, block_bounds, block_posteriors, blocks_of, project
+from spkver.vectors.posteriors import (
+    Block,
+    PosteriorTerms,
+    block_bounds,
+    block_posteriors,
+    blocks_of,
+    packed_room,
+    project,
+)
 from spkver.vectors.posteriors_device import DeviceTerms, block_on_device, fast_block_on_device
 from spkver.vectors.total_variability import TotalVariability
 
@@ -231,17 +239,18 @@ def _blocks(
     of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1])) - done
-        yield from work.map(partial(of_block, work=Work(1)), blocks, total=n_blocks)
+        yield from work.map(partial(of_block, work=Work(1), room=None), blocks, total=n_blocks)
     else:
+        room = packed_room(statistics, model.rank) if fast is None else None
         for block in blocks:
-            yield of_block(block, work=work)
+            yield of_block(block, work=work, room=room)
 
 
 def _block_vectors(
-    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work
+    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work, room: NDArray | None
 ) -> tuple[NDArray, NDArray]:
     if fast is None:
-        return block_posteriors(block, terms, work=work, variances=variances)[:2]
+        return block_posteriors(block, terms, work=work, variances=variances, room=room)
     counts = block.counts()
     projected = project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():
