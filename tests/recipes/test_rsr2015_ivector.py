@@ -21,9 +21,14 @@ from test_interrupts import RECIPES
 from evaluation.formats.reading import read_scores
 from spkbase.configuration import load_config, read_yaml
 from spkbase.errors import ConfigError
+from spkbase.work.settings import Work
+from spkver.backend.joint_factor_scoring import score_joint_factors
+from spkver.mixture.statistics import open_statistics
+from spkver.mixture.ubm import read_ubm
 from spkver.rsr2015 import command
 from spkver.rsr2015.lists import Config
 from spkver.rsr2015.vectors import parse_systems
+from spkver.vectors.joint_factor_analysis import JointFactorConfig, train_joint_factors
 
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
 SYSTEMS = [*read_yaml(RECIPES / "config/ivector.yaml")["systems"]]
@@ -235,6 +240,37 @@ def test_limits_of_the_simulated_corpus_reach_only_recipes_with_a_matrix():
     assert small.total_variability.rank < read_yaml(config / "ivector.yaml")["total_variability"]["rank"]
     svm = load_config(Config, defaults=command._defaults(config / "svm_gmm.yaml", "simulated"))
     assert svm.total_variability == Config().total_variability
+
+
+# --- joint factors ---------------------------------------------------------------------------------------------------
+
+JOINT = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "joint_factors__rounds": 2, "nap__rank": 0}
+
+
+def test_joint_factors(recipe: Recipe, tiny, tmp_path):
+    """The stages are those of the room's own functions, in a row."""
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == {"features", "ubm", *STATISTICS, "joint factors", "scores of jfa"}
+    system = json.loads((tmp_path / "out/results.json").read_text())["systems"]["jfa"]
+    assert (system["n_target"], system["n_nontarget"]) == (16, 48)
+    scores = read_scores(tmp_path / "out/scores/jfa.h5")
+    mixture = read_ubm(tmp_path / "out/gmm/ubm.h5").mixture
+    lists = {name: open_statistics(tmp_path / f"out/data/stat_{name}.h5") for name in LISTS}
+    config = JointFactorConfig(speaker_rank=3, channel_rank=2, rounds=2)
+    factors = train_joint_factors(mixture, lists["training"], config, work=Work(jobs=1))
+    expected = score_joint_factors(factors, lists["enroll"], lists["test"], scores, work=Work(jobs=1))
+    np.testing.assert_allclose(scores.values, expected.values, rtol=1e-6)
+    assert made(recipe(tiny, tmp_path / "out", name="jfa", **JOINT).err) == set()
+    assert recipe(tiny, tmp_path / "two", "--jobs", "2", name="jfa", **JOINT).status == 0
+    assert datasets(tmp_path / "out") == datasets(tmp_path / "two")
+
+
+def test_ranks_that_the_training_list_does_not_bear(recipe: Recipe, tiny, tmp_path):
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **{**JOINT, "joint_factors__speaker_rank": 9})
+    assert "joint_factors.speaker_rank is 9, but there are only 8 speakers" in outcome.error
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT, ivectors__classes="speaker", given__vectors="/x")
+    assert "given.vectors has no place in this recipe, which takes statistics" in outcome.error
 
 
 # --- kills -----------------------------------------------------------------------------------------------------------
