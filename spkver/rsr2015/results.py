@@ -204,7 +204,9 @@ def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
         "D_sys": ".2f",
         "linked": ".2f",
     }
-    return format_table(rows, {name: form for name, form in columns.items() if any(row.get(name) is not None for row in rows)})
+    return format_table(
+        rows, {name: form for name, form in columns.items() if any(row.get(name) is not None for row in rows)}
+    )
 
 
 def _privacy_columns(privacy: dict[str, Any], linked: dict[str, Any] | None) -> dict[str, Any]:
