@@ -13,6 +13,7 @@ from .chain_steps import Step as Step
 from .chain_training import train_chain as train_chain
 from .closeness import cosine_of_sessions as cosine_of_sessions
 from .closeness import mahalanobis_scores as mahalanobis_scores
+from .kaldi_backend import backend_from_kaldi as backend_from_kaldi
 from .kaldi_files import VbxTransform as VbxTransform
 from .kaldi_files import read_kaldi_matrix as read_kaldi_matrix
 from .kaldi_files import read_kaldi_plda as read_kaldi_plda

@@ -33,7 +33,6 @@ from spkver.vectors.joint_factor_analysis import MODELS, JointFactors, model_blo
 from spkver.vectors.session_sums import summed_by_model, without_factors
 from spkver.vectors.supervectors import Supervectors
 
-_KIND = "joint factors"
 _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
 _Block = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # counts, sums, factors
 
@@ -229,7 +228,7 @@ def _vectors(
 def write_joint_factors(path: str | Path, model: JointFactors, *, attributes: Mapping[str, Any] | None = None) -> None:
     """Write V, U and D with their mixture's means and whitening to an HDF5 file, whole or not at all."""
     arrays = {name: getattr(model, name) for name in _NAMES}
-    write_arrays(path, arrays, attributes={"kind": _KIND, **(attributes or {})})
+    write_arrays(path, arrays, attributes=attributes)
 
 
 def read_joint_factors(path: str | Path) -> JointFactors:
@@ -241,11 +240,12 @@ def read_joint_factors(path: str | Path) -> JointFactors:
         If the file is missing, cut short or of another kind, or what it holds are no joint factors.
     """
     with open_file(path) as file:
-        kind = file.attrs.get("kind")
-    if kind != _KIND:
-        text = f"expected joint factors, got {'another kind of file' if kind is None else repr(kind)}"
+        # not by an attribute of text: in a damaged file the library may come to no end when it reads one
+        missing = [name for name in _NAMES if name not in file]
+    if missing:
+        text = f"expected joint factors, got another kind of file: it has no {', '.join(missing)}"
         raise DataError(text, file=path, remedy="give a file of write_joint_factors")
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, *_NAMES)
     whitening = "f3" if getattr(arrays.get("factors"), "ndim", 2) == 3 else "f2"
     forms = dict.fromkeys(("speaker", "channel"), "f3") | dict.fromkeys(("residual", "means", "log_likelihoods"), "f2")
     check_forms(path, arrays, **forms, factors=whitening, weights="f1")

@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import ndtr, ndtri
 from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
 from evaluation.plots import draw, training
 from evaluation.plots.chart import System
+from evaluation.plots.densities import plot_histogram
 from evaluation.plots.det import WINDOWS, DetStyle, plot_det
 from evaluation.plots.training import plot_likelihood
 from spkbase.errors import DataError
@@ -182,3 +184,17 @@ def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call, wo
     with pytest.raises(DataError, match=words):
         call(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a\x01b", "bad\udcff", "two\nlines", "\ud800", "\ufffe"])
+def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
+    """Names of systems are names of files, which may hold control characters and bytes that are no UTF-8."""
+    plot_det([system(name)], path=[tmp_path / f"det.{form}" for form in ("svg", "png", "pdf")], title=name)
+    text = (tmp_path / "det.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+
+
+def test_a_histogram_of_scores_too_far_apart(tmp_path: Path) -> None:
+    scores = np.array([-1e308, 0.0, 1e308])
+    with pytest.raises(DataError, match="too far apart for bins"):
+        plot_histogram([System("a", scores, scores)], path=tmp_path / "h.png")
