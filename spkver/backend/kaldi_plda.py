@@ -23,7 +23,7 @@ from spkver.backend.plda_scoring import enrolled, ratio_rows
 from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
-_LENGTHS = ("kaldi", "simple", "none")
+LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
 
 
@@ -181,8 +181,8 @@ def kaldi_plda_scores(
     DataError
         If dimensions differ, a vector is not finite or has no length, or a code is out of its range.
     """
-    if length not in _LENGTHS:
-        raise ConfigError(f"length is {length!r}: expected one of {', '.join(_LENGTHS)}")
+    if length not in LENGTHS:
+        raise ConfigError(f"length is {length!r}: expected one of {', '.join(LENGTHS)}")
     vectors, counts = enrolled(sessions, plda.dimension, sessions_as)
     tests = checked_vectors(tests, "tested vectors", plda.dimension)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
