@@ -30,8 +30,6 @@ from .kaldi_plda import kaldi_plda_scores as kaldi_plda_scores
 from .kaldi_plda import plda_from_kaldi as plda_from_kaldi
 from .kaldi_plda import plda_to_kaldi as plda_to_kaldi
 from .latent_basis import LatentBasis as LatentBasis
-from .joint_factor_scoring import score_joint_factors as score_joint_factors
-from .joint_factor_scoring import score_products as score_products
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
