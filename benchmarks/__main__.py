@@ -7,11 +7,13 @@ from benchmarks import (
     attackers,
     backend,
     e_step,
+    embeddings,
     engines,
     evaluation,
     features,
     linkability,
     scoring,
+    total_variability,
     uncertainty,
 )
 
@@ -27,10 +29,14 @@ uncertainty.main()
 print()
 linkability.main()
 print()
+embeddings.main()
+print()
 features.main(*sys.argv[1:2])
 print()
 anonymization.main()
 print()
 attackers.main()
+print()
+total_variability.main()
 print()
 engines.main()

@@ -65,7 +65,7 @@ def read_npz_columns(path: Path, map_above: int) -> Columns:
             columns[key] = mapped
     except BROKEN_NPZ as error:
         if isinstance(error, DataError):
-            raise
+            raise DataError(error.text, file=error.file or path, remedy=error.remedy) from error
         raise broken(path, "npz", error) from error
     made = columns_of(columns, path, "an npz with")
     if made.ids is None and set(_WINDOW) <= set(columns):
@@ -112,8 +112,7 @@ def read_npy(path: Path, map_above: int) -> NDArray[Any]:
         size = path.stat().st_size
         with path.open("rb") as handle:
             check_array(handle, size)
-        mode = "r" if size > map_above else None
-        return check_characters(np.load(path, mmap_mode=mode, allow_pickle=False))
+        return check_characters(np.load(path, mmap_mode="r" if size > map_above else None, allow_pickle=False))
     except BROKEN_NPZ as error:
         raise broken(path, "npy", error) from error
 

@@ -103,7 +103,7 @@ def stacked(ids: Sequence[str], vectors: Sequence[NDArray[Any]] | NDArray[Any], 
             got = f"{first} for {ids[0]} and {vector.shape} for {utterance}"
             text = f"expected vectors of as many dimensions each, got {got}"
             raise DataError(text, file=path, remedy="use one extractor for all")
-    return np.stack(vectors)
+    return np.concatenate(vectors).reshape(len(vectors), -1)
 
 
 def joined(parts: Sequence[Columns], paths: Sequence[Path]) -> Columns:

@@ -109,6 +109,7 @@ def test_vectors_of_speakers(content: Any, ids: list[str], tmp_path: Path) -> No
         ([("a", VECTORS[0]), ("b", "x")], "got str for 'b'"),
         ([("a", VECTORS[0], 1)], "expected {speaker"),
         ({"a": [0.5, "x"]}, "got list for 'a'"),
+        ({"a": VECTORS[0], "b": np.array(1.0)}, "got ndarray for 'b'"),
         ({"a": np.zeros(0, "f4")}, "expected embeddings, got none|got ndarray"),
         ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape"),
         (VECTORS, "ids not there"),
