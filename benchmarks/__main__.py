@@ -5,7 +5,9 @@ import sys
 from benchmarks import (
     anonymization,
     attackers,
+    backend,
     e_step,
+    embeddings,
     engines,
     evaluation,
     features,
@@ -19,11 +21,15 @@ e_step.main()
 print()
 scoring.main()
 print()
+backend.main()
+print()
 evaluation.main()
 print()
 uncertainty.main()
 print()
 linkability.main()
+print()
+embeddings.main()
 print()
 features.main(*sys.argv[1:2])
 print()

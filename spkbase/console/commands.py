@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 import os
 import signal
@@ -81,9 +82,10 @@ class LazyGroup(Group):
 
 
 def _open_standard_streams() -> None:
-    """Put a sink in the place of standard streams that the caller closed.
+    """Put a sink in the place of standard streams that the caller closed; write letters that one lacks as numbers.
 
-    Else files that are opened get their numbers, and what children print goes into these; libraries flush them too.
+    Else files that are opened get the numbers of closed streams, and what children print goes into these; libraries
+    flush them too. An id or a file's name may hold any letter, and the terminal's encoding few.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
@@ -91,6 +93,8 @@ def _open_standard_streams() -> None:
     sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -115,6 +119,12 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
         ctx.exit(STATUS_ERROR)
     except MemoryError as error:
         click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
+        ctx.exit(STATUS_ERROR)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):  # what Python says where the system grants no more
+            raise
+        text = "no more threads can be started: memory or processes are limited"
+        click.echo(f"Error: {text} (ulimit -v, ulimit -u; or use fewer --jobs)", err=True)
         ctx.exit(STATUS_ERROR)
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -34,3 +35,14 @@ def test_commands_work_without(tmp_path, closed):
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "out").read_text() == "[1, 2] True"
     assert (run.stdout, run.stderr) == ("" if "1" in closed else "said\n", "" if "2" in closed else "warned\n")
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("latin-1", b"\xfc \\u2192\n"), ("utf-8", "ü →\n".encode())])
+def test_letters_that_a_terminal_lacks(encoding, expected):
+    code = (
+        "import click\nfrom spkbase.console.commands import Command\n"
+        "@click.command(cls=Command)\ndef main():\n    click.echo('\\u00fc \\u2192')\nmain()"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=60)
+    assert (run.stdout, run.returncode) == (expected, 0)
