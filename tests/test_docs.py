@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -51,14 +50,8 @@ def test_make_targets_exist():
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
 
-def keys_of(config: Any) -> dict[str, Any]:
-    """All keys of a configuration, also those that `to_dict` leaves out where they have their default."""
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
-    return {name: keys_of(value) if is_dataclass(value) else value for name, value in values.items()}
-
-
 def test_keys_of_the_recipe_table_exist():
-    keys = keys_of(Config())
+    keys = asdict(Config(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
         r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|", (ROOT / "recipes/rsr2015/README.md").read_text(), re.M
     )

@@ -83,11 +83,13 @@ def read_with(path: str | Path, what: str, load: Callable[[Path], Any]) -> Any:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except Exception as error:  # a broken pickle can raise anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"cannot be read as {what} of plain data: {reason}", file=path, remedy="write it again") from None
+        raise DataError(
+            f"cannot be read as {what} of plain data: {reason}", file=path, remedy="write it again"
+        ) from None
 
 
 def load_tensors(raw: bytes, fill: Callable[[Storage], None]) -> Any:
-    """Return what the pickle of a file of PyTorch holds; `fill` gives each storage its bytes. Errors as `load_plain`."""
+    """Return what the pickle of a file of PyTorch holds; `fill` gives a storage its bytes. Errors as `load_plain`."""
     unpickler, _ = _reader(raw, 0, _TorchUnpickler)
     value = unpickler.load()
     for storage in unpickler.storages.values():
@@ -145,7 +147,6 @@ class _Ordered(dict[Any, Any]):
 
 
 class _Unpickler(pickle.Unpickler):
-
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ALLOWED[module, name]

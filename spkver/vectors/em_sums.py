@@ -9,6 +9,7 @@ Processing 13(3), 2005.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,9 +125,9 @@ def add_block(
     share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
     with one_blas_thread():
         sums.counted += vectors @ counts
-    for _, likelihoods, moment in of_pieces:
-        sums.moment += moment
-        sums.log_likelihood += float(likelihoods.sum())
+    # first those of the block, then one sum: so it is the same where blocks come from workers
+    sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
+    sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
     sums.n_segments += len(counts)
 
 

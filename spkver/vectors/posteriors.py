@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +42,17 @@ from spkver.vectors.packed import (
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS, WIDE = 640, 960  # columns of packed matrices, and of first-order sums, in one task
+COLUMNS, WIDE = 1280, 960  # columns of packed matrices, and of first-order sums, in one task
 PIECE = 32  # segments whose matrices are factored in one task
 _GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
 _MOST_SEGMENTS = 1024  # in a block
+_MOST_FRAMES = 1e100  # of a component
 
 
-def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace = np) -> tuple[Array, Array, Array]:
+def posterior(
+    zeroth: Array, projected: Array, products: Array, *, xp: Namespace = np, place: Any = None
+) -> tuple[Array, Array, Array]:
     """Return the posterior means and covariances of the factors of segments, and the determinants of their precisions.
 
         L = I + sum_c n_c T_c' T_c,   h = L^-1 b
@@ -64,6 +67,8 @@ def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace
         T_c' T_c, with whitened T_c.
     xp : module
         Namespace of the arrays, after the array API standard.
+    place : object, optional
+        Where the library keeps them (`spkbase.work.Device`).
 
     Returns
     -------
@@ -85,13 +90,10 @@ def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace
     """
     n_components, rank = products.shape[0], products.shape[1]
     precision = xp.reshape(zeroth @ xp.reshape(products, (n_components, rank * rank)), (-1, rank, rank))
-    identity = xp.eye(rank, dtype=xp.float64, device=getattr(zeroth, "device", None))
-    precision = precision + identity
+    precision = precision + xp.eye(rank, dtype=xp.float64, **({} if place is None else {"device": place}))
     covariances = xp.linalg.inv(precision)
-    covariances = (covariances + xp.matrix_transpose(covariances)) / 2
     means = xp.squeeze(covariances @ xp.expand_dims(projected, axis=2), axis=2)
-    diagonal = xp.linalg.diagonal(xp.linalg.cholesky(precision))
-    return means, covariances, 2 * xp.sum(xp.log(diagonal), axis=1)
+    return means, covariances, xp.linalg.slogdet(precision)[1]
 
 
 def likelihood_part(projected: Array, means: Array, log_determinants: Array, *, xp: Namespace = np) -> Array:
@@ -269,10 +271,11 @@ def project(
     def of_columns(bounds: tuple[int, int]) -> NDArray[np.float64]:
         # with the segments along the rows the product is a third faster where the rank is low
         columns = slice(*bounds)
-        return terms.loadings[columns].T @ first[:, columns].astype(np.float64).T
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found below
+            return terms.loadings[columns].T @ first[:, columns].astype(np.float64).T
 
-    with np.errstate(invalid="ignore", over="ignore"), one_blas_thread():  # what is not finite is found just below
-        parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
+    parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
+    with np.errstate(invalid="ignore", over="ignore"), one_blas_thread():
         projected = reduce(np.add, parts).T - counts @ terms.offsets
     return checked_projection(projected, counts, block.segments)
 
@@ -282,6 +285,7 @@ def checked_projection(projected: NDArray[np.float64], counts: NDArray[np.float6
     for good, what in (
         (np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1), "are not finite"),
         (~(counts < 0).any(axis=1), "have counts below 0"),
+        ((counts < _MOST_FRAMES).all(axis=1), "have counts too large to be computed with"),
     ):
         if not good.all():
             name = str(segments[np.argmin(good)])

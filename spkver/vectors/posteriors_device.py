@@ -47,7 +47,8 @@ class DeviceTerms:
         for start, stop in chunk_bounds(len(counts), size):
             zeroth = device.asarray(counts[start:stop])
             sums = xp.astype(device.asarray(first[start:stop]), xp.float64)
-            projected = sums @ self.raw - zeroth @ self.offsets
+            with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found just below
+                projected = sums @ self.raw - zeroth @ self.offsets
             checked_projection(device.to_numpy(projected), counts[start:stop], block.segments[start:stop])
             yield zeroth, sums, projected
 
@@ -75,7 +76,7 @@ def sums_on_device(
     log_likelihood, n_segments = 0.0, 0
     for block in blocks:
         for zeroth, sums, projected in there.parts(block):
-            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp)
+            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
             log_likelihood += float(xp.sum(likelihood_part(projected, means, determinants, xp=xp)))
             outer = xp.expand_dims(means, axis=2) * xp.expand_dims(means, axis=1)
             moments = xp.reshape(covariances + outer, (-1, rank * rank))
@@ -105,7 +106,7 @@ def block_on_device(
     device, xp = there.device, there.device.xp
     means, spreads = [], []
     for zeroth, _, projected in there.parts(block):
-        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp)
+        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
         means.append(device.to_numpy(of_part))
         if variances:
             spreads.append(device.to_numpy(xp.linalg.diagonal(covariances)))
@@ -123,6 +124,6 @@ def fast_block_on_device(
     """Return what a formula of counts, b and two matrices, such as `fast_posterior`, gives for a block of segments."""
     device = there.device
     matrices = [device.asarray(matrix) for matrix in terms]
-    found = [formula(zeroth, projected, *matrices, xp=device.xp) for zeroth, _, projected in there.parts(block)]
-    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
+    pairs = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
+    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*pairs, strict=True))
     return means, variances

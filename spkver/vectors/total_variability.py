@@ -134,16 +134,20 @@ class TotalVariability:
         return posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
 
     def check(self, statistics: Statistics) -> None:
-        """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
-        n_components, dimension = self.means.shape
-        if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
-            raise DataError(
-                f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
-                f"{n_components} Gaussians in {dimension} dimensions",
-                remedy="accumulate them on the mixture that the matrix belongs to",
-            )
-        if not len(statistics):
-            raise DataError("no statistics: expected those of at least one segment")
+        """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
+        check_statistics(statistics, *self.means.shape)
+
+
+def check_statistics(statistics: Statistics, n_components: int, dimension: int) -> None:
+    """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
+    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
+        raise DataError(
+            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
+            f"{n_components} Gaussians in {dimension} dimensions",
+            remedy="accumulate them on the mixture that the matrix belongs to",
+        )
+    if not len(statistics):
+        raise DataError("no statistics: expected those of at least one segment")
 
 
 def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -249,15 +253,15 @@ def train_total_variability(
         If the rank is higher than the segments or the mixture allow.
     """
     config = config or TotalVariabilityConfig()
-    shape = mixture.means.shape
+    shape = mixture.n_components, mixture.dimension
+    check_statistics(statistics, *shape)
+    check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
     loadings = start_loadings(shape, config) if start is None else np.asarray(start, np.float64)
     if loadings.size != mixture.means.size * config.rank:
         expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
     loadings = loadings.reshape(*shape, config.rank)
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
-    model.check(statistics)
-    check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
     with ExitStack() as stack:
         rounds = None
         if destination is not None and destination.folder is not None:
