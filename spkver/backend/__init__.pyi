@@ -13,6 +13,8 @@ from .chain_steps import Step as Step
 from .chain_training import train_chain as train_chain
 from .closeness import cosine_of_sessions as cosine_of_sessions
 from .closeness import mahalanobis_scores as mahalanobis_scores
+from .joint_factor_scoring import score_joint_factors as score_joint_factors
+from .joint_factor_scoring import score_products as score_products
 from .kaldi_backend import backend_from_kaldi as backend_from_kaldi
 from .kaldi_files import VbxTransform as VbxTransform
 from .kaldi_files import read_kaldi_matrix as read_kaldi_matrix
@@ -28,8 +30,6 @@ from .kaldi_plda import kaldi_plda_scores as kaldi_plda_scores
 from .kaldi_plda import plda_from_kaldi as plda_from_kaldi
 from .kaldi_plda import plda_to_kaldi as plda_to_kaldi
 from .latent_basis import LatentBasis as LatentBasis
-from .joint_factor_scoring import score_joint_factors as score_joint_factors
-from .joint_factor_scoring import score_products as score_products
 from .likelihood_ratio import log_likelihood_ratios as log_likelihood_ratios
 from .linear import gram_matrix as gram_matrix
 from .linear import inner_products as inner_products
