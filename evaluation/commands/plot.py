@@ -64,13 +64,15 @@ def _systems(command: Callable[..., None]) -> Callable[..., None]:
 @_systems
 @click.option(
     "--window",
-    type=click.Choice(["sre10", "old", "new", "big"]),
-    default="sre10",
+    type=click.Choice(["auto", "sre10", "old", "new", "big"]),
+    default="auto",
     show_default=True,
-    help="Part of the plane to show.",
+    help="Part of the plane to show; auto grows until every system is well inside.",
 )
 @click.option("-p", "--prior", help="Effective target prior of the minDCF point; that of SRE08, 0.0917, by default.")
-@click.option("--steppy", is_flag=True, help="Draw the curve itself too, not only its convex hull.")
+@click.option(
+    "--steppy/--hull-only", default=True, show_default=True, help="Draw the curve itself too, or its convex hull alone."
+)
 @_sort_option
 def det(
     systems: list[System],
@@ -91,15 +93,27 @@ def det(
 
 @plot.command()
 @_systems
-@click.option("--lowest-fpr", type=float, help="Logarithmic axis of the false-accept rate, from here on, such as 1e-4.")
+@click.option(
+    "--lowest-fpr",
+    type=float,
+    help="Left end of the logarithmic axis of the false-accept rate, such as 1e-4; one nontarget trial by default.",
+)
+@click.option("--linear", is_flag=True, help="A linear axis of the false-accept rate.")
 @_sort_option
 def roc(
-    systems: list[System], outputs: tuple[Path, ...], title: str | None, lowest_fpr: float | None, sort: bool
+    systems: list[System],
+    outputs: tuple[Path, ...],
+    title: str | None,
+    lowest_fpr: float | None,
+    linear: bool,
+    sort: bool,
 ) -> None:
     """Plot receiver operating characteristics."""
+    if linear and lowest_fpr is not None:
+        raise click.UsageError("expected --linear or --lowest-fpr, got both")
     from evaluation.plots import plot_roc
 
-    plot_roc(systems, path=outputs, title=title, lowest_fpr=lowest_fpr, sort=sort)
+    plot_roc(systems, path=outputs, title=title, lowest_fpr=0 if linear else lowest_fpr, sort=sort)
 
 
 @plot.command()

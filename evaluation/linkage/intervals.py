@@ -67,6 +67,8 @@ class Curve:
         Linkability, the ends (NaN without intervals, or where undefined), and what scores that say nothing give.
     top : int
         The r of "among the first r".
+    level : float
+        Share of true values that the intervals should cover; NaN where that is not known.
     """
 
     sizes: NDArray[np.int64]
@@ -75,6 +77,7 @@ class Curve:
     high: NDArray[np.float64]
     chance: NDArray[np.float64]
     top: int = 1
+    level: float = float("nan")
 
 
 @one_blas_thread()
@@ -124,7 +127,7 @@ def linkability_curve(
             values = shares @ some
             parts.append((values, *_ends(values, weights @ some, freedom, n_speakers, resampling.level)))
     values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (blank, blank, blank)
-    return Curve(sizes, values, low, high, chance(sizes, top=top), top)
+    return Curve(sizes, values, low, high, chance(sizes, top=top), top, resampling.level)
 
 
 @one_blas_thread()

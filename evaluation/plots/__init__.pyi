@@ -14,7 +14,8 @@ from .det import Window as Window
 from .det import plot_det as plot_det
 from .det import plot_roc as plot_roc
 from .draw import EXTENSIONS as EXTENSIONS
-from .draw import save_chart as save_chart
+from .draw import house_style as house_style
+from .draw import render_chart as render_chart
 from .linkability import plot_cmc as plot_cmc
 from .linkability import plot_extrapolation as plot_extrapolation
 from .linkability import plot_linkability as plot_linkability

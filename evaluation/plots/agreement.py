@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluation.plots.chart import COLOURS, Axis, Chart, Line, Look, Paths
-from evaluation.plots.draw import save_chart
+from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from evaluation.linkage import Comparisons
 
 _WIDTH = 0.34
@@ -23,16 +26,23 @@ _WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Num
 
 
 def plot_jaccard(
-    comparisons: Comparisons, *, path: Paths, with_published: bool = True, title: str | None = None
-) -> None:
+    comparisons: Comparisons,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    with_published: bool = True,
+    title: str | None = None,
+) -> Figure | None:
     """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, chance, and published means.
 
     Parameters
     ----------
     comparisons : Comparisons
         See `evaluation.linkage.compare_conditions`.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     with_published : bool
         Mark the published means of the same factors.
     title : str, optional
@@ -84,7 +94,7 @@ def plot_jaccard(
         tuple(entries),
         "Upright lines: standard deviation over pairs",
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def _bar(middle: float, height: float, colour: str) -> list[Line]:

@@ -20,6 +20,7 @@ from spkbase.errors import DataError
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (6, 2, 1.5, 2), (1.5, 1.5), (10, 3))
 MARKERS = ("o", "s", "^", "D", "v")
+RING = "ring"  # a hollow circle
 GREY, PALE = "#606060", "#b0b0b0"
 
 
@@ -36,7 +37,7 @@ class Look:
     width : float
         In points.
     marker : str
-        One of o, s, ^, D, v at each point, or none.
+        One of o, s, ^, D, v and ring (a hollow circle) at each point, or none.
     line : bool
         Draw the line itself, not its markers alone.
     fill : float
@@ -76,11 +77,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Note:
-    """Words in the margin, at a share of the side: right of the axes (`across`), or above them."""
+    """Words in the margin, at a share of the side: right of the axes (`across`), or above them; a warning is bold."""
 
     text: str
     share: float
     across: bool
+    warning: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,12 @@ def as_systems(systems: Systems) -> list[System]:
 def as_cores(systems: Systems) -> list[Core]:
     """Sort the scores of each system."""
     return [Core(system.name, sort_scores(system.target, system.nontarget)) for system in as_systems(systems)]
+
+
+def names_of(systems: Sequence[str], most: int = 30) -> str:
+    """Name systems in few words, for a place that holds no more."""
+    words = ", ".join(systems)
+    return words if len(words) <= most else f"{len(systems)} systems" if len(systems) > 1 else f"{words[: most - 1]}…"
 
 
 def keep_together(numbers: str) -> str:

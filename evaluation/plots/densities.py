@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evaluation.metrics import cllr_of, min_cllr_of
 from evaluation.plots.chart import (
-    DASHES,
+    COLOURS,
     PALE,
     Axis,
     Chart,
@@ -23,16 +24,26 @@ from evaluation.plots.chart import (
     keep_together,
     look_of,
 )
-from evaluation.plots.draw import save_chart
+from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, bins: int = 60) -> None:
-    """Plot the densities of target and nontarget scores; infinite scores are named in the legend, not drawn.
+_SIDES = {"target": Look(COLOURS[0], fill=0.25), "nontarget": Look(COLOURS[1], fill=0.25)}
+
+
+def plot_histogram(
+    systems: Systems, *, path: Paths | None = None, ax: Axes | None = None, title: str | None = None, bins: int = 60
+) -> Figure | None:
+    """Plot the densities of target and nontarget scores; infinite scores are counted in words, not drawn.
+
+    Several systems stand one below the other, in strips of the same scores and the same densities.
 
     Parameters
     ----------
-    systems, path, title
+    systems, path, ax, title
         See `evaluation.plots.plot_zebra`.
     bins : int
         Number of bins from the lowest to the highest finite score of all systems.
@@ -51,30 +62,54 @@ def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, b
         raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
     margin = 0.5 if high == low else 0.0
     edges = np.linspace(low - margin, high + margin, bins + 1)
-    lines, entries, highest = [], [], 0.0
-    for number, (system, pair) in enumerate(zip(known, columns, strict=True)):
-        for side, kind, look in zip(pair, ("target", "nontarget"), _looks(number, len(known)), strict=True):
-            inside = side[np.isfinite(side)]
-            density = np.histogram(inside, edges)[0] / (len(side) * np.diff(edges))
-            lines.append(_steps(edges, density, look))
-            highest = max(highest, float(density.max()))
-            n_infinite = len(side) - len(inside)
-            numbers = f"({len(side):,} trials" + (f", {n_infinite:,} infinite)" if n_infinite else ")")
-            entries.append((look, f"{system.name}, {kind} {keep_together(numbers)}"))
+    densities = [[_density(side, edges) for side in pair] for pair in columns]
+    height = 1.05 * (max(float(density.max()) for pair in densities for density in pair) or 1.0)
+    lines: list[Line] = []
+    for strip, pair in enumerate(reversed(densities)):
+        lines += [
+            _steps(edges, density, look, strip * height) for density, look in zip(pair, _SIDES.values(), strict=True)
+        ]
+    if len(known) == 1:
+        numbers = [keep_together(f"({_count(side, ' trials')})") for side in columns[0]]
+        entries = [
+            (look, f"{known[0].name}, {kind} {number}")
+            for number, (kind, look) in zip(numbers, _SIDES.items(), strict=True)
+        ]
+        upright = Axis("Density", 0.0, height)
+    else:
+        entries = [(look, f"{kind} trials") for kind, look in _SIDES.items()]
+        words = [
+            "\n".join(
+                [
+                    *wrap(system.name, 24)[:3],
+                    *(_count(side, f" {kind}") for side, kind in zip(pair, _SIDES, strict=True)),
+                ]
+            )
+            for system, pair in zip(known, columns, strict=True)
+        ]
+        ticks = tuple(((strip + 0.5) * height, text) for strip, text in enumerate(reversed(words)))
+        upright = Axis(f"Density, 0 to {height:.3g} in each strip", 0.0, len(known) * height, ticks)
     step = edges[1] - edges[0]
     chart = Chart(
         title or "Distribution of scores",
         Axis("Score", float(edges[0] - step), float(edges[-1] + step)),
-        Axis("Density", 0.0, 1.05 * (highest or 1.0)),
+        upright,
         tuple(lines),
         tuple(entries),
+        height=max(4.8, 1.4 * len(known)),
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def plot_reliability(
-    systems: Systems, *, path: Paths, title: str | None = None, sort: bool = False, prior: float = 0.5
-) -> None:
+    systems: Systems,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    sort: bool = False,
+    prior: float = 0.5,
+) -> Figure | None:
     """Plot how often a trial is a target trial against the probability that its score claims.
 
     The share of target trials is estimated by isotonic regression, which needs no bins; each class is weighted to the
@@ -82,7 +117,7 @@ def plot_reliability(
 
     Parameters
     ----------
-    systems, path, title
+    systems, path, ax, title
         See `evaluation.plots.plot_zebra`.
     sort : bool
         Put the systems in the order of their calibration loss.
@@ -115,7 +150,7 @@ def plot_reliability(
         width=6.2,
         height=6.2,
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def reliability(core: Core, prior: float) -> tuple[np.ndarray, np.ndarray]:
@@ -127,15 +162,16 @@ def reliability(core: Core, prior: float) -> tuple[np.ndarray, np.ndarray]:
         return 1 / (1 + np.exp(-claimed - log_odds)), 1 / (1 + np.exp(-share - log_odds))
 
 
-def _looks(number: int, count: int) -> tuple[Look, Look]:
-    """One system has a colour for each class; several have one each, nontarget trials dashed."""
-    if count == 1:
-        return replace(look_of(0), dash=(), fill=0.25), replace(look_of(1), dash=(), fill=0.25)
-    look = replace(look_of(number), dash=())
-    return look, replace(look, dash=DASHES[1], width=1.4)
+def _density(side: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    return np.histogram(side[np.isfinite(side)], edges)[0] / (len(side) * np.diff(edges))
 
 
-def _steps(edges: np.ndarray, density: np.ndarray, look: Look) -> Line:
+def _count(side: np.ndarray, of: str) -> str:
+    n_infinite = int(np.sum(~np.isfinite(side)))
+    return f"{len(side):,}{of}" + (f", {n_infinite:,} infinite" if n_infinite else "")
+
+
+def _steps(edges: np.ndarray, density: np.ndarray, look: Look, base: float) -> Line:
     x = np.repeat(edges, 2)
-    y = np.concatenate([[0.0], np.repeat(density, 2), [0.0]])
-    return Line(x, y, look)
+    y = base + np.concatenate([[0.0], np.repeat(density, 2), [0.0]])
+    return Line(x, y, look, np.full(len(x), base) if base else None)

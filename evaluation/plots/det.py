@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from evaluation.plots.chart import (
     GREY,
     MARKERS,
     PALE,
+    RING,
     Axis,
     Chart,
     Core,
@@ -24,8 +26,12 @@ from evaluation.plots.chart import (
     keep_together,
     look_of,
 )
-from evaluation.plots.draw import checked_paths, save_chart
+from evaluation.plots.draw import checked_paths, render_chart
 from spkbase.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,12 @@ class Window:
     ticks_miss: tuple[float, ...]
 
 
+AUTOMATIC = "auto"
+_LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
+_LEVELS_HIGH = (0.5, 0.8, 0.95, 0.99)
+_TICKS = (0.0001, 0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 60, 80, 90, 95, 98)
 _LOW_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)
+_MOST_POINTS = 20_000
 _WIDE_TICKS = (0.001, 0.01, 0.1, 1, 5, 20, 40, 60, 80, 95, 99)
 WINDOWS = {
     "old": Window((5e-4, 0.5), (5e-4, 0.5), _LOW_TICKS, _LOW_TICKS),
@@ -72,21 +83,22 @@ class DetStyle:
 
     Parameters
     ----------
-    window : {"sre10", "old", "new", "big"}
-        The part of the plane; the names are SIDEKIT's.
+    window : {"auto", "sre10", "old", "new", "big"}
+        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
+        or a fixed one, by SIDEKIT's names.
     rocch : bool
-        Draw the convex hull, from which EER and minDCF are read.
+        Draw the convex hull, from which EER and minDCF are read; thin where the curve itself is drawn too.
     steppy : bool
-        Draw the curve itself, thinner where the hull is drawn too.
+        Draw the curve itself.
     rule_of_30 : bool
         Draw where 30 misses and 30 false alarms lie; beyond, a rate is not known within 30 % (with 90 % confidence).
     eer_line : bool
-        Draw the diagonal where misses and false alarms are equally frequent.
+        Draw the diagonal where misses and false alarms are equally frequent, with a ring at the EER of each system.
     """
 
-    window: str = "sre10"
+    window: str = AUTOMATIC
     rocch: bool = True
-    steppy: bool = False
+    steppy: bool = True
     rule_of_30: bool = True
     eer_line: bool = True
 
@@ -94,20 +106,23 @@ class DetStyle:
 def plot_det(
     systems: Systems,
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     style: DetStyle | None = None,
     prior: float | None = None,
     title: str | None = None,
     sort: bool = False,
-) -> None:
+) -> Figure | None:
     """Plot detection error trade-off curves on probit axes.
 
     Parameters
     ----------
     systems : sequence of System, or of (name, target, nontarget)
         One or several systems.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     style : DetStyle, optional
         Which part of the plane and which lines to show.
     prior : float, optional
@@ -126,77 +141,142 @@ def plot_det(
     ----------
     .. [1] G. Doddington et al., "The NIST speaker recognition evaluation", Speech Communication 31, 2000.
     """
-    paths, style = checked_paths(path), style or DetStyle()
+    if path is not None:
+        checked_paths(path)
+    style = style or DetStyle()
     if not (style.rocch or style.steppy):
         raise DataError("expected a system and a curve to plot", remedy="leave rocch or steppy on")
-    if style.window not in WINDOWS:
-        raise DataError(f"expected a window among {', '.join(WINDOWS)}, got {style.window!r}")
+    if style.window not in (AUTOMATIC, *WINDOWS):
+        raise DataError(f"expected a window among {', '.join((AUTOMATIC, *WINDOWS))}, got {style.window!r}")
     prior = effective_prior(*SRE08) if prior is None else effective_prior(prior)
     cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
-    part = WINDOWS[style.window]
+    points = [_Points.of(core, prior) for core in cores]
+    part = fitting_window([rate for point in points for rate in (point.eer, point.p_miss, point.p_fa)])
+    part = WINDOWS.get(style.window, part)
     lines: list[Line] = _diagonal(part) if style.eer_line else []
     notes: list[Note] = []
     if style.rule_of_30:
         dotted, notes = _rule_of_30(part, [core.scores.hull for core in cores])
         lines += dotted
     entries = []
-    for number, core in enumerate(cores):
-        drawn, entry = _draw_system(core, number, prior, style)
+    for number, (core, point) in enumerate(zip(cores, points, strict=True)):
+        drawn, entry = _draw_system(core, number, point, style, part)
         lines += drawn
         entries.append(entry)
-    legend_title = f"Points: minDCF (normalised) at effective target prior {prior:.3g}"
-    legend_title += "\nDotted lines: 30 errors; what lies beyond is uncertain" if style.rule_of_30 else ""
-    save_chart(
-        Chart(
-            title or "Detection error trade-off",
-            _probit_axis("False-alarm rate (%)", part.p_fa, part.ticks_fa),
-            _probit_axis("Miss rate (%)", part.p_miss, part.ticks_miss),
-            tuple(lines),
-            tuple(entries),
-            legend_title,
-            tuple(notes),
-            square=True,
-            width=6.6,
-            height=6.9,
-        ),
-        paths,
+    chart = Chart(
+        title or "Detection error trade-off",
+        _probit_axis("False-alarm rate (%)", part.p_fa, part.ticks_fa),
+        _probit_axis("Miss rate (%)", part.p_miss, part.ticks_miss),
+        tuple(lines),
+        tuple(entries),
+        _legend_title(style, prior),
+        tuple(notes),
+        square=True,
+        width=6.6,
+        height=6.9,
     )
+    return render_chart(chart, path, ax)
+
+
+@dataclass(frozen=True)
+class _Points:
+    """What is marked of a system: EER of the hull, and the point of least cost."""
+
+    eer: float
+    cost: float
+    p_miss: float
+    p_fa: float
+
+    @classmethod
+    def of(cls, core: Core, prior: float) -> _Points:
+        return cls(hull_eer(core.scores.hull), *hull_min_dcf(core.scores.hull, prior))
+
+
+def fitting_window(rates: Sequence[float]) -> Window:
+    """Return the part of the plane, the same in both directions, that holds error rates well inside.
+
+    Parameters
+    ----------
+    rates : sequence of float
+        Error rates to be shown; those of 0 or 1, which no probit axis holds, do not count.
+
+    Returns
+    -------
+    Window
+        From 0.05 to 50 % at least; lower and higher where a rate comes near the edge.
+
+    Examples
+    --------
+    >>> fitting_window([0.02]).p_fa, fitting_window([0.43, 2e-4]).p_fa
+    ((0.0005, 0.5), (0.0001, 0.8))
+    """
+    from scipy.special import ndtri
+
+    inside = [rate for rate in rates if 0 < rate < 1]
+    lowest, highest = min(inside, default=0.1), max(inside, default=0.1)
+    low = next((level for level in _LEVELS_LOW if level <= lowest / 1.5), _LEVELS_LOW[-1])
+    high = next((level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1])
+    ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
+    if len(ticks) > 11:  # the axis is wide, and the labels of its middle would touch
+        ticks = tuple(tick for tick in ticks if tick not in (0.2, 0.5, 2, 10, 98))
+    return Window((low, high), (low, high), ticks, ticks)
+
+
+def _legend_title(style: DetStyle, prior: float) -> str:
+    words = [f"Points: minDCF (normalised) at effective target prior {prior:.3g}"]
+    if style.eer_line:
+        words[0] += "; rings: EER, on the diagonal"
+    if style.rocch and style.steppy:
+        words.append("Thick: the curve itself; thin: its convex hull, from which EER and minDCF are read")
+    else:
+        words.append("Lines: the curve itself" if style.steppy else "Lines: convex hulls of the curves (ROCCH)")
+    if style.rule_of_30:
+        words.append("Dotted: 30 errors; what lies beyond is uncertain")
+    return "\n".join(words)
 
 
 def plot_roc(
     systems: Systems,
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     title: str | None = None,
     lowest_fpr: float | None = None,
     sort: bool = False,
-) -> None:
+) -> Figure | None:
     """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
 
     Parameters
     ----------
     systems : sequence of System, or of (name, target, nontarget)
         One or several systems.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     title : str, optional
         Stands above the plot.
     sort : bool
         Put the systems in the order of their EER, the highest first.
     lowest_fpr : float, optional
-        Left end of a logarithmic axis of the false-accept rate; the axis is linear by default.
+        Left end of the logarithmic axis of the false-accept rate, by default the power of ten at or above one nontarget
+        trial of the largest system; 0 for a linear axis.
 
     Raises
     ------
     DataError
         If there is no system, an extension is unknown, the rate is out of range, or scores are empty or NaN.
     """
-    if lowest_fpr is not None and not 0 < lowest_fpr < 1:
-        raise DataError(f"expected a lowest false-accept rate between 0 and 1, got {lowest_fpr}")
+    if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
+        raise DataError(f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}")
+    cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
+    if lowest_fpr is None:
+        most = max(core.scores.n_nontarget for core in cores)
+        lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
+    lowest_fpr = lowest_fpr or None
     diagonal = np.linspace(0, 1, 2) if lowest_fpr is None else np.geomspace(lowest_fpr, 1, 200)
     lines = [Line(_fpr(diagonal, lowest_fpr), diagonal, Look(PALE, width=1.0))]
     entries = []
-    cores = _sorted(as_cores(systems)) if sort else as_cores(systems)
     for number, core in enumerate(cores):
         p_miss, p_fa = roc_of(core.scores)
         if lowest_fpr is not None:
@@ -221,7 +301,7 @@ def plot_roc(
         width=6.2,
         height=6.2,
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def _sorted(cores: list[Core]) -> list[Core]:
@@ -279,27 +359,35 @@ def _apart(shares: Sequence[float], distance: float = 0.22) -> list[float]:
     return [sum(group) / len(group) for group in groups]
 
 
-def _draw_system(core: Core, number: int, prior: float, style: DetStyle) -> tuple[list[Line], tuple[Look, str]]:
-    """Return the curves and the minDCF point, and the entry for the legend."""
+def _draw_system(
+    core: Core, number: int, marked: _Points, style: DetStyle, window: Window
+) -> tuple[list[Line], tuple[Look, str]]:
+    """Return the curves, the points of EER and minDCF, and the entry for the legend."""
     from scipy.special import ndtri
 
-    window, vertices = WINDOWS[style.window], core.scores.hull
+    vertices = core.scores.hull
     box, look = (*window.p_fa, *window.p_miss), look_of(number)
     drawn: list[Line] = []
     if style.steppy:
-        slight = replace(look, width=0.9, opaque=0.7) if style.rocch else look
-        drawn += _pieces(*det_curve(*roc_of(core.scores), box=box, points=25), slight, 25)
+        corners = roc_of(core.scores)
+        points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))  # the short pieces of many bend little
+        drawn += _pieces(*det_curve(*corners, box=box, points=points), look, points)
     if style.rocch:
-        drawn += _pieces(*det_curve(vertices.p_miss, vertices.p_fa, box=box), look, 101)
-    cost, p_miss, p_fa = hull_min_dcf(vertices, prior)
+        slight = replace(look, dash=(), width=0.8, opaque=0.75) if style.steppy else look
+        drawn += _pieces(*det_curve(vertices.p_miss, vertices.p_fa, box=box), slight, 101)
+    p_miss, p_fa = marked.p_miss, marked.p_fa
     dot = replace(look, marker=MARKERS[number % len(MARKERS)])
     visible = window.p_fa[0] <= p_fa <= window.p_fa[1] and window.p_miss[0] <= p_miss <= window.p_miss[1]
-    numbers = f"(EER {100 * hull_eer(vertices):.2f} %, minDCF {cost:.3f})"
+    numbers = f"(EER {100 * marked.eer:.2f} %, minDCF {marked.cost:.3f})"
     label = f"{core.name} {keep_together(numbers)}"
     if not drawn:
         label += "\ncurve outside this window"
     elif not visible:
         label += "\nminDCF point outside this window"
+    low, high = max(window.p_fa[0], window.p_miss[0]), min(window.p_fa[1], window.p_miss[1])
+    if style.eer_line and low <= marked.eer <= high:
+        middle = np.array([ndtri(marked.eer)])
+        drawn.append(Line(middle, middle, Look(look.colour, marker=RING, line=False)))
     if visible:
         point = np.array([[ndtri(p_fa)], [ndtri(p_miss)]])
         drawn.append(Line(point[0], point[1], replace(dot, line=False)))

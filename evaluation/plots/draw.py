@@ -1,7 +1,10 @@
-"""Charts as PNG, PDF or SVG; with `evaluation.plots.training` the only module that imports matplotlib.
+"""Charts as figures of matplotlib, or as PNG, PDF or SVG.
 
-Figures are built as objects, without the global state of pyplot, so that nothing of the caller's is changed. The same
-input gives the same bytes: no date is written, and ids in SVG come from a fixed salt.
+Figures are built as objects, without the global state of pyplot, so that nothing of the caller's is changed.
+
+Whose settings (rcParams) hold: files have the house style, whatever the caller's settings are, and the same input gives
+the same bytes (no date is written, and ids in SVG come from a fixed salt). A figure that is only returned, and axes
+that are given, follow the caller's settings; ``with house_style():`` asks for ours there too.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths
+from evaluation.plots.chart import COLOURS, GREY, RING, Axis, Chart, Line, Look, Note, Paths
 from evaluation.plots.tex import to_tex
 from spkbase.errors import DataError
 from spkbase.files import atomic_path, write_text
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
-LEGEND_WIDTH = 72  # characters
+LEGEND_WIDTH, _NARROW_LEGEND = 72, 46  # characters
 _NO_DATE: dict[str, dict[str, None]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 _SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -33,6 +36,7 @@ _SETTINGS: dict[str, Any] = {
     "axes.labelsize": 11,
     "axes.titlesize": 12,
     "legend.fontsize": 9.5,
+    "legend.title_fontsize": 9,
     "text.parse_math": False,  # names of systems may hold dollar signs
     "text.usetex": False,
     "svg.fonttype": "path",
@@ -43,30 +47,46 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def save_chart(chart: Chart, path: Paths) -> None:
-    """Write a chart in each of the formats that the extensions ask for.
+def render_chart(chart: Chart, path: Paths | None = None, ax: Axes | None = None) -> Figure | None:
+    """Draw a chart, into files or axes where they are given.
+
+    Parameters
+    ----------
+    chart : Chart
+        What to show.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's settings; its figure is what `path` then holds. A new figure by default.
+
+    Returns
+    -------
+    Figure or None
+        None where TeX alone was asked for, which needs no matplotlib.
 
     Raises
     ------
     DataError
         If an extension is unknown or a file cannot be written.
     """
-    paths = checked_paths(path)
+    paths = [] if path is None else checked_paths(path)
     for file in paths:
         if file.suffix.lower() == ".tex":
             write_text(file, to_tex(chart))
     drawn = [file for file in paths if file.suffix.lower() != ".tex"]
-    if not drawn:
-        return
+    if paths and not drawn and ax is None:
+        return None
     n_lines = sum(label.count("\n") + 1 + len(label) // LEGEND_WIDTH for _, label in chart.entries)
-    with figure_of(chart.width, chart.height + 0.2 * (n_lines + 2)) as figure:
-        draw_chart(figure, chart)
-        save_figure(figure, drawn)
+    with figure_of(chart.width, chart.height + 0.2 * (n_lines + 2), files=bool(paths), ax=ax) as figure:
+        draw_chart(figure, chart, ax)
+        if drawn:
+            save_figure(figure, drawn)
+    return figure
 
 
-def draw_chart(figure: Figure, chart: Chart) -> Axes:
-    """Draw a chart into an empty figure."""
-    axes = figure.add_subplot()
+def draw_chart(figure: Figure, chart: Chart, ax: Axes | None = None) -> Axes:
+    """Draw a chart into axes, or into an empty figure."""
+    axes = figure.add_subplot() if ax is None else ax
     for axis, ends, ticks in ((axes.xaxis, axes.set_xlim, chart.x), (axes.yaxis, axes.set_ylim, chart.y)):
         _set_axis(axis, ends, ticks)
     if chart.square:
@@ -77,7 +97,7 @@ def draw_chart(figure: Figure, chart: Chart) -> Axes:
         _draw_line(axes, line)
     for note in chart.notes:
         _write_in_margin(axes, note)
-    _draw_legend(figure, chart)
+    _draw_legend(figure if ax is None else axes, chart)
     above = any(not note.across for note in chart.notes)
     axes.set_title(printable(chart.title), pad=18 if above else 8)
     return axes
@@ -100,20 +120,42 @@ def checked_paths(path: Paths, extensions: Sequence[str] = EXTENSIONS) -> list[P
 
 
 @contextmanager
-def figure_of(width: float, height: float) -> Iterator[Figure]:
-    """A figure of our settings, whatever the caller's are; sizes in inches."""
-    matplotlib = _matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def house_style() -> Iterator[None]:
+    """Set matplotlib to the settings of the files that this package writes, as long as the block lasts.
 
+    Examples
+    --------
+    >>> with house_style():
+    ...     figure = plot_det(systems)  # doctest: +SKIP
+    """
+    matplotlib = _matplotlib()
     defaults: dict[Any, Any] = {
         name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
     }
-    defaults.update(_SETTINGS)
-    with matplotlib.rc_context(defaults):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
-        yield figure
+    with matplotlib.rc_context(defaults | _SETTINGS):
+        yield
+
+
+@contextmanager
+def figure_of(width: float, height: float, *, files: bool = True, ax: Axes | None = None) -> Iterator[Figure]:
+    """The figure of given axes, or a new one; sizes in inches.
+
+    A new one for `files` has the house style. Another one has the caller's settings, and the caller's size where that
+    is not matplotlib's default, which has no room for a legend below.
+    """
+    matplotlib = _matplotlib()
+    if ax is not None:
+        with matplotlib.rc_context({"text.parse_math": False}):
+            figure = ax.get_figure()
+            if figure is None:
+                raise DataError("expected axes of a figure, got axes that were removed from theirs")
+            yield figure.figure  # of a part of a figure, the whole
+        return
+    with house_style() if files else matplotlib.rc_context({"text.parse_math": False}):
+        from evaluation.plots.figure import Picture
+
+        own, default = (tuple(params["figure.figsize"]) for params in (matplotlib.rcParams, matplotlib.rcParamsDefault))
+        yield Picture(figsize=(width, height) if own == default else own, layout="constrained")
 
 
 def _matplotlib() -> Any:
@@ -168,7 +210,10 @@ def style_of(look: Look) -> dict[str, Any]:
         "linewidth": look.width,
         "alpha": look.opaque,
     }
-    if look.marker:
+    if look.marker == RING:
+        ring = {"markerfacecolor": "white", "markeredgecolor": look.colour, "markeredgewidth": 1.6}
+        style |= {"marker": "o", "markersize": 6.5, **ring}
+    elif look.marker:
         style |= {"marker": look.marker, "markersize": 8, "markeredgecolor": "white"}
     return style
 
@@ -200,27 +245,36 @@ def _write_in_margin(axes: Axes, note: Note) -> None:
         rotation=90 if note.across else 0,
         ha="left" if note.across else "center",
         va="center" if note.across else "bottom",
-        color=GREY,
-        fontsize=8.5,
+        color=COLOURS[1] if note.warning else GREY,
+        fontsize=9 if note.warning else 8.5,
+        fontweight="bold" if note.warning else "normal",
+        wrap=note.warning,
     )
 
 
-def _draw_legend(figure: Figure, chart: Chart) -> None:
+def _draw_legend(where: Figure | Axes, chart: Chart) -> None:
+    """Below the plot: of the whole figure, or of axes that are one of several in a figure."""
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     if not chart.entries:
         return
-    labels = [
-        "\n".join(wrapped for line in printable(label).split("\n") for wrapped in wrap(line, LEGEND_WIDTH) or [""])
-        for _, label in chart.entries
-    ]
-    figure.legend(
+    options: dict[str, Any] = {"loc": "outside lower center", "title": printable(chart.legend_title) or None}
+    width = LEGEND_WIDTH
+    if not isinstance(where, Figure):
+        width = _NARROW_LEGEND
+        title = _wrapped(chart.legend_title, width) or None
+        options = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "title": title}
+    labels = [_wrapped(label, width) for _, label in chart.entries]
+    where.legend(
         [Line2D([], [], **style_of(look)) for look, _ in chart.entries],
         labels,
-        loc="outside lower center",
-        title=printable(chart.legend_title) or None,
-        title_fontsize=9,
+        **options,
         handlelength=4.5,
         frameon=False,
         alignment="left",
     )
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "\n".join(part for line in printable(text).split("\n") for part in wrap(line, width) or [""])

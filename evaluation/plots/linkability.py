@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
-from evaluation.plots.draw import save_chart
+from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from evaluation.linkage import Curve, Extrapolation
 
 Array = NDArray[np.float64]
@@ -27,26 +30,30 @@ _CHANCE = Look(GREY, (10, 3), 1.2)
 _DOTS = (1.2, 1.6)
 _SIZE = "Number of enrolled speakers N"
 _LINKED = "Linkability: probability that the owner is first"
+_MEANING_OF_L = "L: utterances averaged into a trial"
 _EXTRAPOLATED = "extrapolated, not measured"
 
 
 def plot_linkability(
     curves: Mapping[str, Curve],
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     extrapolations: Mapping[str, Extrapolation] | None = None,
     method: str = "normal",
     logarithmic: bool = False,
     title: str | None = None,
-) -> None:
+) -> Figure | None:
     """Plot linkability against the size of the gallery on a logarithmic axis, with intervals and chance.
 
     Parameters
     ----------
     curves : mapping of str to Curve
         Measured curves by what the legend calls them: systems, numbers of utterances or both.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     extrapolations : mapping of str to Extrapolation, optional
         By the same names: what to draw beyond the gallery, as the estimate of one method within the span of all.
     method : str
@@ -85,17 +92,25 @@ def plot_linkability(
         lines.insert(0, ground)
         entries.append((Look(GREY, _DOTS), f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"))
     banded = any(np.isfinite(curve.low).any() for curve in curves.values())
-    legend_title = "Bands: intervals of the measured curves over speakers" if banded else ""
+    legend_title = f"Bands: {_level_of(curves)}intervals of the measured curves over speakers" if banded else ""
+    if any("L = " in name for name in curves):
+        legend_title += f"{chr(10) if banded else ''}{_MEANING_OF_L}"
     top = {curve.top for curve in curves.values()}
     label = _LINKED if top == {1} else "Probability that the owner is among the first r"
     axis = _log_axis(_SIZE, 2, farthest)
     chart = Chart(title or "Linkability", axis, upright.axis(label), tuple(lines), tuple(entries), legend_title, notes)
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def plot_extrapolation(
-    curve: Curve, extrapolation: Extrapolation, *, path: Paths, name: str = "", title: str | None = None
-) -> None:
+    curve: Curve,
+    extrapolation: Extrapolation,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    name: str = "",
+    title: str | None = None,
+) -> Figure | None:
     """Plot what each method says beyond the gallery, on logarithmic axes; what was measured is black and solid.
 
     Parameters
@@ -104,7 +119,7 @@ def plot_extrapolation(
         What was measured.
     extrapolation : Extrapolation
         What was not.
-    path, title
+    path, ax, title
         See `plot_linkability`.
     name : str
         What the system is called.
@@ -148,19 +163,24 @@ def plot_extrapolation(
         notes,
         height=5.4,
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def plot_cmc(
-    systems: Mapping[str, ArrayLike], *, path: Paths, largest: int | None = None, title: str | None = None
-) -> None:
+    systems: Mapping[str, ArrayLike],
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    largest: int | None = None,
+    title: str | None = None,
+) -> Figure | None:
     """Plot cumulative match characteristics: how often the owner is among the first r of the whole gallery.
 
     Parameters
     ----------
     systems : mapping of str to array_like of float of shape (N,)
         For r = 1, 2, ..., N, by what the legend calls them; see `evaluation.linkage.cumulative_match`.
-    path, title
+    path, ax, title
         See `plot_linkability`.
     largest : int, optional
         Largest r to show; the whole gallery by default.
@@ -187,17 +207,24 @@ def plot_cmc(
         tuple(lines),
         tuple(entries),
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
-def plot_speakers(systems: Mapping[str, ArrayLike], *, path: Paths, bins: int = 20, title: str | None = None) -> None:
+def plot_speakers(
+    systems: Mapping[str, ArrayLike],
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    bins: int = 20,
+    title: str | None = None,
+) -> Figure | None:
     """Plot how linkability is spread over speakers, with its quartiles.
 
     Parameters
     ----------
     systems : mapping of str to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
-    path, title
+    path, ax, title
         See `plot_linkability`.
     bins : int
         Number of bins from 0 to 1.
@@ -230,9 +257,10 @@ def plot_speakers(systems: Mapping[str, ArrayLike], *, path: Paths, bins: int = 
         Axis("Share of speakers", 0.0, top),
         tuple(lines),
         tuple(entries),
-        "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)",
+        "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)"
+        + (f"\n{_MEANING_OF_L}" if any("L = " in name for name in values) else ""),
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 class _Upright:
@@ -326,6 +354,11 @@ def _floor(lowest: float, beyond: object, method: str) -> float:
 def _chance_of(curves: Mapping[str, Curve], sizes: Array) -> Array:
     top = next(iter(curves.values())).top
     return np.minimum(1.0, top / sizes)
+
+
+def _level_of(curves: Mapping[str, Curve]) -> str:
+    levels = {curve.level for curve in curves.values() if np.isfinite(curve.low).any()}
+    return f"{100 * levels.pop():g} % " if len(levels) == 1 and not np.isnan(next(iter(levels))) else ""
 
 
 def _at_end(curve: Curve) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,19 +19,26 @@ from evaluation.plots.chart import (
     Core,
     Line,
     Look,
+    Note,
     Paths,
     Systems,
     as_cores,
     keep_together,
     look_of,
+    names_of,
     thin,
 )
-from evaluation.plots.draw import save_chart
+from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LOG_ODDS = np.linspace(-10, 10, 201)
 _LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"
 _DEFAULT = Look("#000000", (10, 3), 1.4)
+_RULE = "No LLRs: Cllr above 1.05 bit, or more than twice its minimum and 0.1 bit above it"
 
 
 @dataclass(frozen=True)
@@ -47,11 +55,12 @@ class _Curves:
 def plot_zebra(
     systems: Systems,
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
-) -> None:
+) -> Figure | None:
     """Plot ZEBRA profiles: what remains unknown of a trial, for each prior, after the best calibration of the scores.
 
     The legend names population (bit), individual and tag, as the reference does: ``label (0.584, 3.979, C)``, after
@@ -61,8 +70,10 @@ def plot_zebra(
     ----------
     systems : sequence of System, or of (name, target, nontarget)
         One or several systems.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     title : str, optional
         Stands above the plot.
     sort : bool
@@ -75,24 +86,25 @@ def plot_zebra(
     DataError
         If there is no system, an extension is unknown, or scores are empty or NaN.
     """
-    save_profiles(as_cores(systems), path=path, title=title, sort=sort, scale=scale)
+    return save_profiles(as_cores(systems), path=path, ax=ax, title=title, sort=sort, scale=scale)
 
 
 def save_profiles(
     cores: Sequence[Core],
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     title: str | None = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
-) -> None:
+) -> Figure | None:
     """Plot ZEBRA profiles of scores that are sorted already.
 
     Parameters
     ----------
     cores : sequence of Core
         Systems; see `evaluation.plots.as_cores`.
-    path, title, sort, scale
+    path, ax, title, sort, scale
         See `plot_zebra`.
     """
     profiles = [zebra_of(core.scores, scale=scale) for core in cores]
@@ -111,20 +123,28 @@ def save_profiles(
         tuple(entries),
         "(population in bit, individual as log10 LLR, category)",
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def plot_ece(
-    systems: Systems, *, path: Paths, title: str | None = None, sort: bool = False, normalised: bool = False
-) -> None:
+    systems: Systems,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    sort: bool = False,
+    normalised: bool = False,
+) -> Figure | None:
     """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
 
     Parameters
     ----------
     systems : sequence of System, or of (name, target, nontarget)
         One or several systems, with natural LLRs as scores.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     title : str, optional
         Stands above the plot.
     sort : bool
@@ -141,20 +161,28 @@ def plot_ece(
         actual=lambda scores: np.asarray(ece_of(scores, prior=_prior(_LOG_ODDS))) / scale,
         least=lambda scores: _min_ece(scores) / scale,
     )
-    _plot_pair(systems, path, curves, sort=sort)
+    return render_chart(_pair(systems, curves, sort=sort), path, ax)
 
 
 def plot_ape(
-    systems: Systems, *, path: Paths, title: str | None = None, sort: bool = False, normalised: bool = False
-) -> None:
+    systems: Systems,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    sort: bool = False,
+    normalised: bool = False,
+) -> Figure | None:
     """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
 
     Parameters
     ----------
     systems : sequence of System, or of (name, target, nontarget)
         One or several systems, with natural LLRs as scores.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     title : str, optional
         Stands above the plot.
     sort : bool
@@ -172,7 +200,24 @@ def plot_ape(
         actual=lambda scores: actual_error(scores, _LOG_ODDS) / scale,
         least=lambda scores: least_error(scores, _LOG_ODDS) / scale,
     )
-    _plot_pair(systems, path, curves, sort=sort)
+    return render_chart(_pair(systems, curves, sort=sort), path, ax)
+
+
+def are_no_llrs(actual: float, least: float) -> bool:
+    """Return whether scores can hardly be meant as log-likelihood ratios.
+
+    Parameters
+    ----------
+    actual, least : float
+        Cllr of the scores and its least value over all calibrations (bit). They are no LLRs above 1.05 bit, where no
+        scores at all would serve better, and where calibration would save more than half of Cllr and over 0.1 bit.
+
+    Examples
+    --------
+    >>> are_no_llrs(0.85, 0.1), are_no_llrs(0.15, 0.1), are_no_llrs(1.01, 0.97)
+    (True, False, False)
+    """
+    return actual > 1.05 or actual - least > max(0.1, least)
 
 
 def default_ece(log_odds: np.ndarray) -> np.ndarray:
@@ -245,8 +290,8 @@ def least_error(scores: SortedScores, log_odds: np.ndarray) -> np.ndarray:
     return (prior * scores.hull.p_miss + (1 - prior) * scores.hull.p_fa).min(axis=1)
 
 
-def _plot_pair(systems: Systems, path: Paths, curves: _Curves, *, sort: bool) -> None:
-    """Plot the actual curve of each system as its line, and the least one dotted below it."""
+def _pair(systems: Systems, curves: _Curves, *, sort: bool) -> Chart:
+    """Return the actual curve of each system as its line, and the least one dotted below it."""
     cores = as_cores(systems)
     losses = [(cllr_of(core.scores), min_cllr_of(core.scores)) for core in cores]
     order = np.argsort([loss for loss, _ in losses], kind="stable") if sort else range(len(cores))
@@ -264,8 +309,18 @@ def _plot_pair(systems: Systems, path: Paths, curves: _Curves, *, sort: bool) ->
         raise DataError("expected scores that are log-likelihood ratios", remedy="calibrate them first")
     entries.append((thin(Look(GREY)), "dotted: the least that any calibration reaches"))
     top = min(1.08 * highest, 2 * float(curves.default.max()))  # badly calibrated scores leave the picture
-    chart = Chart(curves.title, Axis(_LABEL, -10, 10), Axis(curves.unit, 0.0, top), tuple(lines), tuple(entries))
-    save_chart(chart, path)
+    notes = _warning([(cores[system].name, *losses[system]) for system in order])
+    axes = Axis(_LABEL, -10, 10), Axis(curves.unit, 0.0, top)
+    return Chart(curves.title, *axes, tuple(lines), tuple(entries), _RULE if notes else "", notes)
+
+
+def _warning(losses: Sequence[tuple[str, float, float]]) -> tuple[Note, ...]:
+    """Say above the plot which scores are not what it is about."""
+    misread = [name for name, actual, least in losses if are_no_llrs(actual, least)]
+    if not misread:
+        return ()
+    which = "the scores" if len(misread) == len(losses) else names_of(misread)
+    return (Note(f"WARNING: {which}: no calibrated LLRs; calibrate first", 0.5, False, True),)
 
 
 def _min_ece(scores: SortedScores) -> np.ndarray:

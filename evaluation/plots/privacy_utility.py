@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evaluation.plots.chart import MARKERS, PALE, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
-from evaluation.plots.draw import save_chart
+from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)
@@ -42,12 +47,13 @@ class TradeOff:
 def plot_privacy_utility(
     systems: Sequence[TradeOff],
     *,
-    path: Paths,
+    path: Paths | None = None,
+    ax: Axes | None = None,
     measure: str = "Word error rate",
     lower_is_better: bool = True,
     targets: Sequence[float] = TARGETS,
     title: str | None = None,
-) -> None:
+) -> Figure | None:
     """Plot equal error rates over a measure of utility, with the bands between the challenge's minimum targets.
 
     Better utility lies to the right and better privacy above, so a system is beaten by all that lie above and right of
@@ -57,8 +63,10 @@ def plot_privacy_utility(
     ----------
     systems : sequence of TradeOff
         At least one.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     measure : str
         Name of the utility measure, which is in percent.
     lower_is_better : bool
@@ -96,7 +104,7 @@ def plot_privacy_utility(
         "Grey edges: minimum target EERs of the challenge" if targets else "",
         tuple(Note(f"{100 * target:g} %", target / _TOP, across=True) for target in targets),
     )
-    save_chart(chart, path)
+    return render_chart(chart, path, ax)
 
 
 def _check(systems: list[TradeOff], targets: list[float]) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.plots.chart import Axis, Chart, Line, Look, Note
+from evaluation.plots.chart import RING, Axis, Chart, Line, Look, Note
 
 _GRID = 3000  # steps of an axis that can be told apart
-_MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
+_MARKS = {"o": "*", "ring": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -166,7 +166,8 @@ def _style(look: Look, names: dict[str, str]) -> str:
         parts.append("dash pattern=" + " ".join(f"on {on} off {off}" for on, off in pairs))
     if look.marker:
         turned = ", rotate=180" if look.marker == "v" else ""
-        options = f"solid, line width=0.6pt, draw=white, fill={names[look.colour]}{turned}"
+        edge, inside = (names[look.colour], "white") if look.marker == RING else ("white", names[look.colour])
+        options = f"solid, line width=0.6pt, draw={edge}, fill={inside}{turned}"
         parts.append(f"mark={_MARKS[look.marker]}, mark size=3.5pt, mark options={{{options}}}")
     else:
         parts.append("mark=none")
@@ -179,7 +180,8 @@ def _note(note: Note) -> str:
     share = min(max(note.share, 0.1), 0.9)
     place = f"rel axis cs:1,{share:.4g}" if note.across else f"rel axis cs:{share:.4g},1"
     how = "anchor=north, rotate=90" if note.across else "anchor=south"
-    return rf"\node[{how}, font=\scriptsize, text=black!60] at ({place}) {{{escape(note.text)}}};"
+    bold, colour = (r"\bfseries", "red!70!black") if note.warning else ("", "black!60")
+    return rf"\node[{how}, font=\scriptsize{bold}, text={colour}] at ({place}) {{{escape(note.text)}}};"
 
 
 def _looks(chart: Chart) -> list[Look]:

@@ -14,23 +14,27 @@ from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def plot_likelihood(
     series: Mapping[str, ArrayLike],
-    path: Paths,
+    path: Paths | None = None,
     *,
+    ax: Axes | None = None,
     doublings: Sequence[tuple[int, int]] = (),
     title: str | None = None,
-) -> None:
+) -> Figure:
     """Plot the mean log-likelihood of the training frames over the iterations of EM.
 
     Parameters
     ----------
     series : mapping of str to array_like of float of shape (T,)
         Log-likelihood per frame (nats) after each iteration, by the name of the model.
-    path : path or sequence of paths
-        The files to write, as PNG, PDF or SVG by their extensions.
+    path : path or sequence of paths, optional
+        The files to write, as PNG, PDF or SVG by their extensions, in the house style.
+    ax : Axes of matplotlib, optional
+        Where to draw, with the caller's rcParams; a new figure by default.
     doublings : sequence of (int, int)
         For each stage of training by splitting the index of its first iteration and its number of components.
     title : str, optional
@@ -43,12 +47,12 @@ def plot_likelihood(
     """
     from matplotlib.ticker import MaxNLocator
 
-    paths = checked_paths(path, (".png", ".pdf", ".svg"))
+    paths = [] if path is None else checked_paths(path, (".png", ".pdf", ".svg"))
     curves = {name: np.asarray(values, float) for name, values in series.items()}
     if not curves or not all(values.ndim == 1 and len(values) for values in curves.values()):
         raise DataError("expected a log-likelihood for each iteration of each model, got none")
-    with figure_of(7.5, 4.6) as figure:
-        axes = figure.add_subplot()
+    with figure_of(7.5, 4.6, files=bool(paths), ax=ax) as figure:
+        axes = figure.add_subplot() if ax is None else ax
         for number, (name, values) in enumerate(curves.items()):
             axes.plot(np.arange(1, len(values) + 1), values, label=name, marker=".", **style_of(look_of(number)))
         _draw_doublings(axes, doublings)
@@ -60,7 +64,9 @@ def plot_likelihood(
         if len(curves) > 1:
             axes.legend(loc="lower right")
         axes.set_title(title or "Training of the background model", pad=26 if doublings else 8)
-        save_figure(figure, paths)
+        if paths:
+            save_figure(figure, paths)
+    return figure
 
 
 def _draw_doublings(axes: Axes, doublings: Sequence[tuple[int, int]]) -> None:

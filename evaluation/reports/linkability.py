@@ -9,7 +9,7 @@ mean of theirs. Ranks are counted from 1 in the whole gallery, in the middle of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -335,7 +335,7 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         extra["exact"] = curve.values
         extra["runs"] = settings.runs
         extra["standard_error"] = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
-        curve = Curve(curve.sizes, drawn.mean(axis=0), curve.low, curve.high, curve.chance)
+        curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
     block: dict[str, Any] = {
         "n_trial": len(ranks),

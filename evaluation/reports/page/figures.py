@@ -23,7 +23,7 @@ from evaluation.plots import (
     plot_linkability,
     plot_privacy_utility,
     plot_zebra,
-    save_chart,
+    render_chart,
 )
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.svg import picture
@@ -64,7 +64,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
                 "the dashed line the attack tells nothing. In brackets: population (bit), worst case, category.",
             )
         )
-    linked = {_label(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition))}
+    linked = {_label(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition, results.level))}
     if linked:
         parts.append(
             _figure(
@@ -162,7 +162,7 @@ def _paths(listed: Any, folder: Path) -> list[Path]:
     return paths
 
 
-def _curve(condition: Condition) -> Curve | None:
+def _curve(condition: Condition, level: float) -> Curve | None:
     """Return the linkability of a condition, or None where it holds none that can be drawn."""
     block = condition.values.get("linkability")
     if not isinstance(block, Mapping):
@@ -177,7 +177,7 @@ def _curve(condition: Condition) -> Curve | None:
     sizes, values, low, high = table[:, np.argsort(table[0], kind="stable")]
     if len(sizes) < 2 or sizes[0] == sizes[-1]:
         return None
-    return Curve(sizes.astype(np.int64), values, low, high, 1 / sizes)
+    return Curve(sizes.astype(np.int64), values, low, high, 1 / sizes, level=level)
 
 
 def _plot_speakers(rows: Sequence[tuple[float, str]], path: Path, title: str) -> None:
@@ -198,7 +198,7 @@ def _plot_speakers(rows: Sequence[tuple[float, str]], path: Path, title: str) ->
     entries.append((Look("#606060", (6, 3), 1.2), f"mean over speakers ({mean:.2f})"))
     axis = Axis("Speakers, sorted", 0.0, len(rows) + 1.0)
     chart = Chart(title, axis, Axis("Mean linkability", 0.0, 1.05), tuple(lines), tuple(entries), height=3.6)
-    save_chart(chart, path)
+    render_chart(chart, path)
 
 
 def _figure(draw: Callable[[Path], object], name: str, label: str, caption: str, kind: str | None = None) -> Html:

@@ -44,7 +44,7 @@ def scores(name: str, distance: float, scale: float = 1.0, offset: float = 0.0) 
 SYSTEMS = [scores("original", 3.5), scores("anonymised, 50% of $x_1$", 1.2, 2.0, 0.5), scores("B&B {x} ~^#\\", 0.3)]
 KINDS: dict[str, Callable[..., None]] = {
     "det": lambda systems, path: plots.plot_det(systems, path=path, style=plots.DetStyle(window="big", steppy=True)),
-    "roc": lambda systems, path: plots.plot_roc(systems, path=path),
+    "roc": lambda systems, path: plots.plot_roc(systems, path=path, lowest_fpr=0),
     "roc_log": lambda systems, path: plots.plot_roc(systems, path=path, lowest_fpr=1e-3),
     "ece": lambda systems, path: plots.plot_ece(systems, path=path),
     "nece": lambda systems, path: plots.plot_ece(systems, path=path, normalised=True),
@@ -108,7 +108,7 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
     saved: list[Chart] = []
     for name in ("det", "priors", "densities"):
         module = __import__(f"evaluation.plots.{name}", fromlist=["x"])
-        monkeypatch.setattr(module, "save_chart", lambda one, path: saved.append(one))
+        monkeypatch.setattr(module, "render_chart", lambda one, path=None, ax=None: saved.append(one))
     return saved
 
 
@@ -210,7 +210,9 @@ def test_the_description_is_that_of_the_picture(data: Path, charts: list[Chart],
 def test_matplotlib_draws_the_whole_description(monkeypatch: pytest.MonkeyPatch, figures: list[Any], kind: str) -> None:
     drawn: list[Chart] = []
     draw_chart = draw.draw_chart
-    monkeypatch.setattr(draw, "draw_chart", lambda figure, one: (drawn.append(one), draw_chart(figure, one)))
+    monkeypatch.setattr(
+        draw, "draw_chart", lambda figure, one, ax=None: (drawn.append(one), draw_chart(figure, one, ax))
+    )
     KINDS[kind](SYSTEMS, Path("x.png"))
     described, shown = drawn[0], shown_by(figures[0])
     assert (shown["title"], shown["notes"]) == (described.title, [note.text for note in described.notes])
@@ -222,7 +224,7 @@ def test_matplotlib_draws_the_whole_description(monkeypatch: pytest.MonkeyPatch,
             len(line.x), thinned_points(line.x), thinned_points(line.y),
         )  # fmt: skip
         assert (found["colour"], found["width"]) == (line.look.colour, line.look.width)
-        assert found["marker"] == (line.look.marker or "None")
+        assert found["marker"] == {"ring": "o", "": "None"}.get(line.look.marker, line.look.marker)
     assert shown["areas"] == [line.look.colour for line in described.lines if line.look.fill]
 
 
@@ -289,8 +291,9 @@ def test_the_legend_can_be_sorted(charts: list[Chart], draw_kind: Callable[..., 
 
 def test_the_roc_runs_through_its_rates(charts: list[Chart]) -> None:
     _, target, nontarget = SYSTEMS[1]
-    plots.plot_roc(SYSTEMS[1:2], path="x.png")
+    plots.plot_roc(SYSTEMS[1:2], path="x.png", lowest_fpr=0)
     plots.plot_roc(SYSTEMS[1:2], path="x.png", lowest_fpr=1e-2)
+    plots.plot_roc(SYSTEMS[1:2], path="x.png")
     for threshold in (-1.0, 0.3, 2.0):
         fpr, tpr = np.mean(nontarget >= threshold), np.mean(target >= threshold)
         line, logarithmic = charts[0].lines[1], charts[1].lines[1]
@@ -298,6 +301,7 @@ def test_the_roc_runs_through_its_rates(charts: list[Chart]) -> None:
         assert np.interp(np.log10(fpr), logarithmic.x, logarithmic.y) == pytest.approx(tpr, abs=2 / 300)
     assert f"(EER {100 * eer(target, nontarget):.2f} %)" in labels(charts[0])[0]
     assert [text for _, text in charts[1].x.ticks] == ["0.01", "0.1", "1"]
+    assert [text for _, text in charts[2].x.ticks] == ["0.001", "0.01", "0.1", "1"]  # of 2,000 nontarget trials
 
 
 def test_a_histogram_is_a_density_and_names_infinite_scores(charts: list[Chart]) -> None:
@@ -401,6 +405,6 @@ def test_a_chart_of_one_point_and_every_marker_is_drawn(tmp_path: Path) -> None:
     looks = [Look(marker=marker, line=False) for marker in chart.MARKERS]
     lines = tuple(Line(np.array([0.5]), np.array([0.1 * place]), look) for place, look in enumerate(looks))
     one = Chart("title", Axis("x", 0, 1), Axis("y", 0, 1), lines, tuple((look, "a\nb") for look in looks))
-    draw.save_chart(one, [tmp_path / "x.png", tmp_path / "x.tex"])
+    draw.render_chart(one, [tmp_path / "x.png", tmp_path / "x.tex"])
     assert (tmp_path / "x.tex").read_text().count("only marks") == 2 * len(looks)
     assert priors.default_error(np.array([0.0, 2.0, -2.0])) == pytest.approx([0.5, 0.119202922, 0.119202922])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
+from evaluation.metrics.detection import effective_prior, hull, hull_eer, hull_min_dcf
 from evaluation.plots import draw, training
 from evaluation.plots.chart import System
 from evaluation.plots.densities import plot_histogram
@@ -91,7 +91,9 @@ def test_the_min_dcf_point_stands_at_the_prior(figures: list[Any], prior: float 
     one = system(distance=2.0)
     plot_det([one], path="x.png", prior=prior)
     cost, p_miss, p_fa = hull_min_dcf(hull(one.target, one.nontarget), effective)
-    points = [line for line in figures[0].axes[0].lines if line.get_marker() == "o"]
+    points = [
+        line for line in figures[0].axes[0].lines if line.get_marker() == "o" and line.get_markerfacecolor() != "white"
+    ]
     assert [(ndtr(point.get_xdata()[0]), ndtr(point.get_ydata()[0])) for point in points] == [
         pytest.approx((p_fa, p_miss))
     ]
@@ -129,11 +131,15 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone(figures: list[Any]) -> 
         upright = [float(ndtr(line.get_xdata()[0])) for line in dotted if np.ptp(line.get_xdata()) == 0]
         return upright, across
 
-    plot_det([system(n_target=500, n_nontarget=5000), system(n_target=500, n_nontarget=60000)], path="x.png")
+    plot_det(
+        [system(n_target=500, n_nontarget=5000), system(n_target=500, n_nontarget=60000)],
+        path="x.png",
+        style=DetStyle(window="sre10"),
+    )
     assert drawn() == (pytest.approx([30 / 5000, 30 / 60000]), pytest.approx([30 / 500]))
     words = [text.get_text() for text in figures[-1].axes[0].texts]
     assert sorted(set(words)) == ["30 false alarms", "30 misses"]
-    plot_det([system(n_target=20, n_nontarget=40)], path="x.png")
+    plot_det([system(n_target=20, n_nontarget=40)], path="x.png", style=DetStyle(window="sre10"))
     assert drawn() == ([], [])
     plot_det([system()], path="x.png", style=DetStyle(rule_of_30=False))
     assert drawn() == ([], [])
@@ -151,6 +157,34 @@ def test_a_curve_outside_the_window_is_said_to_be(figures: list[Any]) -> None:
     assert texts[0] == "perfect (EER 0.00 %, minDCF 0.000)\ncurve outside this window"
     assert texts[1] == "none (EER 50.00 %, minDCF 1.000)\nminDCF point outside this window"
     assert "outside" not in texts[2]
+
+
+def test_the_window_grows_with_what_must_be_seen_and_is_the_same_in_both_directions(figures: list[Any]) -> None:
+    for distance, lowest, highest in ((3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)):
+        plot_det([system(distance=distance, n_target=5000)], path="x.png", prior=0.5)
+        axes = figures[-1].axes[0]
+        assert ndtr(axes.get_xlim()) == pytest.approx((lowest, highest))
+        assert axes.get_xlim() == axes.get_ylim()
+        assert list(axes.get_xticks()) == list(axes.get_yticks())
+        assert axes.get_box_aspect() == 1
+        assert "outside" not in legend_texts(figures[-1])[0]
+
+
+def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull(figures: list[Any]) -> None:
+    one = system(distance=1.0)
+    plot_det([one], path="x.png")
+    lines = figures[0].axes[0].lines
+    ring = next(line for line in lines if line.get_markerfacecolor() == "white")
+    expected = hull(one.target, one.nontarget)
+    assert ndtr(ring.get_xdata()[0]) == ndtr(ring.get_ydata()[0]) == pytest.approx(hull_eer(expected))
+    thick, thin = ([line for line in lines if line.get_linewidth() == width] for width in (1.8, 0.8))
+    x, y = ndtr(thick[0].get_xdata()), ndtr(thick[0].get_ydata())
+    # the curve passes through the error rates of a threshold, the hull lies below
+    p_fa, p_miss = np.mean(one.nontarget >= 0.4), np.mean(one.target < 0.4)
+    assert np.hypot(x - p_fa, y - p_miss).min() < 3e-3
+    below = np.interp(x, np.sort(ndtr(thin[0].get_xdata())), np.sort(ndtr(thin[0].get_ydata()))[::-1])
+    assert np.all(below <= y + 1e-4)
+    assert "Thick: the curve itself; thin: its convex hull" in figures[0].legends[0].get_title().get_text()
 
 
 def test_the_likelihood_and_its_stages_are_drawn(figures: list[Any], tmp_path: Path) -> None:
@@ -174,7 +208,7 @@ def test_a_likelihood_plot_is_written(tmp_path: Path) -> None:
         (lambda path: plot_det([system()], path=path / "x.gif"), "extension '.gif'"),
         (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(window="new york")), "got 'new york'"),
         (lambda path: plot_det([system()], path=path / "x.png", prior=-2.29), "prior"),
-        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(rocch=False)), "curve"),
+        (lambda path: plot_det([system()], path=path / "x.png", style=DetStyle(rocch=False, steppy=False)), "curve"),
         (lambda path: plot_det([("a", [], [1.0])], path=path / "x.png"), "target scores, got none"),
         (lambda path: plot_likelihood({}, path / "x.png"), "got none"),
         (lambda path: plot_likelihood({"a": []}, path / "x.png"), "got none"),

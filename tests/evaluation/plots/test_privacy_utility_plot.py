@@ -17,7 +17,7 @@ from spkbase.errors import DataError
 @pytest.fixture
 def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
     made: list[Chart] = []
-    monkeypatch.setattr(privacy_utility, "save_chart", lambda chart, path: made.append(chart))
+    monkeypatch.setattr(privacy_utility, "render_chart", lambda chart, path=None, ax=None: made.append(chart))
     return made
 
 
