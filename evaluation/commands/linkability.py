@@ -5,26 +5,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from numpy.typing import NDArray
 
+from evaluation.commands.linkability_input import (
+    keep_impostors,
+    rank_embeddings,
+    rank_scores_of,
+    read_side,
+    single_out,
+    source_of,
+    take_up_ranks,
+)
 from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option, show_json
-from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors
-from evaluation.formats import join, read_scores_and_key
 from evaluation.linkage import (
-    KEPT,
     MEASURES,
-    REPORTED,
     RULES,
     SPANNED,
     TIE_RULES,
-    Ranks,
-    largest_impostor_scores,
-    rank_scores,
-    rank_speakers,
-    singling_out,
 )
 from evaluation.reports import (
     ALL,
@@ -45,7 +45,6 @@ from evaluation.reports import (
 from spkbase.console import worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
-from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +80,7 @@ class ListCommand(click.Command):
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
 @click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
 @click.option("-k", "--key", type=FILE, help="Their key.")
+@click.option("--ranks", type=FILE, help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
 @missing_option
 @column_options
 @click.option(
@@ -117,6 +117,7 @@ class ListCommand(click.Command):
     "--estimator", type=click.Choice(["exact", "monte-carlo"]), default="exact", show_default=True, help="How."
 )
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Of monte-carlo.")
+@click.option("--single-runs", is_flag=True, help="Also write the linkability of each run of monte-carlo.")
 @click.option(
     "--measure",
     type=click.Choice(MEASURES),
@@ -136,6 +137,7 @@ class ListCommand(click.Command):
     multiple=True,
     help="Also estimate, marked as extrapolated, at populations larger than the gallery: numbers.",
 )
+@click.option("--keep-impostors", is_flag=True, help="Write what --ranks with --extrapolate needs into the folder.")
 @click.option("--singling-out", is_flag=True, help="Also: how often exactly one speaker of a crowd is isolated.")
 @click.option(
     "--bootstrap", "replicates", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamples."
@@ -151,27 +153,34 @@ class ListCommand(click.Command):
 def linkability(**options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
 
-    Give embeddings (--enroll and --trial) or scores (-s and -k).
+    Give embeddings (--enroll and --trial), scores (-s and -k), or the folder of an earlier run (--ranks).
     """
     settings = _settings(options)
+    if options["keep_impostors"] and options["output"] is None:
+        raise click.UsageError("--keep-impostors needs a folder: --output FOLDER")
     _check_outputs(options)
     numbers = _utterances(options["utterances"])
     populations = _populations(options["extrapolate"])
     reader: Reader = options["reader"]
     additions: dict[str, Any] = {}
     largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
-    if _from_scores(options):
-        ranks, largest = _rank_scores(options, reader, numbers)
+    source = source_of(options)
+    if source == "ranks":
+        ranks, largest = take_up_ranks(options["ranks"], numbers)
+    elif source == "scores":
+        ranks, largest = rank_scores_of(options, reader, numbers)
     else:
-        enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
-        ranks, largest = _rank_embeddings(enrol, trial, options, numbers)
+        enrol, trial = (read_side(options, side) for side in ("enroll", "trial"))
+        ranks, largest = rank_embeddings(enrol, trial, options, numbers)
         if options["singling_out"]:
-            additions["singling_out"] = _single(enrol, trial, settings, options, numbers)
+            additions["singling_out"] = single_out(enrol, trial, settings, options, numbers)
     beyond = extrapolate_linkage(ranks, settings, populations, impostor_scores=largest) if populations else {}
     linkage = measure_linkage(ranks, settings)
     if beyond:
         additions["extrapolation"] = report_extrapolation(beyond)
     report = linkage.report | additions if options["output"] is None else _written(linkage, beyond, additions, options)
+    if options["keep_impostors"] or (source == "ranks" and largest and options["output"] is not None):
+        keep_impostors(options["output"], largest)
     json_path: Path | None = options["json_path"]
     if show_json(report, json_path):
         return
@@ -221,16 +230,6 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
     ]
 
 
-def _from_scores(options: dict[str, Any]) -> bool:
-    """Return which kind of input was given; exactly one must be whole."""
-    pairs = [[options[name] is not None for name in pair] for pair in (("scores", "key"), ("enroll", "trial"))]
-    if any(pairs[0]) == any(pairs[1]) or not (all(pairs[0]) or all(pairs[1])):
-        raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY")
-    if all(pairs[0]) and options["singling_out"]:
-        raise click.UsageError("--singling-out needs embeddings: --enroll FILE --trial FILE")
-    return all(pairs[0])
-
-
 def _check_outputs(options: dict[str, Any]) -> None:
     """Find out before anything long starts that results have no place."""
     folder: Path | None = options["output"]
@@ -248,7 +247,7 @@ def _settings(options: dict[str, Any]) -> Settings:
         raise click.BadParameter(
             "expected 0 for no intervals, or at least 2 resamples, got 1", param_hint="--bootstrap"
         )
-    names = ("top", "ties", "estimator", "measure", "replicates", "seed", "level", "runs")
+    names = ("top", "ties", "estimator", "measure", "replicates", "seed", "level", "runs", "single_runs")
     return Settings(sizes=_sizes(options["sizes"]), **{name: options[name] for name in names})
 
 
@@ -281,82 +280,6 @@ def _number(text: str, option: str, least: int, expected: str) -> int:
     if not plain or not least <= int(text) <= _MOST:
         raise click.BadParameter(f"expected {expected} from {least} to {_MOST:,}, got {text!r:.40}", param_hint=option)
     return int(text)
-
-
-def _read(options: dict[str, Any], side: str) -> Embeddings:
-    return read_embeddings(options[side], speakers=options[f"{side}_speakers"], allow_pickle=options["allow_pickle"])
-
-
-def _rank_embeddings(
-    enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None
-) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
-    """Rank; give the largest impostor scores too, if there is to be extrapolation."""
-    averaging = Averaging(options["mean"], options["choice"], options["seed"])
-    work = Work(options["jobs"], options["device"])
-    try:
-        gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
-    except DataError as error:
-        raise DataError(error.text, file=options["enroll"], remedy=error.remedy) from error
-    ranks, largest = {}, {}
-    for number in numbers or [1]:
-        wanted = None if number == ALL else number
-        try:
-            trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
-            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
-            if options["extrapolate"] and ranks[number].largest_size > KEPT:
-                largest[number] = largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
-        except DataError as error:
-            raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
-    return ranks, largest
-
-
-def _rank_scores(
-    options: dict[str, Any], reader: Reader, numbers: list[int] | None
-) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
-    """Rank from scores; without --utterances each segment is a trial of its own. See `_rank_embeddings`."""
-    columns = reader.scores, reader.key
-    files = options["scores"], options["key"]
-    scores, key = read_scores_and_key(*files, scores_columns=columns[0], key_columns=columns[1])
-    if reader.missing == "error":
-        join(scores, key, files=files, columns=columns)  # for its places in the files
-    wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
-    wanted += ["all" if number == ALL else number for number in numbers or []]
-    try:
-        found = rank_scores(
-            scores,
-            key,
-            wanted,
-            largest=KEPT if options["extrapolate"] else 0,
-            strict_utterances=options["strict_utterances"],
-            missing=reader.missing,
-        )
-    except DataError as error:
-        raise DataError(error.text, file=files[1], remedy=error.remedy) from error
-    tables = dict(zip(numbers or [1], found, strict=True))
-    ranks = {number: table for number, (table, _) in tables.items()}
-    return ranks, {number: largest for number, (_, largest) in tables.items() if largest is not None}
-
-
-def _single(
-    enrol: Embeddings, trial: Embeddings, settings: Settings, options: dict[str, Any], numbers: list[int] | None
-) -> dict[str, Any]:
-    """Singling out, for each number of utterances that is one."""
-    averaging = Averaging(options["mean"], options["choice"], options["seed"])
-    report: dict[str, Any] = {}
-    failure: DataError | None = None
-    for number in numbers or [1]:
-        if number == ALL:
-            continue
-        try:
-            found = singling_out(enrol, trial, utterances=number, averaging=averaging, resampling=settings.resampling)
-            report[utterances_name(number)] = found.to_dict()
-        except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
-            failure = error
-            logger.warning("no singling out for L = %d: %s", number, error.text)
-            report[utterances_name(number)] = dict.fromkeys(REPORTED) | {"notes": [error.text]}
-    if failure is not None and all(entry["value"] is None for entry in report.values()):
-        raise failure
-    return report
 
 
 def _summary(linkage: Linkage, report: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,18 @@ _REPLICATES, _MOST_BANDS = 500, 6
     help="Share of permutations that intervals of chance hold.",
 )
 @click.option(
+    "--original",
+    "originals",
+    multiple=True,
+    metavar="NAME",
+    help="A level, such as the anonymiser `orig`, that stands in the curves but is not compared; repeatable.",
+)
+@click.option(
     "-o",
     "--output",
     type=FILE,
-    help="Folder for comparison.json, speakers.csv, jaccard.png and linkability_L*.png, with .svg.",
+    help="Folder for comparison.json, speakers.csv, and as .png and .svg: jaccard, intersections by factor, "
+    "linkability and distribution of speakers by number of utterances.",
 )
 @click.option("--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, without table.")
 def linkability_compare(
@@ -86,6 +95,7 @@ def linkability_compare(
     permutations: int,
     seed: int,
     level: float,
+    originals: tuple[str, ...],
     output: Path | None,
     json_path: Path | None,
 ) -> None:
@@ -96,12 +106,15 @@ def linkability_compare(
     are corrected for chance, which is 1/7 for two random quarters.
     """
     tables = read_runs(runs)
-    conditions = {
+    everything = {
         condition: by_speaker(ranks.speakers, linkability_over_sizes(ranks, measure=measure, ties=ties))
         for condition, ranks in tables.items()
     }
+    conditions = compared(everything, originals)
     comparisons = compare_conditions(conditions, rule=rule, permutations=permutations, seed=seed, level=level)
     report = {"measure": measure, "score_ties": ties, **comparisons.to_dict()}
+    if originals:
+        report["originals"] = sorted(originals)
     if output is not None:
         write_json(output / "comparison.json", report)
         write_text(output / "speakers.csv", members_csv(comparisons, conditions))
@@ -109,10 +122,58 @@ def linkability_compare(
             from evaluation.plots import plot_jaccard
 
             plot_jaccard(comparisons, path=[output / "jaccard.png", output / "jaccard.svg"])
+            plot_factors(output, comparisons)
+        plot_distributions(output, everything)
         plot_runs(output, tables, ties=ties, seed=seed, level=level)
     if show_json(report, json_path):
         return
     click.echo(format_comparisons(comparisons))
+
+
+def compared(
+    conditions: dict[LinkageCondition, dict[str, float]], originals: Sequence[str]
+) -> dict[LinkageCondition, dict[str, float]]:
+    """Leave out the conditions with a level that is original speech.
+
+    Raises
+    ------
+    DataError
+        If no condition has such a level.
+    """
+    levels = {
+        condition: {level for factor, level in condition.levels if factor != UTTERANCES} for condition in conditions
+    }
+    unknown = sorted(set(originals) - set().union(*levels.values()))
+    if unknown:
+        known = ", ".join(sorted(set().union(*levels.values())))
+        raise DataError(f"expected --original among the levels {known}, got {', '.join(unknown)}")
+    return {condition: values for condition, values in conditions.items() if not levels[condition] & set(originals)}
+
+
+def plot_factors(folder: Path, comparisons: Comparisons) -> None:
+    """Plot intersections and unions of each factor: of all its levels at once, or of a pair where it has two."""
+    from evaluation.plots import plot_intersections
+
+    for factor in comparisons.factors:
+        joint = [comparison for comparison in comparisons.joint if comparison.factor == factor]
+        chosen = joint or [comparison for comparison in comparisons.pairs if comparison.factor == factor]
+        if chosen:
+            path = [folder / f"intersections_{factor}{form}" for form in (".png", ".svg")]
+            plot_intersections(chosen, path=path, title=f"Easy and hard speakers over levels of: {factor}")
+
+
+def plot_distributions(folder: Path, conditions: dict[LinkageCondition, dict[str, float]]) -> None:
+    """Plot the distribution of speakers over attackers and anonymisers, for each number of utterances."""
+    from evaluation.plots import plot_speakers
+
+    groups: dict[str, dict[str, list[float]]] = {}
+    for condition, values in conditions.items():
+        levels = dict(condition.levels)
+        number = levels.pop(UTTERANCES)
+        groups.setdefault(number, {})["/".join(levels.values())] = list(values.values())
+    for number, group in groups.items():
+        path = [folder / f"distribution_L{number}{form}" for form in (".png", ".svg")]
+        plot_speakers(group, path=path, title=f"Linkability of single speakers, L = {number}")
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:

@@ -9,7 +9,7 @@ import click
 
 from evaluation.commands.metrics import convention_option, json_option, scale_option
 from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option, show_json
-from evaluation.metrics import SCALE, evaluate, format_profile, metrics_with, read_scale
+from evaluation.metrics import SCALE, evaluate, format_profile, meaning_of, metrics_with, read_scale
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def zebra(
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
     if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
+        click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
     if not (extensions or show):
         return
     from evaluation.plots import System, plot_zebra

@@ -57,6 +57,7 @@ from .zebra_profile import SCALE as SCALE
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value
 from .zebra_profile import individual_of as individual_of
+from .zebra_profile import meaning_of as meaning_of
 from .zebra_profile import population as population
 from .zebra_profile import population_of as population_of
 from .zebra_profile import read_scale as read_scale

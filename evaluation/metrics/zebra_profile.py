@@ -280,6 +280,54 @@ def format_value(value: float) -> str:
     return f"{value:.3f}" if value >= _PRINTED_AS_DECIMAL else f"{value:.0e}"
 
 
+def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
+    """Return what a tag says of the odds of an attacker, in words.
+
+    Evidence of |log10 LLR| = x multiplies the odds by 10^x; of even odds it makes 10^x to 1.
+
+    Parameters
+    ----------
+    category : str
+        A tag of the scale.
+    scale : sequence of (str, float)
+        See `zebra`.
+
+    Raises
+    ------
+    DataError
+        If the scale has no such tag.
+
+    Examples
+    --------
+    >>> meaning_of("0"), meaning_of("C")
+    ('no evidence: even odds stay even', 'even odds become up to 10,000 to 1 at worst (|log10 LLR| above 2, up to 4)')
+    >>> meaning_of("F")
+    'even odds become more than 1,000,000 to 1 at worst (|log10 LLR| above 6)'
+    """
+    ends = dict(scale)
+    if category not in ends:
+        raise DataError(f"expected a category among {', '.join(ends)}, got {category!r}")
+    place = list(ends).index(category)
+    low, high = list(ends.values())[place - 1] if place else 0.0, ends[category]
+    if high == 0:
+        return "no evidence: even odds stay even"
+    from_ = f" above {low:g}" if low else ""
+    if not np.isfinite(high):
+        return f"even odds become more than {_odds(low)} at worst (|log10 LLR|{from_})"
+    between = f"{from_}, up to {high:g}" if from_ else f" up to {high:g}"
+    return f"even odds become up to {_odds(high)} at worst (|log10 LLR|{between})"
+
+
+def _odds(exponent: float) -> str:
+    return (
+        f"{10**exponent:,.4g} to 1"
+        if exponent < 4
+        else f"{round(10**exponent):,} to 1"
+        if exponent < 10
+        else f"10^{exponent:g} to 1"
+    )
+
+
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     """Return the lines of the reference's command, a blank one before and after.
 

@@ -1,3 +1,4 @@
+from .agreement import plot_intersections as plot_intersections
 from .agreement import plot_jaccard as plot_jaccard
 from .chart import Axis as Axis
 from .chart import Chart as Chart
@@ -8,9 +9,7 @@ from .chart import System as System
 from .chart import look_of as look_of
 from .densities import plot_histogram as plot_histogram
 from .densities import plot_reliability as plot_reliability
-from .det import WINDOWS as WINDOWS
 from .det import DetStyle as DetStyle
-from .det import Window as Window
 from .det import plot_det as plot_det
 from .det import plot_roc as plot_roc
 from .draw import EXTENSIONS as EXTENSIONS
@@ -19,12 +18,14 @@ from .draw import render_chart as render_chart
 from .linkability import plot_cmc as plot_cmc
 from .linkability import plot_extrapolation as plot_extrapolation
 from .linkability import plot_linkability as plot_linkability
-from .linkability import plot_speakers as plot_speakers
 from .priors import plot_ape as plot_ape
 from .priors import plot_ece as plot_ece
 from .priors import plot_zebra as plot_zebra
 from .priors import save_profiles as save_profiles
 from .privacy_utility import TradeOff as TradeOff
 from .privacy_utility import plot_privacy_utility as plot_privacy_utility
+from .speakers import plot_speakers as plot_speakers
 from .tex import escape as escape
 from .training import plot_likelihood as plot_likelihood
+from .windows import WINDOWS as WINDOWS
+from .windows import Window as Window

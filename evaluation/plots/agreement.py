@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.plots.chart import COLOURS, Axis, Chart, Line, Look, Paths
+from evaluation.plots.chart import COLOURS, GREY, Axis, Chart, Line, Look, Paths
 from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from evaluation.linkage import Comparisons
+    from evaluation.linkage import Comparison, Comparisons
 
 _WIDTH = 0.34
 _COLOURS = {"easy": COLOURS[1], "hard": COLOURS[0]}
 _TITLES = {"easy": "easy to link", "hard": "hard to link"}
+_UNION = Look(GREY, width=1.2, fill=0.25, opaque=0.3)
 _CHANCE = Look("#000000", width=1.2)
 _PUBLISHED = Look("#000000", marker="D", line=False)
 _WORDS = {"anonymiser": "Anonymiser", "attacker": "Attacker", "utterances": "Number of utterances", "run": "Run"}
@@ -95,6 +97,68 @@ def plot_jaccard(
         "Upright lines: standard deviation over pairs",
     )
     return render_chart(chart, path, ax)
+
+
+def plot_intersections(
+    comparisons: Sequence[Comparison],
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure | None:
+    """Plot how many speakers are easy (or hard) in all conditions that are compared, within those in any of them.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        Of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
+    path, ax, title
+        See `plot_jaccard`.
+
+    Raises
+    ------
+    DataError
+        If there is nothing to draw, or an extension is unknown.
+    """
+    from evaluation.linkage import KINDS
+
+    if not comparisons:
+        raise DataError("expected comparisons of conditions to draw bars of, got none")
+    lines: list[Line] = []
+    ticks = []
+    for row, comparison in enumerate(reversed(comparisons)):
+        found = {kind: getattr(comparison, kind) for kind in KINDS}
+        for kind, middle in zip(KINDS, (row + 0.2, row - 0.2), strict=True):
+            lines += _lying_bar(middle, found[kind].union, replace(_UNION, colour=_COLOURS[kind]))
+            lines += _lying_bar(middle, found[kind].intersection, Look(_COLOURS[kind], width=1.2, fill=0.85))
+        numbers = ", ".join(f"{kind} {agreement.jaccard:.2f}" for kind, agreement in found.items())
+        ticks.append((float(row), f"{_compared(comparison)}\nJaccard: {numbers}"))
+    most = max(getattr(comparison, kind).union for comparison in comparisons for kind in KINDS)
+    entries = [(Look(_COLOURS[kind], width=8), f"{_TITLES[kind]}, in all that are compared") for kind in KINDS]
+    entries += [(replace(_UNION, colour=_COLOURS[kind], width=8), f"{_TITLES[kind]}, in any") for kind in KINDS]
+    chart = Chart(
+        title or "Who is easy or hard to link in all conditions, and in any",
+        Axis("Number of speakers", 0.0, 1.05 * max(float(most), 1.0)),
+        Axis("", -0.6, len(comparisons) - 0.4, tuple(ticks)),
+        tuple(lines),
+        tuple(entries),
+        "Jaccard: in all / in any",
+        height=max(3.0, 0.62 * len(comparisons) + 1.2),
+    )
+    return render_chart(chart, path, ax)
+
+
+def _lying_bar(middle: float, length: float, look: Look) -> list[Line]:
+    """A bar from the left, as the area between its upper and its lower edge."""
+    x = np.array([0.0, length])
+    return [Line(x, np.full(2, middle + 0.17), replace(look, line=False), np.full(2, middle - 0.17))]
+
+
+def _compared(comparison: Comparison) -> str:
+    levels = [f"L = {level}" if comparison.factor == "utterances" else level for level in comparison.compared]
+    words = " / ".join(levels) if len(levels) < 5 else f"{len(levels)} levels"
+    fixed = ", ".join(f"L = {level}" if factor == "utterances" else level for factor, level in comparison.fixed)
+    return f"{words}\n{fixed}" if fixed else words
 
 
 def _bar(middle: float, height: float, colour: str) -> list[Line]:

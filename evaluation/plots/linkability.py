@@ -30,7 +30,7 @@ _CHANCE = Look(GREY, (10, 3), 1.2)
 _DOTS = (1.2, 1.6)
 _SIZE = "Number of enrolled speakers N"
 _LINKED = "Linkability: probability that the owner is first"
-_MEANING_OF_L = "L: utterances averaged into a trial"
+MEANING_OF_L = "L: utterances averaged into a trial"
 _EXTRAPOLATED = "extrapolated, not measured"
 
 
@@ -94,7 +94,7 @@ def plot_linkability(
     banded = any(np.isfinite(curve.low).any() for curve in curves.values())
     legend_title = f"Bands: {_level_of(curves)}intervals of the measured curves over speakers" if banded else ""
     if any("L = " in name for name in curves):
-        legend_title += f"{chr(10) if banded else ''}{_MEANING_OF_L}"
+        legend_title += f"{chr(10) if banded else ''}{MEANING_OF_L}"
     top = {curve.top for curve in curves.values()}
     label = _LINKED if top == {1} else "Probability that the owner is among the first r"
     axis = _log_axis(_SIZE, 2, farthest)
@@ -206,59 +206,6 @@ def plot_cmc(
         Axis("Probability that the owner is among the first r", 0.0, 1.0),
         tuple(lines),
         tuple(entries),
-    )
-    return render_chart(chart, path, ax)
-
-
-def plot_speakers(
-    systems: Mapping[str, ArrayLike],
-    *,
-    path: Paths | None = None,
-    ax: Axes | None = None,
-    bins: int = 20,
-    title: str | None = None,
-) -> Figure | None:
-    """Plot how linkability is spread over speakers, with its quartiles.
-
-    Parameters
-    ----------
-    systems : mapping of str to array_like of float of shape (n_speakers,)
-        Linkability of each speaker, 0 to 1, averaged over sizes; by what the legend calls them.
-    path, ax, title
-        See `plot_linkability`.
-    bins : int
-        Number of bins from 0 to 1.
-    """
-    values = {name: np.asarray(column, np.float64) for name, column in systems.items()}
-    if not values or any(not len(column) or not np.isfinite(column).all() for column in values.values()):
-        raise DataError("expected a finite linkability for each speaker to plot")
-    if not 1 <= bins <= 1000:
-        raise DataError(f"expected 1 to 1,000 bins, got {bins}")
-    edges = np.linspace(0, 1, bins + 1)
-    shares = {name: np.histogram(column.clip(0, 1), edges)[0] / len(column) for name, column in values.items()}
-    top = 1.08 * max(float(share.max()) for share in shares.values())
-    lines: list[Line] = []
-    entries = []
-    for number, (name, share) in enumerate(shares.items()):
-        look = replace(look_of(number), dash=())
-        steps = np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
-        filled = replace(look, fill=0.25 if len(values) == 1 else 0.08, width=1.6)
-        lines.append(Line(np.repeat(edges, 2), steps, filled))
-        quartiles = np.quantile(values[name], [0.25, 0.5, 0.75])
-        # the quartiles of several systems end at different heights, so that none hides another
-        height = top * (1 - 0.06 * (number % 8))
-        for place, dash in zip(quartiles, ((6, 2), (), (6, 2)), strict=True):
-            lines.append(Line(np.full(2, place), np.array([0.0, height]), replace(look, dash=dash, width=1.1)))
-        numbers = "(Q1 {:.2f}, median {:.2f}, Q3 {:.2f})".format(*quartiles)
-        entries.append((look, f"{name} {keep_together(numbers)}"))
-    chart = Chart(
-        title or "Linkability of single speakers",
-        Axis("Linkability of a speaker, averaged over sizes of the gallery", 0.0, 1.0),
-        Axis("Share of speakers", 0.0, top),
-        tuple(lines),
-        tuple(entries),
-        "Upright lines: median solid, quartiles dashed; beyond them the hard (left) and the easy (right)"
-        + (f"\n{_MEANING_OF_L}" if any("L = " in name for name in values) else ""),
     )
     return render_chart(chart, path, ax)
 

@@ -75,6 +75,8 @@ class Settings:
         Of the intervals; 0 replicates for none. The seed is that of the draws too.
     runs : int
         Repetitions of the draws.
+    single_runs : bool
+        Keep the linkability of each repetition too.
     """
 
     sizes: Sizes = "all"
@@ -86,6 +88,7 @@ class Settings:
     seed: int = 0
     level: float = 0.95
     runs: int = 5
+    single_runs: bool = False
 
     @property
     def resampling(self) -> Resampling:
@@ -335,6 +338,8 @@ def _numbers(ranks: Ranks, settings: Settings) -> tuple[Curve, dict[str, Any]]:
         extra["exact"] = curve.values
         extra["runs"] = settings.runs
         extra["standard_error"] = drawn.std(axis=0, ddof=1) / np.sqrt(settings.runs) if settings.runs > 1 else None
+        if settings.single_runs:
+            extra["single_runs"] = drawn
         curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkability_over_sizes(ranks, measure=settings.measure, ties=settings.ties)
     block: dict[str, Any] = {

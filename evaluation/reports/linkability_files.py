@@ -45,7 +45,7 @@ SHOWN = "normal"
 """Method whose estimate stands in `curve.csv` and in the plot of all curves, within the span of all intervals."""
 
 _WRITTEN = re.compile(
-    r"(linkability\.json|ranks\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
+    r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
 )
 _CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evaluation.metrics import SCALE, meaning_of
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.numbers import cell, seconds, unbroken
 from evaluation.reports.page.tables import Row, listing, table
@@ -36,7 +37,7 @@ _TERMS = {
     "Disclosure on average (ZEBRA population)": "What the scores tell over all prior suspicions, in bits: 0 is "
     "nothing, 0.721 everything.",
     "Worst case (ZEBRA individual)": "The strongest evidence in any single trial, as |log10 of the likelihood ratio|, "
-    "and its category: 0 is none, A up to 10 to 1, B up to 100 to 1, C up to 10,000 to 1, then D, E and F.",
+    "and its category. " + "; ".join(f"{name}: {meaning_of(name)}" for name, _ in SCALE) + ".",
     "Linkability": "The chance that, of all enrolled speakers, the right one scores highest. It falls as more speakers "
     "are enrolled; guessing gives one over their number. The mean linkability of a speaker is that over all numbers.",
 }

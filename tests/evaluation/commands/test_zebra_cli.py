@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from evaluation import formats
 from evaluation.cli import main
+from evaluation.metrics import meaning_of
 from evaluation.trials.lists import Key, Scores
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
@@ -43,16 +44,18 @@ def profile(name: str, *arguments: str) -> Result:
 @pytest.mark.parametrize("name", ["vpc_like", "all_ties"])
 def test_lines_of_the_reference(lists: Path, name: str) -> None:
     population, individual = GOLDEN[name]["zebra"]["print"]
-    expected = (
-        f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({GOLDEN[name]['zebra']['tag']})\n\n"
-    )
+    category = GOLDEN[name]["zebra"]["tag"]
+    expected = f"\nmy label\nPopulation: {population} bit\nIndividual: {individual} ({category})\n\n"
+    expected += f"Category {category}: {meaning_of(category)}\n"
     result = profile(name, "-l", "my label", "--convention", "zebra-2020")
     assert (result.exit_code, result.stdout) == (0, expected)
     assert list(lists.glob("ZEBRA*")) == []
 
 
 def test_the_default_label_and_the_truth_of_useless_scores(lists: Path) -> None:
-    assert profile("all_ties").stdout == "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\n"
+    assert profile("all_ties").stdout == (
+        "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\nCategory 0: no evidence: even odds stay even\n"
+    )
 
 
 def test_exported_files_are_named_by_the_label(lists: Path) -> None:

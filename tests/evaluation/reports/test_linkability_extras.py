@@ -20,7 +20,7 @@ from evaluation.linkage.impostors import largest_impostor_scores
 from evaluation.linkage.intervals import linkability_curve
 from evaluation.linkage.ranks import rank_speakers
 from evaluation.linkage.table import Ranks
-from evaluation.plots import agreement
+from evaluation.plots import agreement, speakers
 from evaluation.plots import linkability as plots
 from evaluation.plots.chart import Chart
 from evaluation.reports import linkability_files as extras
@@ -119,8 +119,8 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
 @pytest.fixture
 def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
     saved: list[Chart] = []
-    for module in (plots, agreement):
-        monkeypatch.setattr(module, "save_chart", lambda chart, path: saved.append(chart))
+    for module in (plots, agreement, speakers):
+        monkeypatch.setattr(module, "render_chart", lambda chart, path=None, ax=None: saved.append(chart))
     return saved
 
 
@@ -174,10 +174,42 @@ def test_cmc_and_speakers_show_what_they_were_given(run: Linkage, charts: list[C
     np.testing.assert_allclose(charts[0].lines[1].y, share)
     assert labels(charts[0])[0] == f"a (rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[9]:.1f} %, N 301)"
     values = np.linspace(0, 1, 101)
-    plots.plot_speakers({"a": values}, path="x.png", bins=4)
+    speakers.plot_speakers({"a": values}, path="x.png", bins=4)
     assert labels(charts[1])[0] == "a (Q1 0.25, median 0.50, Q3 0.75)"
     assert sorted(line.x[0] for line in charts[1].lines[1:]) == pytest.approx([0.25, 0.5, 0.75])
     assert charts[1].lines[0].y.max() == pytest.approx(26 / 101)
+    speakers.plot_speakers({"a": values, "b": values / 2}, path="x.png", bins=4)
+    above, below = charts[2].lines[0], charts[2].lines[4]  # strips of one scale, each with three quartiles
+    assert above.base is not None
+    assert (above.base[0], below.base) == (pytest.approx(charts[2].y.high / 2), None)
+    assert below.y.max() == pytest.approx(51 / 101)
+    assert charts[2].y.ticks[1][1] == "a\n101 speakers"
+
+
+def test_intersections_lie_within_unions(charts: list[Chart]) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        LinkageCondition((("attacker", name), ("utterances", number))): {
+            f"s{i}": float(rng.normal()) for i in range(40)
+        }
+        for name in "abc"
+        for number in "13"
+    }
+    found = compare_conditions(values, permutations=20)
+    joint = [comparison for comparison in found.joint if comparison.factor == "attacker"]
+    agreement.plot_intersections(joint, path="x.png")
+    ends = [float(line.x[1]) for line in charts[0].lines]
+    expected = [
+        getattr(getattr(comparison, kind), side)
+        for comparison in reversed(joint)
+        for kind in ("easy", "hard")
+        for side in ("union", "intersection")
+    ]
+    assert ends == expected
+    words = [text for _, text in charts[0].y.ticks]
+    assert words[-1].startswith("a / b / c\nL = 1\nJaccard: easy 0.")
+    with pytest.raises(DataError, match="expected comparisons"):
+        agreement.plot_intersections([], path="x.png")
 
 
 def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[Chart]) -> None:
@@ -229,8 +261,8 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
         ),
         (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
         (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
-        (lambda curve, far: plots.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
-        (lambda curve, far: plots.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
+        (lambda curve, far: speakers.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
+        (lambda curve, far: speakers.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
     ],
 )
 def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
