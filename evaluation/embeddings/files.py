@@ -38,11 +38,13 @@ from spkbase.files import (
     check_hdf5,
     check_members,
     check_memory,
+    errors_named,
     is_as_in_memory,
     is_text,
     read_header,
     read_npz,
     read_text,
+    whole_file,
 )
 
 MAP_ABOVE = 1 << 26
@@ -82,7 +84,8 @@ def read_embeddings(
     """
     path = Path(path)
     notes: tuple[str, ...] = ()
-    ids, owners, vectors = _read(path, allow_pickle, map_above)
+    with errors_named(path, copy := whole_file(path)):
+        ids, owners, vectors = _read(copy, allow_pickle, map_above)
     if speakers is None and owners is None and path.suffix in (".scp", ".ark") and (path.parent / "utt2spk").is_file():
         speakers = path.parent / "utt2spk"
     if speakers is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from spkbase.console.parameters import take_once
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
 from spkbase.work import stop_workers
@@ -27,6 +28,10 @@ class _Terminated(KeyboardInterrupt):
 
 
 class _CleanEnd(click.Command):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        take_once(self)
+
     def invoke(self, ctx: click.Context) -> Any:
         with clean_end(ctx):
             return super().invoke(ctx)
@@ -66,8 +71,7 @@ class LazyGroup(Group):
         if cmd_name not in self.table:
             return None
         module, _, name = self.table[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
+        return take_once(getattr(import_module(module), name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the section of commands of the help from the table, without importing any."""

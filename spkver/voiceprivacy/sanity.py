@@ -347,6 +347,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
                 read_scores(output / condition["scores"]),
                 read_key(output / condition["key"]),
                 segment_speakers=read_speakers(output / condition["segment_speakers"]),
+                ids_are_speakers=True,
             )[0]
             for condition in (lazy, semi)
         }
