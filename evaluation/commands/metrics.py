@@ -249,7 +249,8 @@ def _assessed(
         *read, by_trial=by_trial, ids_are_speakers=as_ids, missing=reader.missing, **people.maps
     )
     settings = {name: options[name] for name in ("replicates", "seed", "level", "jobs")}
-    result, methods, groups = statistic.evaluate(sample.runs()), {}, None
+    result, groups = statistic.evaluate(sample.runs()), None
+    methods: dict[str, str] = {}
     if options["replicates"]:
         result, methods = _with_intervals(result, sample, statistic, people, settings)
     if options["column"] is not None:

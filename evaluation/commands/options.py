@@ -16,6 +16,7 @@ from evaluation.formats import Choice, Format, join, read_scores_and_key, titles
 from evaluation.metrics import reversal
 from evaluation.trials import Key, Scores, read_speakers
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import whole_file
 from spkbase.own_code import load_named
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,8 @@ class Reader:
         if key is None or key == scores:
             of_scores = replace(of_scores, labelled=True, label=of_key.label)
             of_key = replace(of_key, layout=of_key.layout or of_scores.layout)
+            scores = whole_file(scores)
+            key = scores if key is not None else None
         try:
             return read_scores_and_key(
                 scores, key or scores, scores_columns=of_scores, key_columns=of_key, binary=self.binary

@@ -10,7 +10,7 @@ from typing import Literal
 
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
-from spkbase.files import check_text, read_bytes, whole_file
+from spkbase.files import check_text, read_bytes
 
 Kind = Literal["scores", "key", "trials"]
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
@@ -149,14 +149,14 @@ class Format:
 
 
 def open_list(path: str | Path, kind: Kind, choice: Choice) -> ListFile:
-    """Look at the beginning of a file; of a pipe its copy is opened (`spkbase.files.whole_file`).
+    """Look at the beginning of a file; a pipe was copied before (`spkbase.files.whole_file`).
 
     Raises
     ------
     DataError
         If it cannot be read.
     """
-    path = whole_file(path)
+    path = Path(path)
     try:
         with path.open("rb") as handle:
             head = handle.read(_HEAD_BYTES)

@@ -82,7 +82,7 @@ def find_line(path: str | Path, row: int, choice: Choice = DETECT) -> int | None
 
     None for other formats.
     """
-    file = open_list(path, "trials", choice)
+    file = open_list(whole_file(path, again=True), "trials", choice)
     form = recognise(file)
     if form not in (TABLE, TEXT):
         return None
@@ -178,8 +178,8 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format, **optio
 
 
 def _read(path: str | Path, kind: Kind, choice: Choice, formats: Sequence[Format]) -> Any:
-    with errors_named(path, whole_file(path)):
-        return _read_list(open_list(path, kind, choice), formats)
+    with errors_named(path, copy := whole_file(path)):
+        return _read_list(open_list(copy, kind, choice), formats)
 
 
 def _read_list(file: ListFile, formats: Sequence[Format]) -> Any:

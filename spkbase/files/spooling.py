@@ -12,11 +12,11 @@ from pathlib import Path
 
 from spkbase.errors import DataError
 
-_SPOOLED: dict[tuple[int, int], tuple[int, Path]] = {}
+_SPOOLED: dict[tuple[int, int], Path] = {}
 _FOLDERS: list[str] = []
 
 
-def whole_file(path: str | Path) -> Path:
+def whole_file(path: str | Path, *, again: bool = False) -> Path:
     """Return a file that can be read again and again: the path itself, or a copy of what comes out of a pipe.
 
     A pipe (``<(shuf key.txt)``, ``/dev/stdin`` behind ``|``, a named one) is read to its end when it is first asked
@@ -26,6 +26,8 @@ def whole_file(path: str | Path) -> Path:
     ----------
     path : path
         Whatever it is; what is not there is left to who opens it.
+    again : bool
+        What was read before is wanted again. A named pipe is read anew otherwise: somebody may write another list.
 
     Raises
     ------
@@ -43,12 +45,11 @@ def whole_file(path: str | Path) -> Path:
         if not stat.S_ISFIFO(status.st_mode):
             return path
         known = _SPOOLED.get((status.st_dev, status.st_ino))
-        # a named pipe that was written to since is another list
-        if known is not None and (not path.is_fifo() or path.is_symlink() or known[0] == status.st_mtime_ns):
-            return known[1]
+        if known is not None and (again or path.is_symlink()):  # those without a name are links in /dev/fd
+            return known
         with path.open("rb") as source, tempfile.NamedTemporaryFile(dir=_folder(), delete=False) as copy:
             shutil.copyfileobj(source, copy)
-        _SPOOLED[status.st_dev, status.st_ino] = path.stat().st_mtime_ns, Path(copy.name)
+        _SPOOLED[status.st_dev, status.st_ino] = Path(copy.name)
         return Path(copy.name)
     except OSError as error:
         if not path.exists():

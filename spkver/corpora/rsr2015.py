@@ -209,6 +209,9 @@ def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
 
+    ``utt2spk`` and ``model2spk`` say who speaks in each recording and of whom each model is: without them intervals
+    would be over models, of which a speaker has one for each sentence.
+
     Returns
     -------
     list of path
@@ -233,7 +236,26 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
         write_trials(written[-1], lists.key.trials())
     written.append(folder / "ubm_list.txt")
     write_text(written[-1], "".join(f"{segment}\n" for segment in lists.ubm))
+    models = dict(zip(lists.enrolment.models.tolist(), lists.enrolment.segments.tolist(), strict=True))
+    speakers = {
+        "utt2spk": {segment: speaker_of(segment) for segment in lists.recordings},
+        "model2spk": {model: speaker_of(segment) for model, segment in models.items()},
+    }
+    for stem, table in speakers.items():
+        written.append(folder / stem)
+        write_text(written[-1], "".join(f"{name} {table[name]}\n" for name in sorted(table)))
     return written
+
+
+def speaker_of(recording: str) -> str:
+    """Return the speaker of a recording, whose folder is named after them.
+
+    Examples
+    --------
+    >>> speaker_of("m101/m101_02_001")
+    'm101'
+    """
+    return recording.partition("/")[0]
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:

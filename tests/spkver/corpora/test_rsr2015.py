@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from evaluation.formats.reading import read_key, read_trials
+from evaluation.trials.speakers import read_speakers
 from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015_keys
 from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
@@ -375,7 +376,7 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
     written = write_lists(lists, tmp_path / "task")
     stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
     names = [f"{stem}{extension}" for extension in (".h5", ".txt") for stem in stems]
-    assert [path.name for path in written] == [*names, "ubm_list.txt"]
+    assert [path.name for path in written] == [*names, "ubm_list.txt", "utt2spk", "model2spk"]
     assert all(path.is_file() for path in written)
     for extension in (".h5", ".txt"):
         at = {stem.rsplit("_", 1)[1]: tmp_path / "task" / f"{stem}{extension}" for stem in stems}
@@ -388,6 +389,13 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
         truth = dict(zip(lists.key.pairs(), lists.key.is_target, strict=True))
         assert dict(zip(key.pairs(), key.is_target, strict=True)) == truth
     assert (tmp_path / "task/ubm_list.txt").read_text().split() == list(lists.ubm)
+    speakers, of_models = (read_speakers(tmp_path / "task" / name) for name in ("utt2spk", "model2spk"))
+    assert set(speakers) == set(lists.recordings)
+    assert set(of_models) == set(lists.enrolment.models)
+    # a target trial is within a speaker, an impostor's is not
+    pairs = zip(lists.key.pairs(), lists.key.is_target, strict=True)
+    assert all((of_models[model] == speakers[segment]) == target for (model, segment), target in pairs)
+    assert len(set(of_models.values())) < len(of_models)
 
 
 def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:
