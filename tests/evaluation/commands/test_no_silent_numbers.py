@@ -92,7 +92,8 @@ def test_who_insists_is_told_what_was_drawn(files: Path) -> None:
     ids = metrics(files, "--bootstrap", "20", "--bootstrap-by", "id")["notes"]["intervals"]
     assert "ids, each taken for a speaker" in ids
     trials = metrics(files, "--bootstrap", "20", "--bootstrap-by", "trial")["notes"]["intervals"]
-    assert "resamples of trials" in trials and "far too narrow" in trials
+    assert "resamples of trials" in trials
+    assert "far too narrow" in trials
     assert metrics(files, "--bootstrap", "20", "--by-trial")["notes"]["intervals"] == trials
     assert "--bootstrap-by" in refused("metrics", *paths(files), "--by-trial", "--bootstrap-by", "id")
 
@@ -127,7 +128,8 @@ def test_linkability_counts_speakers(files: Path) -> None:
         curves = [report["utterances"]["1"] for report in (found, by_model)]
         assert curves[0]["linkability"] == pytest.approx(curves[1]["linkability"], abs=1e-12)
         widths = [np.subtract(curve["high"], curve["low"]) for curve in curves]
-        assert (widths[0] >= widths[1]).all() and widths[0][0] > widths[1][0]
+        assert (widths[0] >= widths[1]).all()
+        assert widths[0][0] > widths[1][0]
     # the option's earlier names were ignored
     earlier = passes("linkability", *paths(files), "--trial-speakers", files / "utt2spk", "--json", "-").stdout
     assert json.loads(earlier) == found
@@ -236,7 +238,8 @@ def test_several_systems_are_one_table(two: Path) -> None:
     for name in ("scores", "other"):
         alone = passes("metrics", "-s", two / f"{name}.txt", "-k", two / "key.txt", "--json", "-").stdout
         assert found["systems"][name] == json.loads(alone)
-    assert found["reference"] == "scores" and found["differences"] == {}
+    assert found["reference"] == "scores"
+    assert found["differences"] == {}
 
 
 def test_differences_are_paired(two: Path) -> None:
@@ -278,7 +281,9 @@ def test_systems_of_one_name_are_told_apart(two: Path) -> None:
 
 def test_a_key_is_not_taken_for_scores(files: Path) -> None:
     key = read_key(files / "key.txt")
-    lines = [f"{model} {segment} {int(truth)}\n" for (model, segment), truth in zip(key.pairs(), key.is_target, strict=True)]
+    lines = [
+        f"{model} {segment} {int(truth)}\n" for (model, segment), truth in zip(key.pairs(), key.is_target, strict=True)
+    ]
     (files / "binary").write_text("".join(lines))
     for command in (["metrics"], ["zebra"], ["linkability"], ["plot", "det", "-o", files / "x.png"]):
         message = refused(*command, "-s", files / "binary", "-k", files / "key.txt")
@@ -376,7 +381,8 @@ def test_scores_with_labels_need_no_key(files: Path) -> None:
     for name in ("wespeaker", "speechbrain", "known.csv"):
         assert json.loads(passes("metrics", "-s", written[name], "--json", "-").stdout) == expected
     message = refused("metrics", "-s", files / "scores.txt")
-    assert "no key is given, and the scores hold no labels" in message and "-k FILE" in message
+    assert "no key is given, and the scores hold no labels" in message
+    assert "-k FILE" in message
 
 
 def test_columns_for_each_file(files: Path) -> None:
