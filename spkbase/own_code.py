@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from spkbase.errors import ConfigError, DataError
 
+SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
+"""Environment of processes that we start: Python takes nothing from the folder that they start in, which may hold a
+`pickle.py` of somebody. Commands of the user do not get it; the value tells ours from the user's own."""
+
 _SHOWN = 200  # characters of what a command says
+# A shell with two children in a group of processes of its own: the command, and a guard that waits for the end of a
+# pipe, at standard input, whose other end this process holds. However this process ends, SIGKILL included, the guard
+# ends the whole group.
+_GUARDED = """
+exec 3<&0 </dev/null
+{ read _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
+guard=$!
+sh -c "$1" 3<&-
+status=$?
+kill -KILL $guard 2>/dev/null
+exit $status
+"""
+_GUARDS: set[int] = set()  # our ends of the pipes of the commands that run now
 
 
 def load_named(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | None]:
@@ -127,13 +146,56 @@ def run_filled(template: str, values: Mapping[str, Any]) -> None:
     DataError
         If it ends with another status than 0; the end of what it says on standard error is shown.
     """
-    done = subprocess.run(
-        fill_places(template, values),
-        shell=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-_SHOWN:]
-        raise DataError(f"the command ended with status {done.returncode}{': ' if said else ''}{said}")
+    run_command(fill_places(template, values))
+
+
+def run_command(command: str, *, output: IO[bytes] | None = None, place: Path | None = None) -> None:
+    """Run a shell command; neither it nor its children outlive this process.
+
+    Parameters
+    ----------
+    command : str
+    output : binary file, optional
+        Where its standard output goes.
+    place : path, optional
+        The folder that it runs in.
+
+    Raises
+    ------
+    DataError
+        If it ends with another status than 0; the end of what it says on standard error is shown.
+    """
+    theirs, ours = os.pipe()
+    _GUARDS.add(ours)
+    try:
+        with subprocess.Popen(
+            ["sh", "-c", _GUARDED, "sh", command],
+            cwd=place,
+            stdin=theirs,
+            stdout=subprocess.DEVNULL if output is None else output,
+            stderr=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if (name, value) not in SAFE_PATH.items()},
+            start_new_session=True,
+        ) as process:
+            try:
+                errors = process.communicate()[1]
+            finally:
+                _end([ours])
+    finally:
+        _end([ours])
+        os.close(theirs)
+    if process.returncode:
+        said = errors.decode("utf-8", "replace").strip()[-_SHOWN:]
+        raise DataError(f"the command ended with status {process.returncode}{': ' if said else ''}{said}")
+
+
+def end_commands() -> None:
+    """End the commands that run now, in whatever thread of this process."""
+    _end(list(_GUARDS))
+
+
+def _end(guards: Sequence[int]) -> None:
+    for guard in guards:
+        with suppress(KeyError):
+            _GUARDS.remove(guard)  # once, also where two threads are at it
+            os.close(guard)

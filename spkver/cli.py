@@ -16,8 +16,10 @@ COMMANDS = {
     "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
+    "backend": ("spkver.commands.backend:backend", "Train and score chains on vectors: LDA, WCCN, PLDA, cosine."),
     "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
     "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
+    "embed": ("spkver.commands.embed:embed", "Extract one vector for each utterance of a data directory."),
     "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
 }
 

@@ -187,7 +187,7 @@ def test_more_than_the_memory_is_refused_before_it_is_taken(tmp_path: Path, monk
         file["ids"] = np.full(1000, b"a", "S1")
         file.create_dataset("vectors", data=zeros, compression="gzip")
     np.savez_compressed(tmp_path / "vectors.npz", ids=np.full(1000, "a"), vectors=zeros)
-    monkeypatch.setattr("spkbase.files.hdf5_guard._memory", lambda: 5_000_000)
+    monkeypatch.setattr("spkbase.files.hdf5_guard.memory_size", lambda: 5_000_000)
     for name, read in {
         "stat.h5": read_stat_server,
         "vectors.h5": read_embeddings,

@@ -42,7 +42,7 @@ FLOORS = {
         ["sidekit", "datadir"],
         ["features", "corpora"],
         ["mixture"],
-        ["vectors"],
+        ["vectors", "extractors"],
         ["backend"],
         ["pipeline", "anonymization", "recognition"],
         ["attackers"],

@@ -13,8 +13,8 @@ from spkbase.errors import DataError
 
 
 @click.command()
-@click.option("--enroll", required=True, type=FILE, help="Embeddings of the enrolled speakers.")
-@click.option("--trial", required=True, type=FILE, help="Embeddings of the tested utterances.")
+@click.option("--enroll", required=True, multiple=True, type=FILE, help="Embeddings of the enrolled; repeatable.")
+@click.option("--trial", required=True, multiple=True, type=FILE, help="Embeddings of the tested; repeatable.")
 @click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
 @click.option("--trial-speakers", type=FILE, help="Speakers of the tested utterances, as in utt2spk.")
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -28,8 +28,8 @@ from spkbase.errors import DataError
 )
 @click.option("--output", required=True, type=FILE, help="Scores to write; the extension says in which format.")
 def cosine(
-    enroll: Path,
-    trial: Path,
+    enroll: tuple[Path, ...],
+    trial: tuple[Path, ...],
     enroll_speakers: Path | None,
     trial_speakers: Path | None,
     allow_pickle: bool,
@@ -39,7 +39,18 @@ def cosine(
 ) -> None:
     """Score embeddings by their cosine.
 
-    A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance.
+    A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance. Who speaks is read from
+    --enroll-speakers, else from the file.
+
+    --enroll and --trial take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
+    Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries
+    with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
+    (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
+
+    \b
+    Examples:
+      spkver-eval cosine --enroll enrolls.npz --trial trials.npz --trials trials.txt --output scores.txt
+      spkver-eval cosine --enroll emb_xvect/enrolls --trial 'tested/xvector.*.scp' --trials trials --output scores.h5
     """
     listed = formats.read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=enroll_speakers, allow_pickle=allow_pickle)
@@ -47,6 +58,8 @@ def cosine(
     try:
         scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
     except DataError as error:
-        raise DataError(error.text, file=trials, remedy=error.remedy) from error
+        raise DataError(error.text, file=error.file or trials, remedy=error.remedy) from error
     formats.write_scores(output, scores)
+    for note in enrolled.notes:
+        click.echo(f"note: {note}", err=True)
     click.echo(f"{len(scores)} scores -> {output}")

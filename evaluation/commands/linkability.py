@@ -66,7 +66,7 @@ class ListCommand(click.Command):
 
 
 @click.command(cls=ListCommand)
-@click.option("--enroll", type=FILE, help="Embeddings of the enrolled: HDF5, npz, a folder of npy, Kaldi's scp or ark.")
+@click.option("--enroll", type=FILE, help="Embeddings of the enrolled: any form that `cosine --help` names.")
 @click.option("--trial", type=FILE, help="Embeddings of the trials.")
 @click.option(
     "--model-speakers",

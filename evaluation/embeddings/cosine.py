@@ -49,17 +49,23 @@ def cosine_scores(
     """
     if enrol.vectors.shape[1] != trial.vectors.shape[1]:
         got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
-        raise DataError(f"expected as many dimensions on both sides, got {got}", remedy="use one extractor for both")
+        files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
+        text = f"expected as many dimensions on both sides, got {got}{files}"
+        raise DataError(text, remedy="use one extractor for both")
     used_models, used_segments = np.unique(trials.models), np.unique(trials.segments)
-    gallery = speaker_vectors(enrol, averaging=averaging)
+    try:
+        gallery = speaker_vectors(enrol, averaging=averaging)
+    except DataError as error:
+        raise DataError(error.text, file=enrol.source or None, remedy=error.remedy) from error
     speakers = {name: row for row, name in enumerate(gallery.names.tolist())}
     utterances = {name: row for row, name in enumerate(enrol.ids.tolist())}
     tested = {name: row for row, name in enumerate(trial.ids.tolist())}
     problems = Problems()
     models = trials.model_ids[used_models].tolist()
     segments = trials.segment_ids[used_segments].tolist()
-    _check("models", models, speakers.keys() | utterances.keys(), problems)
-    _check("segments", segments, tested.keys(), problems)
+    remedy = "a model is an enrolled speaker or utterance: name the speakers by --enroll-speakers utt2spk,"
+    _check("models", models, speakers.keys() | utterances.keys(), problems, f"{remedy} or leave their trials out")
+    _check("segments", segments, tested.keys(), problems, "extract them, or leave their trials out")
     problems.raise_if_any()
     left = np.stack(
         [gallery.vectors[speakers[name]] if name in speakers else enrol.vectors[utterances[name]] for name in models]
@@ -73,8 +79,7 @@ def cosine_scores(
     return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
 
 
-def _check(what: str, wanted: list[str], known: object, problems: Problems) -> None:
+def _check(what: str, wanted: list[str], known: object, problems: Problems, remedy: str) -> None:
     absent = [name for name in wanted if name not in known]  # type: ignore[operator]
     if absent:
-        remedy = "extract them, or leave their trials out"
         problems.add(f"{len(absent)} of {len(wanted)} {what} without an embedding: {few(absent)}", remedy=remedy)

@@ -22,10 +22,12 @@ scp, then by its name alone beside the scp.
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import re
 import struct
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +36,9 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import is_file
+
+Vectors = Sequence[NDArray[np.floating]] | NDArray[np.floating]
+"""Vectors of any lengths, or an array (n, D) where all are alike."""
 
 _ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
@@ -44,9 +49,11 @@ _TYPES = {b"FV": "<f4", b"FM": "<f4", b"DV": "<f8", b"DM": "<f8", b"CM": "u1", b
 _COMPRESSED = struct.Struct("<ffII")  # least value, range, rows, columns
 _SIZE = struct.Struct("<BI")  # the number of bytes of a size, and the size
 _TEXT_BYTES = 1 << 16
+_VECTOR_HEAD = len(b"\0BFV \4") + 4
+_MOST_COPIES = 4
 
 
-def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
+def read_scp(path: str | Path) -> tuple[list[str], Vectors]:
     """Read the vectors that an scp lists, in its order.
 
     Raises
@@ -68,6 +75,11 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
             problems.add(f"expected 'id archive:offset', got {line.strip()[:60]!r}", line=number)
             continue
         vector_id, entry = columns[0], columns[1].strip()
+        name, _, offset = entry.rpartition(":")
+        if (archive := known.get(name)) is not None and offset.isascii() and offset.isdigit() and len(offset) < 19:
+            places[archive].append((int(offset), len(ids), number))  # as the lines before it
+            ids.append(vector_id)
+            continue
         reason = _why_not(entry)
         if reason:
             problems.add(reason, line=number, remedy="write the vectors to an archive, and an scp of it")
@@ -92,10 +104,13 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     return ids, _read_places(path, places, len(ids))
 
 
-def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
+def read_ark(path: str | Path) -> tuple[list[str], Vectors]:
     """Read all vectors of an archive, in its order; errors as for `read_scp`."""
     path = Path(path)
-    ids, vectors = [], []
+    if (whole := read_equal_vectors(path)) is not None:
+        return whole
+    ids: list[str] = []
+    vectors: list[NDArray[np.floating]] = []
     try:
         with path.open("rb") as handle:
             while vector_id := _next_id(handle, path):
@@ -106,10 +121,58 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     return ids, vectors
 
 
-def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int) -> list[NDArray[np.floating]]:
+def read_equal_vectors(path: Path) -> tuple[list[str], NDArray[np.floating]] | None:
+    """Read an archive of nothing but binary vectors of one type and length at once; None if it is another."""
+    ids: list[bytes] = []
+    vectors: list[bytes] = []
+    try:
+        with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+            place = raw.find(_BINARY, 0, _LONGEST_ID)
+            head = raw[place : place + _VECTOR_HEAD]
+            dtype, length = _equal_vector(head)
+            position = 0
+            while position < len(raw):
+                blank = raw.find(b" ", position, position + _LONGEST_ID)
+                start = blank + 1 + _VECTOR_HEAD
+                stop = start + length
+                if blank <= position or stop > len(raw) or raw[blank + 1 : start] != head:
+                    return None
+                ids.append(raw[position:blank])
+                vectors.append(raw[start:stop])
+                position = stop
+        text = b"\n".join(ids).decode("utf-8")
+    except (OSError, ValueError):  # the reader of single vectors says what is wrong
+        return None
+    names = text.split("\n")
+    if len(names) != len(ids) or any(mark in text for mark in "\t\r\0"):
+        return None
+    return names, np.frombuffer(b"".join(vectors), dtype).reshape(len(names), -1)
+
+
+def _equal_vector(head: bytes) -> tuple[np.dtype[Any], int]:
+    """Return type and bytes of a binary vector by its head; a ValueError if it is none."""
+    kind = head[2:4]
+    if len(head) < _VECTOR_HEAD or head[:2] != _BINARY or kind not in (b"FV", b"DV") or head[4:6] != b" \4":
+        raise ValueError("no binary vector")
+    dtype = np.dtype(_TYPES[kind])
+    length = int.from_bytes(head[6:], "little") * dtype.itemsize
+    if not length:
+        raise ValueError("no values")
+    return dtype, length
+
+
+def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int) -> Vectors:
     """Read vectors at (offset, row, line of the scp) of each archive, one archive open at a time."""
     vectors: list[Any] = [None] * count
     for archive, entries in places.items():
+        equal = _read_equal_places(archive, [offset for offset, _, _ in entries])
+        if equal is not None and len(entries) == count:
+            rows = [row for _, row, _ in entries]
+            return equal if rows == list(range(count)) else equal[np.argsort(rows)]
+        if equal is not None:
+            for (_, row, _), vector in zip(entries, equal, strict=True):
+                vectors[row] = vector
+            continue
         try:
             with archive.open("rb") as handle:
                 for offset, row, line in sorted(entries):
@@ -118,6 +181,23 @@ def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], cou
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", file=archive, remedy="check it") from error
     return vectors
+
+
+def _read_equal_places(archive: Path, offsets: list[int]) -> NDArray[np.floating] | None:
+    """Read binary vectors of one type and length at once; None if they are others, or beyond the file."""
+    try:
+        with archive.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+            head = raw[offsets[0] : offsets[0] + _VECTOR_HEAD]
+            dtype, length = _equal_vector(head)
+            stop = _VECTOR_HEAD + length
+            if max(offsets) + stop > len(raw) or len(offsets) * length > _MOST_COPIES * len(raw):
+                return None
+            if any(raw[offset : offset + _VECTOR_HEAD] != head for offset in offsets):
+                return None
+            values = b"".join([raw[offset + _VECTOR_HEAD : offset + stop] for offset in offsets])
+    except (OSError, ValueError):  # the reader of single vectors says what is wrong
+        return None
+    return np.frombuffer(values, dtype).reshape(len(offsets), -1)
 
 
 def _why_not(entry: str) -> str:
@@ -160,7 +240,7 @@ def _decode(handle: BinaryIO, path: Path, line: int | None, what: str) -> NDArra
 
 
 def read_binary(handle: BinaryIO) -> NDArray[np.floating]:
-    """Read the binary vector or matrix at the place of a handle.
+    """Read the binary vector or matrix at the place of a handle; one inside another object has no \\0B before it.
 
     Returns
     -------
@@ -178,10 +258,11 @@ def read_binary(handle: BinaryIO) -> NDArray[np.floating]:
     packed.
     """
     start = handle.tell()
-    kind, blank, _ = handle.read(32).removeprefix(_BINARY).partition(b" ")
+    head = handle.read(32)
+    kind, blank, _ = head.removeprefix(_BINARY).partition(b" ")
     if kind not in _TYPES or not blank:
         raise ValueError(f"it is of the kind {kind[:8]!r}")
-    handle.seek(start + len(_BINARY) + len(kind) + 1)
+    handle.seek(start + len(_BINARY) * head.startswith(_BINARY) + len(kind) + 1)
     if kind.startswith(b"C"):
         least, width, rows, columns = _COMPRESSED.unpack(_take(handle, _COMPRESSED.size))
         quantiles = _values(handle, "<u2", 4 * columns) if kind == b"CM" else None
@@ -228,12 +309,12 @@ def _take(handle: BinaryIO, size: int) -> bytes:
     return handle.read(size)
 
 
-def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
+def read_text_matrix(handle: BinaryIO, dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
     """Read the vector or matrix between brackets at the place of a handle, which stays behind it.
 
     Returns
     -------
-    ndarray of float32, of shape (n,), or (rows, columns) where a line ends between the brackets
+    ndarray of `dtype`, of shape (n,), or (rows, columns) where a line ends between the brackets
 
     Raises
     ------
@@ -257,7 +338,7 @@ def read_text_matrix(handle: BinaryIO) -> NDArray[np.float32]:
     torn = next((number for row in rows for number in row if b"_" in number), None)  # float() takes 1_000
     if torn is not None:
         raise ValueError(f"{torn!r:.60} is no number")
-    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(np.float32)
+    values = np.array([[float(number) for number in row] for row in rows], np.float64).astype(dtype)
     return values if len(lines) > 1 else values.reshape(-1)
 
 

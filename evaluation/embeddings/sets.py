@@ -35,6 +35,8 @@ class Embeddings:
         Their embeddings; may be mapped from a file.
     notes : tuple of str
         What a reader of the results should know about their origin.
+    source : str
+        The file they came from, for errors; empty if none.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class Embeddings:
     speakers: NDArray[np.object_]
     vectors: NDArray[np.floating]
     notes: tuple[str, ...] = ()
+    source: str = ""
 
     def __post_init__(self) -> None:
         vectors = np.asanyarray(self.vectors)
@@ -80,10 +83,13 @@ class Embeddings:
         Raises
         ------
         DataError
-            If a vector is not finite, or has no length. The first few are named.
+            If a vector is not finite, or has no length. The first few are named, with the file.
         """
         norms = row_norms(self.vectors)
-        check_norms(norms, self.ids)
+        try:
+            check_norms(norms, self.ids)
+        except DataError as error:
+            raise DataError(error.text, file=self.source or None, remedy=error.remedy) from error
         return norms
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +46,9 @@ def plot_histogram(systems: Systems, *, path: Paths, title: str | None = None, b
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
     low, high = float(finite.min()), float(finite.max())
+    if not math.isfinite(1.1 * high - 1.1 * low):
+        text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
+        raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
     margin = 0.5 if high == low else 0.0
     edges = np.linspace(low - margin, high + margin, bins + 1)
     lines, entries, highest = [], [], 0.0

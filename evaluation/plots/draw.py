@@ -6,8 +6,11 @@ input gives the same bytes: no date is written, and ids in SVG come from a fixed
 
 from __future__ import annotations
 
+import os
+import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -76,7 +79,7 @@ def draw_chart(figure: Figure, chart: Chart) -> Axes:
         _write_in_margin(axes, note)
     _draw_legend(figure, chart)
     above = any(not note.across for note in chart.notes)
-    axes.set_title(chart.title, pad=18 if above else 8)
+    axes.set_title(printable(chart.title), pad=18 if above else 8)
     return axes
 
 
@@ -99,7 +102,7 @@ def checked_paths(path: Paths, extensions: Sequence[str] = EXTENSIONS) -> list[P
 @contextmanager
 def figure_of(width: float, height: float) -> Iterator[Figure]:
     """A figure of our settings, whatever the caller's are; sizes in inches."""
-    import matplotlib
+    matplotlib = _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -113,6 +116,22 @@ def figure_of(width: float, height: float) -> Iterator[Figure]:
         yield figure
 
 
+def _matplotlib() -> Any:
+    """matplotlib, also where MPLBACKEND names a backend that is not here, as notebooks hand it to their children."""
+    if "matplotlib" in sys.modules:
+        return sys.modules["matplotlib"]
+    backend = os.environ.pop("MPLBACKEND", None)  # importing fails on one that cannot be had, and we need none
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend is not None:
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend  # for the caller's own plots
+    return matplotlib
+
+
 def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
     """Write a figure in each of the formats, whole or not at all."""
     for path in paths:
@@ -121,6 +140,24 @@ def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
             figure.savefig(
                 temporary, format=form[1:], dpi=150, bbox_inches="tight", pad_inches=0.1, metadata=_NO_DATE[form]
             )
+
+
+def printable(text: str) -> str:
+    r"""Return a text that can be drawn and stand in SVG: letters that can do neither become a question mark in a box.
+
+    Names of systems come from file names, which hold control characters and bytes that are no text.
+
+    Examples
+    --------
+    >>> printable("a\x01b\udcff\nc")
+    'a\ufffdb\ufffd\nc'
+    """
+    return "".join(
+        letter
+        if letter == "\n" or unicodedata.category(letter) not in ("Cc", "Cs", "Cn")
+        else "\N{REPLACEMENT CHARACTER}"
+        for letter in text
+    )
 
 
 def style_of(look: Look) -> dict[str, Any]:
@@ -138,9 +175,9 @@ def style_of(look: Look) -> dict[str, Any]:
 
 def _set_axis(axis: Any, set_ends: Any, wanted: Axis) -> None:
     if wanted.ticks:
-        axis.set_ticks([place for place, _ in wanted.ticks], [text for _, text in wanted.ticks])
+        axis.set_ticks([place for place, _ in wanted.ticks], [printable(text) for _, text in wanted.ticks])
     set_ends(wanted.low, wanted.high)
-    axis.set_label_text(wanted.label)
+    axis.set_label_text(printable(wanted.label))
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
@@ -155,7 +192,7 @@ def _write_in_margin(axes: Axes, note: Note) -> None:
     """Write beside the axes: right of them, or above, but not round a corner."""
     share = min(max(note.share, 0.1), 0.9)
     axes.annotate(
-        note.text,
+        printable(note.text),
         (1.0, share) if note.across else (share, 1.0),
         (3, 0) if note.across else (0, 3),
         xycoords="axes fraction",
@@ -174,14 +211,14 @@ def _draw_legend(figure: Figure, chart: Chart) -> None:
     if not chart.entries:
         return
     labels = [
-        "\n".join(wrapped for line in label.split("\n") for wrapped in wrap(line, LEGEND_WIDTH) or [""])
+        "\n".join(wrapped for line in printable(label).split("\n") for wrapped in wrap(line, LEGEND_WIDTH) or [""])
         for _, label in chart.entries
     ]
     figure.legend(
         [Line2D([], [], **style_of(look)) for look, _ in chart.entries],
         labels,
         loc="outside lower center",
-        title=chart.legend_title or None,
+        title=printable(chart.legend_title) or None,
         title_fontsize=9,
         handlelength=4.5,
         frameon=False,

@@ -211,7 +211,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
     Raises
     ------
     DataError
-        If the format is another one, there is no condition, or conditions lack names or repeat.
+        If the format is another one, there is no condition, conditions lack names or repeat, or a rate is out of range.
     """
     if raw.get("format") != FORMAT:
         remedy = "make the results anew with this version"
@@ -228,10 +228,31 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
             problems.add(f"condition {number}: {' '.join(map(str, names))} stands there twice")
         else:
             seen.add(tuple(names))
+            for name, value in _rates(row):
+                if not 0 <= value <= 1:
+                    problems.add(f"condition {number}: {name} is {value:g}, expected a share from 0 to 1")
             dataset, gender, scenario, attacker = map(str, names)
             conditions.append(Condition(dataset, gender, scenario, attacker, row))
+    for row in _sequence(raw.get("summary")):
+        rates = {name: as_number(_mapping(row).get(name)) for name in ("eer", "low", "high")}
+        for name, value in rates.items():
+            if value == value and not 0 <= value <= 1:
+                problems.add(f"the summary: {name} is {value:g}, expected a share from 0 to 1")
     problems.raise_if_any()
     return Results(tuple(conditions), tuple(_outcomes(conditions, _sequence(raw.get("summary")))), raw)
+
+
+def _rates(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Rates of a condition, with the ends of their intervals, that are numbers at all."""
+    eer, curve = row.get("eer"), _mapping(row.get("linkability"))
+    rates = {"eer": [eer], **{f"eer.{name}": [value] for name, value in _mapping(eer).items()}}
+    for name, interval in _mapping(row.get("intervals")).items():
+        if name.startswith("eer"):
+            rates[f"the interval of {name}"] = list(interval_ends(interval))
+    for name in ("linkability", "low", "high"):
+        rates[f"linkability.{name}"] = list(_sequence(curve.get(name)))
+    for name, values in rates.items():
+        yield from ((name, value) for value in map(as_number, values) if value == value)
 
 
 def find(values: Mapping[str, Any], name: str) -> Any:

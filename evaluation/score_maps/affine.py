@@ -99,7 +99,12 @@ def train_affine(
     if not 0 <= ridge < np.inf:
         raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
     rows = np.concatenate([target, nontarget])
-    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    if not np.isfinite([*mean, *scale]).all():
+        number = int(np.argmin(np.isfinite(mean) & np.isfinite(scale)))
+        text = f"system {number} has scores of up to {np.abs(rows[:, number]).max():.3g}, too large to learn from"
+        raise DataError(text, remedy="check how they were made, or scale them")
     if not (scale > 0).all():
         raise DataError(f"system {int(np.argmin(scale))} gives every trial the same score: nothing can be learnt of it")
     rows = np.column_stack([(rows - mean) / scale, np.ones(len(rows))])
@@ -133,14 +138,18 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     Raises
     ------
     DataError
-        If there are scores of another number of systems, or infinite ones of several systems contradict each other.
+        If there are scores of another number of systems, infinite ones of several systems contradict each other, or
+        finite ones are so large that the result is not.
     """
     scores = np.asarray(scores, np.float64)
     columns = scores[:, None] if scores.ndim == 1 else scores
     if columns.ndim != 2 or columns.shape[1] != len(affine.weights):
         raise DataError(f"expected scores of {len(affine.weights)} systems, got shape {scores.shape}")
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         llr = columns @ np.array(affine.weights) + affine.offset
+    if not np.isfinite(llr[np.isfinite(columns).all(axis=1)]).all():
+        largest = np.abs(columns[np.isfinite(columns)]).max()
+        raise DataError(f"scores of up to {largest:.3g} are too large for these weights", remedy="check or scale them")
     if np.isnan(llr).any() and not np.isnan(scores).any():
         raise DataError("infinite scores cancel each other or meet a weight of 0", remedy="replace them by finite ones")
     return llr

@@ -2,6 +2,7 @@ from .confidence import confidence_intervals as confidence_intervals
 from .confidence import paired_differences as paired_differences
 from .confidence import sample_from as sample_from
 from .draws import BLOCK as BLOCK
+from .draws import MOST_REPLICATES as MOST_REPLICATES
 from .draws import Resampling as Resampling
 from .draws import block_generator as block_generator
 from .draws import draw_counts as draw_counts

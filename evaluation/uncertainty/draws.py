@@ -16,6 +16,9 @@ from spkbase.errors import DataError
 BLOCK = 25
 """Resamples that share a generator."""
 
+MOST_REPLICATES = 1_000_000
+"""Resamples that can be asked for; more change no digit that is shown, and their numbers no longer fit memory."""
+
 
 @dataclass(frozen=True)
 class Resampling:
@@ -41,9 +44,9 @@ class Resampling:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.replicates == 1 or self.replicates < 0 or self.seed < 0:
-            text = f"expected 0 or at least 2 replicates and a seed from 0, got {self.replicates} and {self.seed}"
-            raise DataError(text)
+        if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES or self.seed < 0:
+            text = f"expected 0, or 2 to {MOST_REPLICATES:,} replicates and a seed from 0"
+            raise DataError(f"{text}, got {self.replicates} and {self.seed}")
         if not 0 < self.level < 1:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
 

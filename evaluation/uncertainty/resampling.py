@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics import SortedScores, checked_scores
 from evaluation.trials import TrialSpeakers
-from evaluation.uncertainty.draws import BLOCK, block_generator, draw_counts
+from evaluation.uncertainty.draws import BLOCK, MOST_REPLICATES, block_generator, draw_counts
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds, ordered_map
 
@@ -232,8 +232,9 @@ def bootstrap(
         empty.
     """
     samples = [samples] if isinstance(samples, Sample) else list(samples)
-    if replicates < 2 or seed < 0:
-        raise DataError(f"expected at least 2 replicates and a seed from 0, got {replicates} and {seed}")
+    if not 2 <= replicates <= MOST_REPLICATES or seed < 0:
+        expected = f"expected 2 to {MOST_REPLICATES:,} replicates and a seed from 0"
+        raise DataError(f"{expected}, got {replicates} and {seed}")
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
         raise DataError(f"expected samples that share their units, got {sorted(kinds)} (units, whether trials)")

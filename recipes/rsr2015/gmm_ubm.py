@@ -12,17 +12,19 @@ from pathlib import Path
 
 from spkbase.runs import Run
 from spkver import pipeline
-from spkver.rsr2015 import Config, named_lists, prepare, recipe_command, report
+from spkver.rsr2015 import Config, given_files, named_lists, prepare, recipe_command, report
 
 
 def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
     lists = prepare(run, corpus, config)
+    maps = named_lists(lists, "enroll")
+    given = given_files(config, maps, takes=["statistics"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
-    statistics = pipeline.statistics(run, "enroll", ubm, frames, named_lists(lists)["enroll"])
+    statistics = pipeline.statistics(run, "enroll", ubm, frames, maps["enroll"], file=given.statistics("enroll"))
     models = pipeline.supervectors(run, "models", ubm, statistics, config.map, multisession=True)
     scores = pipeline.gmm_scores(run, "gmm-ubm", ubm, models, frames, lists.key.trials())
     return report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})

@@ -12,28 +12,31 @@ from pathlib import Path
 
 from spkbase.runs import Run
 from spkver import pipeline
-from spkver.rsr2015 import NAP_LISTS, Config, named_lists, prepare, recipe_command, report
+from spkver.rsr2015 import NAP_LISTS, Config, given_files, named_lists, prepare, recipe_command, report
 
 
 def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
     lists = prepare(run, corpus, config)
     trials = lists.key.trials()
+    nap_list = NAP_LISTS[config.nap.list]
+    maps = named_lists(lists, "enroll", "back", "test", nap_list)
+    given = given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
-    nap_list = NAP_LISTS[config.nap.list]
-    supervectors = {}
-    for name in dict.fromkeys(["enroll", "back", "test", nap_list]):
-        statistics = pipeline.statistics(run, name, ubm, frames, named_lists(lists)[name])
-        supervectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
+    vectors = {}
+    for name, idmap in maps.items():
+        statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+        vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map, file=given.supervectors(name))
 
-    systems = {"svm-gmm": pipeline.svm_system(run, "svm-gmm", supervectors, trials, config.svm)}
+    systems, ready = {}, given.machines(nap=False)
+    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, machines=ready)
     if config.nap.rank:
-        nap = pipeline.nuisance_projection(run, supervectors[nap_list], config.nap)
+        nap, ready = pipeline.nuisance_projection(run, vectors[nap_list], config.nap), given.machines(nap=True)
         systems["svm-gmm-nap"] = pipeline.svm_system(
-            run, "svm-gmm-nap", supervectors, trials, config.svm, projection=nap
+            run, "svm-gmm-nap", vectors, trials, config.svm, projection=nap, machines=ready
         )
     return report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 

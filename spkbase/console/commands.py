@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import io
 import logging
+import os
 import signal
 import sys
 import threading
@@ -35,6 +37,10 @@ class _CleanEnd(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         with clean_end(ctx):
             return super().invoke(ctx)
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        _open_standard_streams()
+        return super().main(*arguments, **options)
 
 
 class Command(_CleanEnd):
@@ -79,6 +85,22 @@ class LazyGroup(Group):
             formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
 
+def _open_standard_streams() -> None:
+    """Put a sink in the place of standard streams that the caller closed; write letters that one lacks as numbers.
+
+    Else files that are opened get the numbers of closed streams, and what children print goes into these; libraries
+    flush them too. An id or a file's name may hold any letter, and the terminal's encoding few.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def clean_end(ctx: click.Context) -> Iterator[None]:
     """Turn errors into a message and an exit status, and stop the workers."""
@@ -101,6 +123,12 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
         ctx.exit(STATUS_ERROR)
     except MemoryError as error:
         click.echo(f"Error: memory ran out: {error or 'no more to be had'} (use fewer --jobs)", err=True)
+        ctx.exit(STATUS_ERROR)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):  # what Python says where the system grants no more
+            raise
+        text = "no more threads can be started: memory or processes are limited"
+        click.echo(f"Error: {text} (ulimit -v, ulimit -u; or use fewer --jobs)", err=True)
         ctx.exit(STATUS_ERROR)
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)

@@ -4,6 +4,8 @@ from .archives import check_members as check_members
 from .archives import read_header as read_header
 from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
+from .atomic import LATER as LATER
+from .atomic import TEMPORARY as TEMPORARY
 from .atomic import as_plain as as_plain
 from .atomic import atomic_file as atomic_file
 from .atomic import atomic_path as atomic_path
@@ -32,6 +34,7 @@ from .hdf5 import write_strings as write_strings
 from .hdf5_guard import check_hdf5 as check_hdf5
 from .hdf5_guard import check_memory as check_memory
 from .hdf5_guard import is_as_in_memory as is_as_in_memory
+from .hdf5_guard import memory_size as memory_size
 from .hdf5_opening import open_hdf5_checked as open_hdf5_checked
 from .hdf5_strings import is_text as is_text
 from .hdf5_strings import read_text as read_text
@@ -54,3 +57,5 @@ from .source import write_bytes as write_bytes
 from .spooling import errors_named as errors_named
 from .spooling import whole_file as whole_file
 from .temporary_rows import TemporaryRows as TemporaryRows
+from .torch_files import OLDER_TORCH as OLDER_TORCH
+from .torch_files import read_torch as read_torch

@@ -31,7 +31,8 @@ def unpack_gzip(raw: bytes, most: int | None = None) -> bytes:
     raw : bytes
         Its content, of one or several streams.
     most : int, optional
-        How many bytes it may hold; 250 times its size by default, 64 MiB at least.
+        How many bytes it may hold; by default 250 times what was read of it at any point, 64 MiB at least, so that
+        memory is taken for no more than that.
 
     Raises
     ------
@@ -42,7 +43,6 @@ def unpack_gzip(raw: bytes, most: int | None = None) -> bytes:
     zlib.error
         If it is damaged.
     """
-    most = max(_HARMLESS_TEXT, _MOST_TEXT_COMPRESSION * len(raw)) if most is None else most
     pieces: list[bytes] = []
     held, rest = 0, raw
     while rest := rest.lstrip(b"\0") if pieces else rest:
@@ -51,8 +51,10 @@ def unpack_gzip(raw: bytes, most: int | None = None) -> bytes:
             piece = stream.decompress(rest, _PIECE)
             rest = stream.unconsumed_tail
             held += len(piece)
-            if held > most:
-                raise ValueError(f"it unpacks to more than {most >> 20} MiB")
+            packed = len(raw) - len(rest)
+            allowed = max(_HARMLESS_TEXT, _MOST_TEXT_COMPRESSION * packed) if most is None else most
+            if held > allowed:
+                raise ValueError(f"it unpacks to more than {allowed >> 20} MiB, of {packed} bytes")
             if not piece and not rest and not stream.eof:
                 raise EOFError("it is cut off")
             pieces.append(piece)

@@ -9,7 +9,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+
+TEMPORARY = ".spkver-tmp"
+"""Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
+
+# Metadata of a field of a dataclass that came after others had been digested: `field(default=..., metadata=LATER)`.
+# With its default it changes nothing, so that no fingerprint and no file of before does.
+LATER = {"later": True}
 
 
 @contextmanager
@@ -49,7 +56,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # the suffix is kept, for writers that choose the format by it
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=f".tmp{path.suffix}", dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem[:40]}.", suffix=f"{TEMPORARY}{path.suffix}", dir=path.parent
+        )
         os.close(handle)
     temporary = Path(name)
     try:
@@ -163,6 +172,7 @@ def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
     Parameters
     ----------
     value : object
+        A field of a dataclass that is marked `LATER` is left out where it has its default.
     leaf : function
         What all other values become.
 
@@ -172,12 +182,20 @@ def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
     {'1': ['a', ['2.5']]}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
+        kept = (field for field in fields(value) if not _is_later_default(field, getattr(value, field.name)))
+        return {field.name: as_plain(getattr(value, field.name), leaf) for field in kept}
     if isinstance(value, Mapping):
         return {str(name): as_plain(item, leaf) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_plain(item, leaf) for item in value]
     return leaf(value)
+
+
+def _is_later_default(field: Field[Any], value: Any) -> bool:
+    """Whether a field is one that came `LATER` and has its default."""
+    if not field.metadata.get("later"):
+        return False
+    return bool(value == (field.default if field.default_factory is MISSING else field.default_factory()))
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:

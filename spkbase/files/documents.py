@@ -26,6 +26,9 @@ _LARGEST = 10**100
 _BROKEN_YAML = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 
 
+_MOST_YAML_BYTES = 4 * (_LONGEST_YAML + 1)
+
+
 def load_json(path: str | Path) -> Any:
     """Read a JSON file.
 
@@ -115,7 +118,8 @@ def read_yaml_text(path: str | Path) -> str:
         If it cannot be read or is not in UTF-8.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            return file.read(_MOST_YAML_BYTES).decode("utf-8")  # of /dev/zero too
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except UnicodeDecodeError as error:

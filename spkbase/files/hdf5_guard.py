@@ -151,13 +151,14 @@ def check_memory(n_bytes: int, name: str) -> None:
     DataError
         Without a file name.
     """
-    have = _memory()
+    have = memory_size()
     if n_bytes > have:
         text = f"{shown(name)} takes {n_bytes / 1e9:.1f} GB, this machine has {have / 1e9:.1f} GB of memory"
         raise DataError(text, remedy="use a larger machine, if the file should be so large")
 
 
-def _memory() -> int:
+def memory_size() -> int:
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

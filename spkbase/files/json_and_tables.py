@@ -57,19 +57,31 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
         The header.
     rows : iterable of mappings or sequences
         Values by column, or in the order of the columns. None and what a mapping lacks stay blank; what a mapping has
-        beyond the columns is passed over.
+        beyond the columns is passed over. A text that a spreadsheet would take for a formula gets an apostrophe.
 
     Examples
     --------
-    >>> format_csv(["system", "EER"], [{"system": "svm"}, ("a, b", 0.25)])
-    'system,EER\nsvm,\n"a, b",0.25\n'
+    >>> format_csv(["system", "EER"], [{"system": "svm"}, ("a, b", 0.25), ("=1+2", -1.5)])
+    'system,EER\nsvm,\n"a, b",0.25\n\'=1+2,-1.5\n'
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([row.get(name, "") for name in columns] if isinstance(row, Mapping) else row)
+        cells = [row.get(name, "") for name in columns] if isinstance(row, Mapping) else row
+        writer.writerow([_without_formula(cell) for cell in cells])
     return text.getvalue()
+
+
+def _without_formula(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: ids come from anywhere, and a table goes to somebody else."""
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def format_table(

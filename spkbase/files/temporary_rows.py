@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.files.atomic import bytes_of, make_folder, write_at
+from spkbase.files.atomic import TEMPORARY, bytes_of, make_folder, write_at
 
 
 class TemporaryRows:
@@ -51,7 +51,7 @@ class TemporaryRows:
         self.shape, self.dtype, self.what, self._end = shape, np.dtype(dtype), what, 0
         self.size = math.prod(shape) * self.dtype.itemsize
         try:
-            handle, name = tempfile.mkstemp(prefix=".rows.", suffix=".tmp", dir=make_folder(folder))
+            handle, name = tempfile.mkstemp(prefix=".rows.", suffix=TEMPORARY, dir=make_folder(folder))
             self._path, self._file = Path(name), os.fdopen(handle, "r+b", buffering=0)
             if named:
                 atexit.register(_remove, self._path, os.getpid())

@@ -34,7 +34,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
-from spkbase.files import atomic_file, atomic_path, bytes_of, disk_errors, make_folder, write_at, write_strings
+from spkbase.files import (
+    TEMPORARY,
+    atomic_file,
+    atomic_path,
+    bytes_of,
+    disk_errors,
+    make_folder,
+    write_at,
+    write_strings,
+)
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs.journal import SUFFIX, Journal, progress_of, resumed_map
 
@@ -62,7 +71,7 @@ def working_folder(path: str | Path, folder: str | Path | None) -> Iterator[Path
         return
     parent = make_folder(Path(path).parent)
     with disk_errors(Path(path)):
-        made = tempfile.TemporaryDirectory(prefix=f".{Path(path).stem[:40]}.", suffix=".tmp", dir=parent)
+        made = tempfile.TemporaryDirectory(prefix=f".{Path(path).stem[:40]}.", suffix=TEMPORARY, dir=parent)
     with made as name:
         yield Path(name)
 

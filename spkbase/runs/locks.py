@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spkbase.errors import DataError
-from spkbase.files import make_folder
+from spkbase.files import TEMPORARY, make_folder
 
 logger = logging.getLogger(__name__)
 
 _TRIES, _PAUSE = 5, 0.05  # `spkver status` holds a folder for a moment while it looks
-# Names that `spkbase.files.atomic_path` gives to files in the making.
-_TEMPORARY = re.compile(r"\..*\.[a-z0-9_]{8}\.tmp(\..*)?")
+# Names that `spkbase.files.atomic_path` gives to files in the making, and nobody else to anything.
+_TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
 
 
 @contextmanager

@@ -285,6 +285,13 @@ class Run:
                     left.append(step)
         return upstream
 
+    def keep_only(self, wanted: Sequence[str]) -> None:
+        """Forget the stages that none of these depends on: what is given takes the place of what would make it."""
+        needed = {*wanted}.union(*(self._upstream(name) for name in wanted))
+        for name in [name for name in self._steps if name not in needed]:
+            del self._steps[name]
+            self.stages.pop(name, None)
+
     def _drop_unused_chunks(self) -> None:
         """Remove finished chunks that no stage of this run will take up."""
         folder = self.path(PARTIAL)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import hashlib
 import logging
 import os
 import pickle
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spkbase.errors import DataError, WorkerError
+from spkbase.packages import OURS
 from spkbase.work.blas_threads import ONE_THREAD, one_blas_thread
 from spkbase.work.executors import in_order
 
@@ -57,7 +59,21 @@ def versions() -> dict[str, str]:
     for name in _SAME:
         with suppress(PackageNotFoundError):
             installed[name] = version(name)
+    installed["code of spkver"] = code_digest()
     return installed
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of all modules of this project: checkouts may differ where their versions do not."""
+    home = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256()
+    for package in OURS:
+        for path in sorted((home / package).rglob("*.py")):
+            name, content = path.relative_to(home).as_posix(), path.read_bytes()
+            if not name.startswith("spkver/recipes/"):  # a link in a checkout
+                digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]
 
 
 def _expected() -> dict[str, str]:
@@ -92,20 +108,41 @@ def connect(address: str, timeout: float) -> Iterator[ClusterMap]:
     # what all items need may be large, and is sent once: nothing to warn of
     with dask.config.set({_THRESHOLD: "1TB"}), _hushed("distributed", "tornado", "asyncio"):
         try:
+            _probe(address, timeout)
             client = Client(address, timeout=timeout, set_as_default=False, name="spkver")
-        except (OSError, TimeoutError, asyncio.TimeoutError) as error:
-            text = f"no Dask scheduler answered at {address} within {timeout:g} s"
-            raise DataError(f"{text}: {_first_line(error)}", remedy=_REMEDY) from error
+        except Exception as error:
+            text = f"no Dask scheduler answered at {address} within {timeout:g} s: {_first_line(error)}"
+            foreign = "" if isinstance(error, OSError) else "; something else may be listening there"
+            raise DataError(text + foreign, remedy=_REMEDY) from error
         try:
             try:
                 client.wait_for_workers(1, timeout=max(end - time.monotonic(), 0.1))
-            except (TimeoutError, asyncio.TimeoutError) as error:
+            except TimeoutError as error:
                 text = f"the Dask scheduler at {address} has no worker after {timeout:g} s"
                 raise DataError(text, remedy=_REMEDY) from error
             _check_versions(client)
             yield partial(_map_on_cluster, client, timeout)
         finally:
             client.close()
+
+
+def _probe(address: str, seconds: float) -> None:
+    """Shake hands with a scheduler, in time: a Dask client waits for ever where something else listens.
+
+    Raises
+    ------
+    Exception
+        Of any kind: what another service says is taken for the length of a message.
+    """
+    from distributed.comm import connect as shake_hands
+
+    async def probe() -> None:
+        comm = await asyncio.wait_for(shake_hands(address, timeout=seconds), seconds)
+        await comm.close()
+
+    # in a thread of its own, since a notebook's thread has a loop already
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        executor.submit(asyncio.run, probe()).result()
 
 
 def _map_on_cluster(

@@ -29,6 +29,7 @@ from uuid import uuid4
 
 from spkbase.errors import WorkerError
 from spkbase.files import disk_errors
+from spkbase.own_code import SAFE_PATH, end_commands
 from spkbase.work.blas_threads import ONE_THREAD, limit_this_thread, one_blas_thread
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ def map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jo
     with one_blas_thread(), ThreadPoolExecutor(jobs, initializer=limit_this_thread) as executor:
         try:
             yield from in_order(lambda item: executor.submit(function, item), items, _IN_FLIGHT * jobs, Future.result)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupt, or nobody waits for the results any more
+                end_commands()  # else they would be waited for
+            raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 
@@ -165,10 +170,12 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
         except BrokenProcessPool:  # a worker was killed while there was nothing to do
             _POOLS.pop(jobs).shutdown(wait=True, kill_workers=True)
         # both start processes that keep track of semaphores; the one of Python lifts the mask that `undisturbed` sets
-        get_context("spawn").Lock()
-        _POOLS[jobs] = ProcessPoolExecutor(
-            jobs, timeout=_SECONDS_IDLE, initializer=_watch, initargs=(os.getpid(), _folder()), env=ONE_THREAD
-        )
+        environment = {**ONE_THREAD, **SAFE_PATH}
+        with _safe_path():
+            get_context("spawn").Lock()
+            _POOLS[jobs] = ProcessPoolExecutor(
+                jobs, timeout=_SECONDS_IDLE, initializer=_watch, initargs=(os.getpid(), _folder()), env=environment
+            )
         return _POOLS[jobs]
 
 
@@ -185,13 +192,28 @@ def undisturbed() -> Iterator[None]:
         signal.signal(ending, lambda number, frame: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        yield
+        with _safe_path():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for ending, handler in handlers.items():
             signal.signal(ending, handler)
     for number in came[:1]:
         signal.raise_signal(number)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let processes that start in a block, Python's own helpers too, import nothing from the folder they start in."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ.update({} if before else SAFE_PATH)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONSAFEPATH", None)
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 # In worker processes

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from spkbase.errors import DataError
@@ -42,6 +42,7 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
+_MOST_A_CORE = 8  # workers; more gain nothing, and hundreds of processes bring a machine down
 
 EngineKind = Literal["auto", "threads", "loky", "dask"]
 ENGINES: tuple[EngineKind, ...] = get_args(EngineKind)
@@ -110,6 +111,28 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
+def bounded_jobs(jobs: int | None, n_items: int | None) -> int:
+    """Return how many workers there are for so many items where a user asks for `jobs`: no more than can be of use.
+
+    Examples
+    --------
+    >>> bounded_jobs(3, None), bounded_jobs(100_000, 1) <= default_jobs()
+    (3, True)
+    """
+    n_cores = default_jobs()
+    if jobs is None or jobs <= n_cores:  # fewer items than cores leave workers idle, which the next map uses
+        return n_cores if jobs is None else jobs
+    most = _MOST_A_CORE * n_cores
+    if jobs > most:
+        _note_bound(jobs, n_cores, most)
+    return max(n_cores, min(jobs, most, jobs if n_items is None else n_items))
+
+
+@lru_cache
+def _note_bound(jobs: int, n_cores: int, most: int) -> None:
+    logger.warning("%d jobs were asked for on %d cores: at most %d are used", jobs, n_cores, most)
+
+
 def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
     """Cut a sequence into pieces of `size` items, the last one shorter; fixed by the data alone."""
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
@@ -140,8 +163,8 @@ def ordered_map(
     items : iterable
         What to work on, one chunk each.
     jobs : int, optional
-        Number of workers on this machine; all cores by default. One worker runs in this thread. A cluster has its own
-        number.
+        Number of workers on this machine, at most eight for each core; all cores by default. One worker runs in this
+        thread. A cluster has its own number.
     threads : bool
         Where the engine is "auto": worker threads instead of processes, which is right for work inside NumPy and BLAS,
         since they release the lock.
@@ -159,9 +182,9 @@ def ordered_map(
         several of them, or all are gone for long.
     """
     engine = _ENGINE.get()
-    jobs = default_jobs() if jobs is None else jobs
     if total is None and isinstance(items, Sized):
         total = len(items)
+    jobs = bounded_jobs(jobs, total)
     work = partial(_alone, function)
     if (total is not None and total <= 1) or (jobs == 1 and engine.cluster is None) or engine.kind == _SERIAL:
         results = _map_here(function, items)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.files import TEMPORARY
 from spkbase.own_code import check_places, import_function, run_filled
 from spkver.audio import read_audio, write_audio
 
@@ -33,16 +34,17 @@ def check_command(template: str) -> None:
     check_places(template, _PLACES, _NEEDED)
 
 
-def command_anonymizer(template: str) -> Anonymizer:
+def command_anonymizer(template: str, folder: Path | None = None) -> Anonymizer:
     """Make an anonymiser of a shell command that turns one WAV file (16 bits, one channel) into another.
 
-    Values are quoted for the shell, so no id is ever read as part of the command. Both files lie in a temporary
-    folder; a sampling rate that the command changed is changed back.
+    Values are quoted for the shell, so no id is ever read as part of the command. Both files lie in a temporary folder
+    below `folder`, so that speech which a killed process leaves is found there and removed by the next one. A sampling
+    rate that the command changed is changed back.
     """
 
     def anonymize(samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator) -> NDArray[Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = Path(folder) / "input.wav", Path(folder) / "output.wav"
+        with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
+            source, target = Path(place) / "input.wav", Path(place) / "output.wav"
             write_audio(source, samples, rate)
             values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
             run_filled(template, {**values, "seed": int(rng.integers(1 << 31))})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import file_digest, fingerprint
+from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.version import __version__
 from spkver.anonymization import baselines
 from spkver.anonymization.config import AnonymizerConfig
@@ -43,8 +43,14 @@ class Task:
     stream: str
 
 
-def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
+def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Anonymizer:
     """Build the function that a configuration names.
+
+    Parameters
+    ----------
+    config : AnonymizerConfig
+    folder : path, optional
+        Where a command's files are while it runs; the system's folder of temporary files by default.
 
     Raises
     ------
@@ -55,7 +61,7 @@ def make_anonymizer(config: AnonymizerConfig) -> Anonymizer:
     """
     if config.name == "command":
         check_command(config.command)
-        return command_anonymizer(config.command)
+        return command_anonymizer(config.command, folder)
     if config.name not in _FUNCTIONS:
         return load_function(config.name)[0]
     if config.name == "world":
@@ -110,8 +116,8 @@ def anonymize_recordings(
 
 
 @lru_cache(maxsize=4)
-def _anonymizer(config: AnonymizerConfig) -> Anonymizer:
-    return make_anonymizer(config)
+def _anonymizer(config: AnonymizerConfig, folder: Path) -> Anonymizer:
+    return make_anonymizer(config, make_folder(folder))
 
 
 def _anonymize(
@@ -125,7 +131,7 @@ def _anonymize(
     results: list[NDArray[Any] | DataError] = []
     for (task, samples, rate), rng in zip(signals, generators, strict=True):
         try:
-            results.append(_checked(_anonymizer(config)(samples, rate, task.utterance, rng)))
+            results.append(_checked(_anonymizer(config, task.target.parent)(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
         except Exception as error:  # whatever a user-supplied function raises, the others are done first

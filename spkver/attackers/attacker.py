@@ -115,7 +115,8 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
         text = "not as it was written: another configuration does not fit what was trained"
         raise DataError(text, file=file, remedy="train the attacker again")
     arrays = read_arrays(folder / _ARRAYS)
-    check_forms(folder / _ARRAYS, arrays, ubm_weights="f1", ubm_means="f2", ubm_variances="f2")
+    is_full = "ubm_variances" in arrays and arrays["ubm_variances"].ndim == 3
+    check_forms(folder / _ARRAYS, arrays, ubm_weights="f1", ubm_means="f2", ubm_variances="f3" if is_full else "f2")
     try:
         ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
         backend = _backend(config, arrays)

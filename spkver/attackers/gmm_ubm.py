@@ -24,7 +24,7 @@ from spkver.attackers.kind import Kind, Lesson, enrolled_cohort
 from spkver.attackers.options import Options
 from spkver.backend import SvmModels
 from spkver.features import Frames
-from spkver.mixture import GaussianMixture, Statistics
+from spkver.mixture import GaussianMixture, Statistics, inverse_variances, of_each_gaussian
 from spkver.vectors import adapt_multisession, sum_by_model
 
 _ROWS = 256  # vectors that are in float64 at a time
@@ -65,9 +65,15 @@ def adapted_models(
 
 def _ratio_weights(options: Options, ubm: GaussianMixture, means: NDArray) -> NDArray:
     shift = means.reshape(len(means), *ubm.means.shape) - ubm.means
-    weights = (shift / ubm.variances).reshape(len(means), -1)
+    if ubm.has_full_covariances:
+        weighted = of_each_gaussian(inverse_variances(ubm.variances), shift)
+        lengths = (shift * weighted).sum(axis=2)
+    else:
+        weighted = shift / ubm.variances
+        lengths = (shift * shift / ubm.variances).sum(axis=2)
+    weights = weighted.reshape(len(means), -1)
     if options.scoring == "bound":
-        weights = np.hstack([weights, -0.5 * (shift * shift / ubm.variances).sum(axis=2)])
+        weights = np.hstack([weights, -0.5 * lengths])
     return weights.astype(means.dtype)
 
 

@@ -48,6 +48,10 @@ _PCM_BITS = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 _UNKNOWN_WAV_SIZE = 0x7FFFF000
 _UNKNOWN_FRAMES = 1 << 62
 _BLOCK = 1 << 22
+_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC")
+_LOUDEST = 16.0  # times full scale; floating-point samples above it were never divided by that of integers
+_LEAST_RATE = 1000  # Hz; a header with less is damaged, and to resample from it would take all memory
+_TAG = 1024  # bytes behind the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
 class Audio(NamedTuple):
@@ -138,8 +142,9 @@ def read_audio(
     Raises
     ------
     DataError
-        If the file is missing, empty, cut off, unreadable or in an unknown format, holds no samples, NaN or infinite
-        samples, has several channels and none was chosen, or another rate and `resample` is false.
+        If the file is missing, empty, cut off, longer than its header says, unreadable or in an unknown format; holds
+        no samples, or some that are NaN, infinite or far above full scale; has several channels and none was chosen, or
+        another rate and `resample` is false.
     """
     path = Path(path)
     if dtype not in ("float32", "float64"):
@@ -154,13 +159,7 @@ def read_audio(
             frames = frames[: sample_count(path, sphere, len(frames))]
             found_rate = _checked_header(path, file, len(frames)).rate
     samples = _select_channel(path, frames, channel)
-    if not np.isfinite(samples).all():
-        bad = np.flatnonzero(~np.isfinite(samples))
-        raise DataError(
-            f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}",
-            file=path,
-            remedy="write the file again from its source",
-        )
+    _check_values(path, samples)
     if rate is None or rate == found_rate:
         return Audio(samples, found_rate)
     return Audio(_resample(path, samples, found_rate, rate, allowed=resample), rate)
@@ -226,6 +225,17 @@ def _to_integers(samples: NDArray[Any], bits: int) -> NDArray[Any]:
     return values.astype(np.int32) << (32 - bits)  # libsndfile takes the upper bits
 
 
+def _check_values(path: Path, samples: NDArray[Any]) -> None:
+    if not np.isfinite(samples).all():
+        bad = np.flatnonzero(~np.isfinite(samples))
+        text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
+        raise DataError(text, file=path, remedy="write the file again from its source")
+    peak = float(np.abs(samples).max())
+    if peak > _LOUDEST:
+        text = f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
+        raise DataError(text, file=path, remedy="divide them by 32768 if they are those of 16 bits, and write it again")
+
+
 def _select_channel(path: Path, frames: NDArray[Any], channel: int | None) -> NDArray[Any]:
     n_channels = frames.shape[1]
     if channel is None and n_channels > 1:
@@ -263,8 +273,6 @@ def _resample(path: Path, samples: NDArray[Any], from_rate: int, to_rate: int, *
 
 
 def _open(path: Path) -> soundfile.SoundFile:
-    if path.suffix.lower() == ".raw":  # libsndfile would believe the name
-        raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
     try:
         file = soundfile.SoundFile(str(path))
     except (soundfile.LibsndfileError, OSError) as error:
@@ -299,6 +307,9 @@ def _read_all(path: Path, file: soundfile.SoundFile, dtype: str) -> NDArray[Any]
 def _checked_header(path: Path, file: soundfile.SoundFile, n_samples: int) -> AudioHeader:
     if n_samples == 0:
         raise no_samples(path)
+    if file.samplerate < _LEAST_RATE:
+        text = f"the header says {file.samplerate} Hz, expected a sampling rate of at least {_LEAST_RATE} Hz"
+        raise DataError(text, file=path, remedy="write the file again from its source")
     return AudioHeader(file.samplerate, file.channels, n_samples, _FORMATS[file.format], file.subtype)
 
 
@@ -320,6 +331,8 @@ def _reason(error: object) -> str:
 
 def _check_file(path: Path) -> dict[str, str]:
     """Check that there is a file as long as its header says; give the fields of a SPHERE header, else nothing."""
+    if path.suffix.lower() == ".raw":  # libsndfile would believe the name
+        raise DataError("headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE")
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -330,7 +343,9 @@ def _check_file(path: Path) -> dict[str, str]:
             magic = handle.read(8)
             if magic == MAGIC:
                 return read_sphere_header(path, handle, status.st_size)
-            if magic[:4] in (b"RIFF", b"RIFX", b"RF64"):
+            if magic[:4] not in _MAGIC:  # libsndfile would try its many other formats on it
+                raise _unreadable(path, f"it begins with {magic[:4]!r}")
+            if magic[:4] != b"fLaC":
                 _check_wav(path, handle, magic[:4], status.st_size)
     except FileNotFoundError as error:
         raise DataError("no such file", file=path, remedy="check the list and the folder it points to") from error
@@ -356,6 +371,25 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
                 return
             if length > size - position:
                 raise cut_off(path, length, size - position, "bytes of samples")
+            _check_rest(path, handle, order, position + length, size)
             return
         position += length + length % 2
     # without samples at all libsndfile says what is wrong, or there are none
+
+
+def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: int) -> None:
+    """Walk over the chunks behind the samples: what is none may be samples that the header does not count."""
+    position += position % 2
+    end = position
+    while position + 8 <= size:
+        handle.seek(position)
+        name, length = struct.unpack(f"{order}4sI", handle.read(8))
+        position += 8 + length + length % 2
+        if not (name.isascii() and name.decode("ascii").isprintable()) or position > size + 1:
+            break
+        end = position
+    if size - end > _TAG:
+        handle.seek(end)
+        if any(handle.read(size - end)):
+            text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
+            raise DataError(text, file=path, remedy="write the file again from its source, with its real length")

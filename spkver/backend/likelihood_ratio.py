@@ -7,7 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.mixture import GaussianMixture, block_size, frame_log_likelihoods, natural_parameters
+from spkver.mixture import (
+    GaussianMixture,
+    block_size,
+    frame_log_likelihoods,
+    inverse_variances,
+    natural_parameters,
+    of_each_gaussian,
+    squares_or_products,
+)
 
 
 def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: GaussianMixture) -> NDArray[np.float64]:
@@ -15,7 +23,8 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
 
         s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
 
-    Models share the weights and the variances of the mixture, so what depends on x^2 is computed once for all.
+    Models share the weights and the variances of the mixture, diagonal or full, so what depends on products of two
+    dimensions of x is computed once for all.
 
     Parameters
     ----------
@@ -37,16 +46,23 @@ def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: Ga
     """
     natural = natural_parameters(mixture)
     parameters = natural.astype(frames.dtype)
-    precisions = 1.0 / mixture.variances
-    log_weights = parameters[:, -1:] + 0.5 * (mixture.means**2 * precisions).sum(axis=1, keepdims=True)
-    shared = parameters[:, : mixture.dimension] @ (frames * frames).T
+    n_products = parameters.shape[1] - mixture.dimension - 1
+    precisions = inverse_variances(mixture.variances)
+    log_weights = parameters[:, -1:] + 0.5 * weighted_lengths(mixture.means, precisions)
+    shared = parameters[:, :n_products] @ squares_or_products(frames, n_products, np).T
     background = frame_log_likelihoods(frames, natural).mean()
     ratios = []
     for adapted in means:
-        linear = (adapted * precisions).astype(frames.dtype)
-        constant = log_weights - 0.5 * (adapted * adapted * precisions).sum(axis=1, keepdims=True)
+        linear = of_each_gaussian(precisions, adapted).astype(frames.dtype)
+        constant = log_weights - 0.5 * weighted_lengths(adapted, precisions)
         ratios.append(_mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background)
     return np.array(ratios)
+
+
+def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
+    """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
+    products = means**2 * precisions if precisions.ndim == 2 else means * of_each_gaussian(precisions, means)
+    return products.sum(axis=1, keepdims=True)
 
 
 def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:

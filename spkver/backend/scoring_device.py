@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.work import Array, chunk_bounds, on_device
-from spkver.mixture import Table
+from spkver.mixture import Table, of_each_gaussian, squares_or_products, unpack_symmetric
 
 Project = Callable[[Array], Array]
 
@@ -77,7 +77,7 @@ class MeanRatios:
 
     Parameters
     ----------
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
         Natural parameters of the mixture: rows [-precision / 2, mean * precision, constant].
     means : Table of shape (M, C * D)
         Adapted means of each model; the device's.
@@ -86,14 +86,18 @@ class MeanRatios:
     """
 
     def __init__(self, parameters: NDArray[np.float64], means: Table, dtype: np.dtype) -> None:
-        width = parameters.shape[1]
-        dimension = (width - 1) // 2
+        dimension = means.shape[1] // len(parameters)
         self.device, self._means, self._dtype = means.device, means, dtype
-        squares, linear, constant = np.split(parameters, [dimension, 2 * dimension], axis=1)
+        squares, linear, constant = np.split(parameters, [-1 - dimension, -1], axis=1)
         self._squares = self._own(squares)
-        self._precisions = self._own(-2 * squares)
         # the constant of a model: that of the mixture, its own means instead of the mixture's
-        own_means = linear / (-2 * squares)
+        if squares.shape == linear.shape:
+            precisions = -2 * squares
+            own_means = linear / precisions
+        else:
+            precisions = -unpack_symmetric(squares, dimension) * (1 + np.eye(dimension))
+            own_means = np.asarray(np.linalg.solve(precisions, linear[:, :, None]))[:, :, 0]
+        self._precisions = self._own(precisions)
         self._log_weights = self._own(constant + 0.5 * (own_means * linear).sum(axis=1, keepdims=True))
         self._background = self._own(linear)[None, :, :], self._own(constant)[None, :, :]
 
@@ -109,7 +113,8 @@ class MeanRatios:
         background = 0.0
         for start, stop in chunk_bounds(len(frames), n_frames):
             block = self._own(frames[start:stop])
-            shared = self._squares @ self.device.xp.matrix_transpose(block * block)
+            products = squares_or_products(block, self._squares.shape[1], self.device.xp)
+            shared = self._squares @ self.device.xp.matrix_transpose(products)
             background += float(self._sums(*self._background, shared, block)[0])
             for first, last in chunk_bounds(len(models), n_models):
                 sums[first:last] += self._sums(*self._model(models[first:last]), shared, block)
@@ -118,9 +123,9 @@ class MeanRatios:
     def _model(self, models: NDArray[np.int64]) -> tuple[Array, Array]:
         """Linear (m, C, D) and constant (m, C, 1) parts of models."""
         xp = self.device.xp
-        means = xp.reshape(self._means.take(models), (-1, *self._precisions.shape))
+        means = xp.reshape(self._means.take(models), (-1, self._precisions.shape[0], self._precisions.shape[1]))
         means = xp.astype(means, self._precisions.dtype)
-        linear = means * self._precisions
+        linear = of_each_gaussian(self._precisions, means, xp)
         return linear, self._log_weights - 0.5 * xp.sum(means * linear, axis=2, keepdims=True)
 
     def _sums(self, linear: Array, constant: Array, shared: Array, frames: Array) -> NDArray[np.float64]:

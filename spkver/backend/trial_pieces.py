@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Trials
 from spkbase.work import chunk_bounds
 
 _SIDE = 256  # models, and segments, of one matrix product
@@ -15,7 +15,19 @@ _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
 
-def trial_blocks(trials: Trials) -> list[NDArray[np.int64]]:
+class CodedTrials(Protocol):
+    """A list of trials by codes: `evaluation.trials.Trials`, or `Pairs`."""
+
+    @property
+    def models(self) -> NDArray:
+        """Code of each trial's model, shape (n,)."""
+
+    @property
+    def segments(self) -> NDArray:
+        """Code of each trial's segment, shape (n,)."""
+
+
+def trial_blocks(trials: CodedTrials) -> list[NDArray[np.int64]]:
     """Group trials into full blocks of models times segments.
 
     Returns
@@ -33,12 +45,12 @@ def trial_blocks(trials: Trials) -> list[NDArray[np.int64]]:
     return [np.stack(rows) for rows in groups.values()]
 
 
-def trial_pieces(trials: Trials, *, paired: int) -> list[NDArray[np.int64]]:
+def trial_pieces(trials: CodedTrials, *, paired: int) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
     Parameters
     ----------
-    trials : evaluation.trials.Trials
+    trials : CodedTrials
     paired : int
         Trials of a piece that is no block.
 

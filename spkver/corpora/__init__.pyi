@@ -1,9 +1,10 @@
 from .rsr2015 import ListOptions as ListOptions
 from .rsr2015 import Rsr2015 as Rsr2015
 from .rsr2015 import SpeakerRanges as SpeakerRanges
-from .rsr2015 import list_hashes as list_hashes
 from .rsr2015 import read_rsr2015 as read_rsr2015
-from .rsr2015 import write_lists as write_lists
+from .rsr2015_files import list_stems as list_stems
+from .rsr2015_writing import list_hashes as list_hashes
+from .rsr2015_writing import write_lists as write_lists
 from .simulated import CorpusSize as CorpusSize
 from .simulated import simulate_rsr2015 as simulate_rsr2015
 from .simulated import split_speakers as split_speakers

@@ -17,18 +17,16 @@ Speech Communication 60, 2014.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.formats import write_key, write_trials
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems
-from spkbase.files import write_text
+from spkver.corpora.rsr2015_files import ListFiles, read_list_files
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials
 from spkver.corpora.rsr2015_recordings import (
     find_recordings,
@@ -38,7 +36,6 @@ from spkver.corpora.rsr2015_recordings import (
     used_recordings,
 )
 from spkver.idmap import IdMap
-from spkver.sidekit import write_idmap
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +93,12 @@ class Rsr2015:
     test: IdMap = field(repr=False)
     key: Key
 
+    def speakers(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the speaker of each model, by its first enrolment recording, and of each recording, by its folder."""
+        of_recording = {segment: segment.split("/")[0] for segment in self.recordings}
+        first = dict(zip(self.enrolment.models[::-1], self.enrolment.segments[::-1], strict=True))
+        return {model: of_recording[first[model]] for model in self.enrolment.unique_models()}, of_recording
+
 
 @dataclass(frozen=True)
 class ListOptions:
@@ -121,6 +124,8 @@ class ListOptions:
         First and last sentence of the background recordings.
     seed : int
         Seed of the draw; nothing else is random.
+    folder : path, optional
+        Lists as files, see `spkver.corpora.rsr2015_files`; those whose files are not there are made as without.
     """
 
     gender: str = "m"
@@ -133,6 +138,7 @@ class ListOptions:
     nap_size: int | None = None
     sentences: tuple[int, int] = (1, 30)
     seed: int = 0
+    folder: str | Path | None = None
 
 
 def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr2015:
@@ -163,12 +169,23 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     problems = Problems(root)
     if not root.is_dir():
         raise DataError("no such folder", file=root, remedy="name the folder that holds sph and key")
+    files = ListFiles()
+    if options.folder is not None:
+        files = read_list_files(options.folder, options.partition, gender, (target, nontarget), problems)
+        logger.info("lists of %s: %s; the others from the corpus", options.folder, ", ".join(files.names) or "none")
     enrolment_file, trials_file = key_files(root, gender, options.partition)
-    enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
-    trials = read_trials(trials_file, [*target, *nontarget], problems) if _is_there(trials_file, problems) else None
+    if files.enrolment is not None:
+        enrolment_file, enrolled = files.enrolment
+    else:
+        enrolled = read_enrolment(enrolment_file, problems) if _is_there(enrolment_file, problems) else []
+    trials: TrialList | None = None
+    if files.trials is not None:
+        trials_file, trials = files.trials
+    else:
+        trials = read_trials(trials_file, [*target, *nontarget], problems) if _is_there(trials_file, problems) else None
     scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
 
-    ubm = ubm_list(scanned, background_speakers, options.sentences)
+    ubm = [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, options.sentences)
     if scanned and not ubm:
         who, (first, last) = _speaker_names(gender, background_speakers), options.sentences
         problems.add(
@@ -177,13 +194,13 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
             remedy="check the folder, or the ranges of speakers",
         )
     if ubm:
-        _check_size("background", options.background_size, len(ubm), problems)
-        _check_size("nap", options.nap_size, len(ubm[:: options.nap_step]), problems)
+        _check_size("background", None if files.background else options.background_size, len(ubm), problems)
+        _check_size("nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems)
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, target, nontarget, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
-    _check_leak(used, background_speakers, problems)
-    recordings = find_recordings(scanned, ubm, used, problems)
+    _check_leak(used, background_speakers, files, problems)
+    recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
     return Rsr2015(
@@ -191,8 +208,8 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=_by_speaker(_draw(ubm, options.background_size, options.seed)),
-        nap=_by_speaker(_spread(ubm[:: options.nap_step], options.nap_size)),
+        background=files.background or _by_speaker(_draw(ubm, options.background_size, options.seed)),
+        nap=files.nap or _by_speaker(_spread(ubm[:: options.nap_step], options.nap_size)),
         enrolment=IdMap.from_pairs((row.model, segment) for row in enrolled for segment in row.segments),
         test=IdMap.from_pairs((segment, segment) for segment in trials.segment_ids),
         key=_key(trials, target, nontarget),
@@ -204,82 +221,6 @@ def key_files(root: str | Path, gender: str, partition: str) -> tuple[Path, Path
     folder = Path(root) / "key" / "part1"
     name = f"{partition}_{gender}"
     return folder / "trn" / f"3sesspwd_{name}.trn", folder / "ndx" / f"3sess-pwd_{name}.ndx"
-
-
-def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
-    """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
-
-    ``utt2spk`` and ``model2spk`` say who speaks in each recording and of whom each model is: without them intervals
-    would be over models, of which a speaker has one for each sentence.
-
-    Returns
-    -------
-    list of path
-        The files, ``3sesspwd_eval_m_trn.h5`` first.
-    """
-    folder = Path(folder)
-    name = f"{lists.partition}_{lists.gender}"
-    maps = {
-        f"3sesspwd_{name}_trn": lists.enrolment,
-        f"3sess-pwd_{name}_test": lists.test,
-        f"3sess-pwd_{name}_back": lists.background,
-        f"3sess-pwd_{name}_nap": lists.nap,
-    }
-    written = []
-    for extension in (".h5", ".txt"):
-        for stem, idmap in maps.items():
-            written.append(folder / f"{stem}{extension}")
-            write_idmap(written[-1], idmap)
-        written.append(folder / f"3sess-pwd_{name}_key{extension}")
-        write_key(written[-1], lists.key)
-        written.append(folder / f"3sess-pwd_{name}_ndx{extension}")
-        write_trials(written[-1], lists.key.trials())
-    written.append(folder / "ubm_list.txt")
-    write_text(written[-1], "".join(f"{segment}\n" for segment in lists.ubm))
-    models = dict(zip(lists.enrolment.models.tolist(), lists.enrolment.segments.tolist(), strict=True))
-    speakers = {
-        "utt2spk": {segment: speaker_of(segment) for segment in lists.recordings},
-        "model2spk": {model: speaker_of(segment) for model, segment in models.items()},
-    }
-    for stem, table in speakers.items():
-        written.append(folder / stem)
-        write_text(written[-1], "".join(f"{name} {table[name]}\n" for name in sorted(table)))
-    return written
-
-
-def speaker_of(recording: str) -> str:
-    """Return the speaker of a recording, whose folder is named after them.
-
-    Examples
-    --------
-    >>> speaker_of("m101/m101_02_001")
-    'm101'
-    """
-    return recording.partition("/")[0]
-
-
-def list_hashes(lists: Rsr2015) -> dict[str, str]:
-    """Return the SHA-256 of the text of each list: what an experiment must name to be repeated.
-
-    The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
-    "model segment target|nontarget type", sorted.
-    """
-    maps = {"enrolment": lists.enrolment, "background": lists.background, "nap": lists.nap, "test": lists.test}
-    texts = {name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True)) for name, x in maps.items()}
-    texts["ubm"] = _lines(lists.ubm)
-    texts["key"] = _key_text(lists.key)
-    return {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in sorted(texts.items())}
-
-
-def _lines(rows: Iterable[str]) -> str:
-    return "".join(f"{row}\n" for row in rows)
-
-
-def _key_text(key: Key) -> str:
-    labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
-    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
-    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
-    return _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
@@ -344,21 +285,25 @@ def _check_trials(
         if enrolled and trials.model_ids[code] not in known:
             problems.add(
                 f"model {trials.model_ids[code]!r} has trials but no enrolment",
-                line=int(trials.lines[row]),
+                line=int(trials.lines[row]) or None,
                 file=path,
                 remedy="add it to the enrolment list",
             )
 
 
-def _check_leak(used: dict[str, tuple[Path, int]], background: range, problems: Problems) -> None:
+def _check_leak(
+    used: Mapping[str, tuple[Path, int | None]], background: range, files: ListFiles, problems: Problems
+) -> None:
     """Note background speakers among the tested: a system looks too good on speakers that it was trained on."""
+    listed = {segment.split("/")[0] for segment in files.places}
     for segment, (file, line) in used.items():
-        if speaker_number(segment) in background:
+        in_range = files.ubm is None and speaker_number(segment) in background
+        if in_range or segment.split("/")[0] in listed:
             problems.add(
                 f"recording {segment!r} is of a background speaker",
                 file=file,
                 line=line,
-                remedy="check the ranges of speakers",
+                remedy="check the ranges of speakers" if in_range else "check the lists of background recordings",
             )
 
 

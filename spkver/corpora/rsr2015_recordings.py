@@ -57,21 +57,21 @@ def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]
 
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
-) -> dict[str, tuple[Path, int]]:
-    """Return the recordings that the key files name, with the place of the first mention."""
-    used: dict[str, tuple[Path, int]] = {}
+) -> dict[str, tuple[Path, int | None]]:
+    """Return the recordings that the key files name, with the place of the first mention; no line where it has none."""
+    used: dict[str, tuple[Path, int | None]] = {}
     for row in enrolled:
         for segment in row.segments:
-            used.setdefault(segment, (enrolment_file, row.line))
+            used.setdefault(segment, (enrolment_file, row.line or None))
     if trials is not None:
         codes, first = np.unique(trials.segments, return_index=True)
         for code, line in zip(codes.tolist(), trials.lines[first].tolist(), strict=True):
-            used.setdefault(trials.segment_ids[code], (trials_file, line))
+            used.setdefault(trials.segment_ids[code], (trials_file, line or None))
     return used
 
 
 def find_recordings(
-    found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int]], problems: Problems
+    found: dict[str, list[str]], ubm: list[str], used: dict[str, tuple[Path, int | None]], problems: Problems
 ) -> dict[str, Path]:
     """Return the one file of each recording that is needed."""
     recordings: dict[str, Path] = {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import atomic_path, load_json, write_text
+from spkbase.own_code import run_command
 from spkbase.work import ordered_map
 from spkver.audio import audio_header
 from spkver.datadir.directory import check_ids
@@ -18,7 +18,6 @@ from spkver.datadir.directory import check_ids
 logger = logging.getLogger(__name__)
 
 _RECORD = "commands.json"
-_SHOWN = 200
 
 
 def run_pipes(commands: Mapping[str, str], folder: Path, *, jobs: int | None = None) -> dict[str, Path]:
@@ -78,17 +77,8 @@ def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataErr
     try:
         with atomic_path(path) as temporary:
             with temporary.open("wb") as output:
-                done = subprocess.run(  # the caller allowed the commands of the list
-                    command.rstrip().removesuffix("|"),
-                    shell=True,
-                    cwd=place,  # that of a worker is another
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.PIPE,
-                )
-            if done.returncode:
-                said = done.stderr.decode("utf-8", "replace").strip()[-_SHOWN:]
-                raise DataError(f"the command ended with status {done.returncode}{': ' if said else ''}{said}")
+                # the caller allowed the commands of the list; the folder of a worker is another
+                run_command(command.rstrip().removesuffix("|"), output=output, place=place)
             try:
                 audio_header(temporary)
             except DataError as error:

@@ -123,6 +123,9 @@ class FeatureConfig:
                 f"features.window {self.window} s and features.shift {self.shift} s are {self.window_samples} and "
                 f"{self.shift_samples} samples: expected at least 2 and 1"
             )
+        if self.n_filters > self.window_samples:
+            most = f"at most {self.window_samples}, the samples of a frame"
+            raise ConfigError(f"features.n_filters is {self.n_filters}: expected {most}")
         if self.n_cepstra >= self.n_filters:
             raise ConfigError(
                 f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}: C0 is left out"

@@ -1,4 +1,7 @@
 from .frames_device import Table as Table
+from .full_covariance import clipped_covariances as clipped_covariances
+from .full_covariance import full_m_step as full_m_step
+from .full_covariance import with_full_covariances as with_full_covariances
 from .gmm import GaussianMixture as GaussianMixture
 from .gmm import PosteriorKernel as PosteriorKernel
 from .gmm import block_size as block_size
@@ -8,7 +11,13 @@ from .gmm import e_step as e_step
 from .gmm import frame_log_likelihoods as frame_log_likelihoods
 from .gmm import log_likelihood as log_likelihood
 from .gmm import natural_parameters as natural_parameters
+from .quadratic import inverse_variances as inverse_variances
+from .quadratic import of_each_gaussian as of_each_gaussian
+from .quadratic import squares_or_products as squares_or_products
+from .quadratic import unpack_symmetric as unpack_symmetric
 from .stat_files import StatDraft as StatDraft
+from .stat_files import copy_stat_rows as copy_stat_rows
+from .stat_files import find_stat_rows as find_stat_rows
 from .stat_files import open_stat_server as open_stat_server
 from .stat_files import write_stat_blocks as write_stat_blocks
 from .statistics import Statistics as Statistics
@@ -23,3 +32,6 @@ from .ubm import read_ubm as read_ubm
 from .ubm import schedule_marks as schedule_marks
 from .ubm import train_ubm as train_ubm
 from .ubm import write_ubm as write_ubm
+from .whitening import unwhiten as unwhiten
+from .whitening import whiten as whiten
+from .whitening import whitening_factors as whitening_factors

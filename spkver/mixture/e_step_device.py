@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from spkbase.work import Array, Device, on_device
 from spkver.mixture.frames_device import Table
+from spkver.mixture.quadratic import squares_or_products
 
 # Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
 TILE = 2048
@@ -20,7 +21,7 @@ def densities(
     Parameters
     ----------
     frames : ndarray of shape (B, T, D)
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         Natural parameters in the dtype of the frames.
     device : Device
     mask : ndarray of shape (B, T), optional
@@ -30,14 +31,15 @@ def densities(
     -------
     joint : ndarray of shape (B, T, C)
         Posteriors times their total.
-    augmented : ndarray of shape (B, T, 2 D + 1)
+    augmented : ndarray of shape (B, T, 2 D + 1) or (B, T, D (D + 1) / 2 + D + 1)
         Rows [x^2, x, 1] / total; 0 where the mask is.
     log_likelihood : array of float64 of shape (B, T)
         In nat.
     """
     xp = device.xp
     ones = xp.ones_like(frames[:, :, :1])
-    augmented = xp.concat([frames * frames, frames, ones], axis=2)
+    squares = squares_or_products(frames, parameters.shape[1] - frames.shape[2] - 1, xp)
+    augmented = xp.concat([squares, frames, ones], axis=2)
     joint = augmented @ xp.matrix_transpose(parameters)
     largest = xp.max(joint, axis=2, keepdims=True)
     joint -= largest
@@ -60,12 +62,12 @@ def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[
     Parameters
     ----------
     frames : Table of shape (T, D)
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         Natural parameters of the mixture.
 
     Returns
     -------
-    sums : ndarray of shape (C, 2 D + 1)
+    sums : ndarray of the shape of `parameters`
     log_likelihood : float
         Sum over frames, in nat.
     """

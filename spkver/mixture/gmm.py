@@ -1,4 +1,4 @@
-"""Gaussian mixtures with diagonal covariances: densities, the E-step and the M-step.
+"""Gaussian mixtures: densities, the E-step and the M-step.
 
 In reading order: `natural_parameters` (the densities), `PosteriorKernel` and `sufficient_statistics` (the E-step of a
 block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chunks over workers or a device.
@@ -26,21 +26,28 @@ from spkbase.errors import DataError
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture.e_step_device import accumulate, log_likelihoods
 from spkver.mixture.frames_device import Table
+from spkver.mixture.quadratic import check_positive_definite, quadratic_parameters, write_squares_or_products
 
 # Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
 # Posteriors of a block of frames stay in the second-level cache: components times frames.
 _CACHED_POSTERIORS = 1 << 18
+# Frames of a block under full covariances: of their products there are many more than of the frames.
+_BLOCK_OF_PRODUCTS = 512
+# Posteriors are at least e to this power there, by bytes of a number: denormal ones take a hundred times as long.
+_LOWEST = {4: -80.0, 8: -700.0}
 
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """A mixture of Gaussians with diagonal covariances.
+    """A mixture of Gaussians with diagonal or full covariances.
 
     Attributes
     ----------
     weights : ndarray of shape (C,)
-    means, variances : ndarray of shape (C, D)
+    means : ndarray of shape (C, D)
+    variances : ndarray of shape (C, D) or (C, D, D)
+        Diagonals of the covariances, or the whole matrices.
     """
 
     weights: NDArray[np.float64]
@@ -48,17 +55,17 @@ class GaussianMixture:
     variances: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if (
-            self.means.ndim != 2
-            or self.variances.shape != self.means.shape
-            or self.weights.shape != (self.n_components,)
-        ):
+        shapes = self.means.shape, (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0)
+        if self.means.ndim != 2 or self.variances.shape not in shapes or self.weights.shape != (self.n_components,):
             raise DataError(
-                f"a mixture needs weights (C,), means (C, D) and variances (C, D); got {self.weights.shape}, "
-                f"{self.means.shape}, {self.variances.shape}"
+                f"a mixture needs weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D); got "
+                f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
-        if not (np.isfinite(self.means).all() and (self.variances > 0).all() and np.isfinite(self.variances).all()):
+        of_dimensions = np.diagonal(self.variances, axis1=1, axis2=2) if self.has_full_covariances else self.variances
+        if not (np.isfinite(self.means).all() and (of_dimensions > 0).all() and np.isfinite(self.variances).all()):
             raise DataError("a mixture needs finite means and finite variances above 0")
+        if self.has_full_covariances:
+            check_positive_definite(self.variances)
         if not (self.weights >= 0).all() or not math.isclose(self.weights.sum(), 1.0, rel_tol=1e-6):
             raise DataError(
                 f"the weights of a mixture must be at least 0 and sum to 1; the sum is {self.weights.sum()}"
@@ -74,6 +81,11 @@ class GaussianMixture:
         """Length of a frame, D."""
         return self.means.shape[1]
 
+    @property
+    def has_full_covariances(self) -> bool:
+        """Whether `variances` are matrices."""
+        return self.variances.ndim == 3
+
 
 @dataclass(frozen=True)
 class Accumulator:
@@ -83,8 +95,10 @@ class Accumulator:
     ----------
     zeroth : ndarray of shape (C,)
         Sums over frames of the posteriors.
-    first, second : ndarray of shape (C, D)
-        Sums of posterior times frame and times squared frame.
+    first : ndarray of shape (C, D)
+        Sums of posterior times frame.
+    second : ndarray of shape (C, D) or (C, D (D + 1) / 2)
+        Sums of posterior times squared frame; with full covariances times the products x_i x_j, i <= j.
     log_likelihood : float
         Sum over frames, in nat.
     n_frames : int
@@ -117,17 +131,21 @@ def natural_parameters(mixture: GaussianMixture) -> NDArray[np.float64]:
         log(w_c N(x; m_c, v_c)) = b_c . z,   b_c = [-1 / (2 v_c),  m_c / v_c,  k_c],
         k_c = log w_c - 1/2 sum_d (log(2 pi v_cd) + m_cd^2 / v_cd)
 
+    With full covariances z has the products x_i x_j in place of x^2: see `quadratic_parameters`.
+
     Parameters
     ----------
     mixture : GaussianMixture
 
     Returns
     -------
-    ndarray of shape (C, 2 D + 1)
+    ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
     """
-    precisions = 1.0 / mixture.variances
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
+    if mixture.has_full_covariances:
+        return quadratic_parameters(np.maximum(log_weights, -1e30), mixture.means, mixture.variances)
+    precisions = 1.0 / mixture.variances
     constants = log_weights - 0.5 * (
         np.log(2 * np.pi * mixture.variances).sum(axis=1) + (mixture.means**2 * precisions).sum(axis=1)
     )
@@ -152,10 +170,12 @@ class PosteriorKernel:
 
     Parameters
     ----------
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
         See `natural_parameters`.
     dtype : dtype
         Of the frames and of the products.
+    dimension : int, optional
+        D, without which covariances are diagonal.
 
     Attributes
     ----------
@@ -163,9 +183,13 @@ class PosteriorKernel:
         Frames that a block may have.
     """
 
-    def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype) -> None:
+    def __init__(self, parameters: NDArray[np.float64], dtype: np.dtype, dimension: int | None = None) -> None:
         n_components, width = parameters.shape
         self.size = block_size(n_components)
+        self._lowest: float | None = None
+        if dimension is not None and width > 2 * dimension + 1:
+            self.size = min(self.size, _BLOCK_OF_PRODUCTS)
+            self._lowest = _LOWEST[np.dtype(dtype).itemsize]
         self._parameters = parameters.astype(dtype)
         self._augmented = np.empty((self.size, width), dtype)
         self._posteriors = np.empty((n_components, self.size), dtype)
@@ -182,22 +206,25 @@ class PosteriorKernel:
         -------
         joint : ndarray of shape (C, T)
             Posteriors times `total`.
-        augmented : ndarray of shape (T, 2 D + 1)
+        augmented : ndarray of shape (T, 2 D + 1) or (T, D (D + 1) / 2 + D + 1)
             Rows [x^2, x, 1] / total, so that joint @ augmented are the statistics.
         log_likelihood : ndarray of shape (T,)
             Of each frame, in nat.
         """
         n_frames, dimension = frames.shape
+        n_products = self._augmented.shape[1] - dimension - 1
         augmented, joint = self._augmented[:n_frames], self._posteriors[:, :n_frames]
         if n_frames < self.size:
             # a product into a slice would need a copy of its own
             joint = np.empty((len(self._ones), n_frames), frames.dtype)
-        np.multiply(frames, frames, out=augmented[:, :dimension])
-        augmented[:, dimension:-1] = frames
+        write_squares_or_products(frames, augmented[:, :n_products])
+        augmented[:, n_products:-1] = frames
         augmented[:, -1] = 1
         np.matmul(self._parameters, augmented.T, out=joint)
         largest = joint.max(axis=0)
         joint -= largest
+        if self._lowest is not None:
+            np.maximum(joint, self._lowest, out=joint)
         # not exp2: where its result is denormal, as one posterior in ten is, it takes a hundred times as long
         np.exp(joint, out=joint)
         total = self._ones @ joint
@@ -214,7 +241,7 @@ def sufficient_statistics(frames: NDArray, parameters: NDArray[np.float64]) -> A
     ----------
     frames : ndarray of shape (T, D)
         Float32 or float64, which products run in; sums over blocks are float64.
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         `natural_parameters` of the mixture.
 
     Returns
@@ -225,9 +252,9 @@ def sufficient_statistics(frames: NDArray, parameters: NDArray[np.float64]) -> A
     ----------
     Reynolds, Quatieri and Dunn, equations 7 to 10.
     """
-    kernel = PosteriorKernel(parameters, frames.dtype)
     dimension = frames.shape[1]
-    zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), 2 * dimension))
+    kernel = PosteriorKernel(parameters, frames.dtype, dimension)
+    zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), parameters.shape[1] - 1))
     block_sums = np.empty(sums.shape, frames.dtype)
     log_likelihood = 0.0
     for start, stop in chunk_bounds(len(frames), kernel.size):
@@ -237,11 +264,11 @@ def sufficient_statistics(frames: NDArray, parameters: NDArray[np.float64]) -> A
         sums += block_sums
         zeroth += joint @ augmented[:, -1]
         log_likelihood += float(of_frames.sum())
-    return Accumulator(zeroth, sums[:, dimension:], sums[:, :dimension], log_likelihood, len(frames))
+    return Accumulator(zeroth, sums[:, -dimension:], sums[:, :-dimension], log_likelihood, len(frames))
 
 
 def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
-    """Return the parameters of maximum likelihood, variances kept between `lowest` and `highest`.
+    """Return the parameters of maximum likelihood, diagonal variances kept between `lowest` and `highest`.
 
         w_c = n_c / sum n,   m_c = f_c / n_c,   v_c = s_c / n_c - m_c^2
 
@@ -288,7 +315,7 @@ def e_step(frames: Rows | Table, mixture: GaussianMixture, *, work: Work = ALL_C
         frames = Table(frames, work.device)
     if isinstance(frames, Table):
         sums, log_likelihood = accumulate(frames, parameters)
-        second, first, zeroth = np.split(sums, [frames.shape[1], 2 * frames.shape[1]], axis=1)
+        second, first, zeroth = np.split(sums, [-1 - frames.shape[1], -1], axis=1)
         return Accumulator(zeroth[:, 0], first, second, log_likelihood, len(frames))
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
     chunk_statistics = partial(_read_and_sum, parameters=parameters)
@@ -334,7 +361,7 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture, *, work: Work = AL
 
 def frame_log_likelihoods(frames: NDArray, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
-    kernel = PosteriorKernel(parameters, frames.dtype)
+    kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
     blocks = [kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)]
     return np.concatenate(blocks)
 

@@ -9,12 +9,15 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows
-from spkbase.errors import DataError
+from spkbase.arrays import Rows, SelectedRows
+from spkbase.errors import DataError, few
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import stored_dataset
 from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.work import chunk_bounds
 from spkver.sidekit import open_hdf5, read_array, read_strings, write_column, write_strings
+
+_COPIED = 256  # rows that are copied at a time
 
 
 def write_stat_blocks(
@@ -55,6 +58,83 @@ def write_stat_blocks(
             draft.add(stat0, stat1)
         draft.finish()
     return open_stat_server(path)[2:]
+
+
+def copy_stat_rows(
+    path: str | Path,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    destination: Destination,
+    *,
+    widths: tuple[int, int] | None = None,
+) -> tuple[Rows, Rows]:
+    """Write the rows of a list that a file of SIDEKIT's StatServer holds, by their (model, segment), in its order.
+
+    Parameters
+    ----------
+    path : path
+        A StatServer; its other rows stay there.
+    models, segments : sequence of str, of length N
+        The list.
+    destination : Destination
+        Where they go.
+    widths : (int, int), optional
+        Columns of stat0 and stat1 that are expected; those of the file by default.
+
+    Returns
+    -------
+    stat0, stat1 : ndarray or StoredArray of shape (N, width)
+
+    Raises
+    ------
+    DataError
+        If the file is broken or of another kind, has other columns, or lacks a row.
+    """
+    rows = find_stat_rows(path, models, segments)
+    stats = open_stat_server(path)[2:]
+    found = (stats[0].shape[1], stats[1].shape[1])
+    if widths is not None and found != widths:
+        raise DataError(
+            f"stat0 and stat1 have {found[0]} and {found[1]} columns, expected {widths[0]} and {widths[1]} for the "
+            "mixture",
+            file=path,
+            remedy="give the mixture that these statistics were made with (ubm.file)",
+        )
+    bounds = chunk_bounds(len(rows), _COPIED)
+
+    def blocks(draft: StatDraft) -> Iterable[tuple[NDArray, NDArray]]:
+        for start, stop in bounds[draft.n_done :]:
+            block = [np.asarray(SelectedRows(stat, rows[start:stop])) for stat in stats]
+            yield block[0], block[1]
+
+    return write_stat_blocks(destination, models, segments, found, blocks, len(bounds))
+
+
+def find_stat_rows(
+    path: str | Path, models: Sequence[str] | NDArray, segments: Sequence[str] | NDArray
+) -> NDArray[np.int64]:
+    """Return the row of each (model, segment) of a list in a file of SIDEKIT's StatServer.
+
+    Raises
+    ------
+    DataError
+        If the file is broken, holds a pair twice, or lacks one.
+    """
+    there = open_stat_server(path)
+    row_of: dict[tuple[str, str], int] = {}
+    for row, pair in enumerate(zip(there[0].tolist(), there[1].tolist(), strict=True)):
+        if row_of.setdefault(pair, row) != row:
+            text = f"{pair[0]} {pair[1]} stands in rows {row_of[pair]} and {row}"
+            raise DataError(text, file=path, remedy="write it again with each row once")
+    pairs = [*zip(models, segments, strict=True)]
+    absent = [" ".join(pair) for pair in pairs if pair not in row_of]
+    if absent:
+        raise DataError(
+            f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}",
+            file=path,
+            remedy="make it from the same list",
+        )
+    return np.array([row_of[pair] for pair in pairs], np.int64)
 
 
 class StatDraft(ArrayDraft):

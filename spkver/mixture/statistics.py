@@ -49,7 +49,7 @@ def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.f
     total = 0.0
     for start, stop in chunk_bounds(len(frames), kernel.size):
         joint, augmented, _ = kernel(frames[start:stop])
-        total = total + (joint @ augmented[:, dimension:]).astype(np.float64)
+        total = total + (joint @ augmented[:, -1 - dimension :]).astype(np.float64)
     return np.asarray(total)
 
 
@@ -164,7 +164,7 @@ def _block_statistics(
         zeroth, first = segment_sums([np.asarray(frames) for frames in segments], parameters, device)
         return zeroth, first.reshape(len(segments), -1)
     dtype = segments[0].dtype
-    kernel = PosteriorKernel(parameters, dtype)
+    kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
     statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)
     for row, frames in enumerate(segments):
         statistics[row] = segment_statistics(np.asarray(frames), kernel)

@@ -21,7 +21,7 @@ def segment_sums(
     ----------
     segments : sequence of ndarray of shape (T_s, D)
         Frames of each, at least one.
-    parameters : ndarray of shape (C, 2 D + 1)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         Natural parameters of the mixture.
     device : Device
 
@@ -60,7 +60,7 @@ def segment_sums(
 def _sums(frames: NDArray, mask: NDArray, parameters: Array, device: Device) -> Array:
     """Rows [first, zeroth] of each component, shape (B, C, D + 1)."""
     joint, augmented, _ = densities(device.asarray(frames), parameters, device, device.asarray(mask))
-    return device.xp.matrix_transpose(joint) @ augmented[:, :, frames.shape[2] :]
+    return device.xp.matrix_transpose(joint) @ augmented[:, :, -1 - frames.shape[2] :]
 
 
 Piece = tuple[int, int, int]  # segment, start, stop

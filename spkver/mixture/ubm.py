@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import LATER, open_file
 from spkbase.files import fingerprint as digest_of
-from spkbase.files import open_file
 from spkbase.runs import Destination, Journal
 from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
 from spkver.mixture.frames_device import Table
+from spkver.mixture.full_covariance import ALIVE, full_m_step, with_full_covariances
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step
 from spkver.sidekit import read_mixture, write_mixture
 
@@ -37,7 +38,6 @@ logger = logging.getLogger(__name__)
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
 _TIE = 1e-5  # variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
-_ALIVE = 1.0  # a component that carries less than one frame is dead
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,11 @@ class UbmConfig:
     iterations : sequence of int
         Rounds of EM after the first, second, ... doubling.
     variance_floor, variance_ceiling : float
-        Limits of the variances as shares of the second moment of all frames.
+        Limits of the variances as shares of the second moment of all frames; with full covariances in every direction.
+    covariance : str
+        "diagonal", or "full": the diagonal mixture is then trained on with full covariances.
+    full_iterations : int
+        Rounds of EM with full covariances.
     """
 
     components: int = 128
@@ -64,6 +68,8 @@ class UbmConfig:
     iterations: tuple[int, ...] = _SCHEDULE
     variance_floor: float = 0.01
     variance_ceiling: float = 10.0
+    covariance: str = field(default="diagonal", metadata=LATER)
+    full_iterations: int = field(default=4, metadata=LATER)
 
     def __post_init__(self) -> None:
         n_splits = self.components.bit_length() - 1
@@ -82,6 +88,15 @@ class UbmConfig:
             raise ConfigError("ubm.iterations must be whole numbers of at least 1")
         if not 0 < self.variance_floor < self.variance_ceiling:
             raise ConfigError("ubm.variance_floor must be above 0 and below ubm.variance_ceiling")
+        if self.covariance not in ("diagonal", "full"):
+            raise ConfigError(f"ubm.covariance is {self.covariance!r}: expected diagonal or full")
+        if self.full_iterations < 1:
+            raise ConfigError(f"ubm.full_iterations is {self.full_iterations}: expected a whole number of at least 1")
+
+    @property
+    def n_full_rounds(self) -> int:
+        """Rounds of EM with full covariances, none where they are diagonal."""
+        return self.full_iterations if self.covariance == "full" else 0
 
 
 @dataclass(frozen=True)
@@ -181,7 +196,8 @@ def train_ubm(
         if destination is not None and destination.folder is not None:
             whole = digest_of(destination.fingerprint, config, frames.shape, frames.dtype.str)
             journal = Path(destination.folder) / "ubm.journal"
-            rounds = stack.enter_context(Journal(journal, whole, total=len(schedule), setup=1))
+            n_rounds = len(schedule) + config.n_full_rounds
+            rounds = stack.enter_context(Journal(journal, whole, total=n_rounds, setup=1))
         return _train(frames, config, schedule, rounds, work)
 
 
@@ -195,15 +211,21 @@ def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Jou
         mixture, moment = _single_gaussian(held, work)
         _keep(rounds, mixture, moment=moment)
     lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
-    left = schedule[len(sizes) :]
+    left = [*schedule, *[None] * config.n_full_rounds][len(sizes) :]
     for split_number in progress(left, description="UBM training", total=len(left)):
-        if mixture.n_components == 1 << split_number:
+        if split_number is None:
+            mixture = with_full_covariances(mixture)
+        elif mixture.n_components == 1 << split_number:
             mixture = split(mixture, dimension=config.first_split_dimension if split_number == 0 else None)
         accumulator = e_step(held, mixture, work=work)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
         logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
-        mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
+        if split_number is None:
+            limits = config.variance_floor, config.variance_ceiling
+            mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
+        else:
+            mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
         _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
     return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
 
@@ -245,7 +267,7 @@ def _single_gaussian(frames: Rows | Table, work: Work) -> tuple[GaussianMixture,
 
 def _revive(accumulator: Accumulator) -> Accumulator:
     """Give each dead component half of the frames of the fullest one, one standard deviation away."""
-    dead = np.flatnonzero(accumulator.zeroth < _ALIVE)
+    dead = np.flatnonzero(accumulator.zeroth < ALIVE)
     if not len(dead):
         return accumulator
     zeroth, first, second = accumulator.zeroth.copy(), accumulator.first.copy(), accumulator.second.copy()
@@ -304,12 +326,18 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
         cannot be as many frames as Gaussians.
     """
     if config.file is not None:
-        stored = read_ubm(config.file).mixture.dimension
-        if stored != dimension:
+        stored = read_ubm(config.file).mixture
+        if stored.dimension != dimension:
             raise ConfigError(
-                f"ubm.file holds a mixture of {stored} dimensions, the features have {dimension}",
+                f"ubm.file holds a mixture of {stored.dimension} dimensions, the features have {dimension}",
                 file=config.file,
                 remedy="choose the features that it was trained on",
+            )
+        if config.covariance == "full" and not stored.has_full_covariances:
+            raise ConfigError(
+                "ubm.covariance is full, but ubm.file, which is taken as it is, holds diagonal covariances",
+                file=config.file,
+                remedy="leave one of the two out",
             )
         return
     if config.first_split_dimension is not None and not 0 <= config.first_split_dimension < dimension:
@@ -327,7 +355,7 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     with open_file(path) as file:
         history = {name: np.asarray(file.attrs.get(name, [])) for name in ("log_likelihoods", "n_components")}
     return TrainedUbm(
-        GaussianMixture(mixture.weights, mixture.means, 1.0 / mixture.precisions),
+        GaussianMixture(mixture.weights, mixture.means, mixture.variances()),
         mixture.variance_control[0],
         **history,
     )

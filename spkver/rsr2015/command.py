@@ -46,7 +46,7 @@ def recipe_command(
     own = configs / f"{config or Path(page).stem}.yaml"
 
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
-        defaults = _defaults(own, corpus, config_file)
+        defaults = _defaults(own, corpus)
         chosen = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         _check_corpus(corpus)
         with echo_log(logging.INFO), start_run(output, chosen, **limits) as run:
@@ -56,7 +56,10 @@ def recipe_command(
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
         click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
         click.option(
-            "--config", "config_file", type=click.Path(path_type=Path), help="YAML file instead of the recipe's own."
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path),
+            help="YAML file of what differs from the recipe's own.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
         worker_options(device=True) if has_stages else worker_options,
@@ -69,13 +72,14 @@ def recipe_command(
     return click.command(cls=ResumableCommand, help=about.split("\n\n")[0], context_settings=settings)(main)
 
 
-def _defaults(own: Path, corpus: str, config_file: Path | None) -> dict[str, Any]:
-    """The recipe's own file, unless the user gives one; a simulated corpus is small, so that sizes have limits."""
-    defaults = {} if config_file else read_yaml(own)
+def _defaults(own: Path, corpus: str) -> dict[str, Any]:
+    """The recipe's own file, below that of the user; a simulated corpus is small, so that sizes have limits."""
+    defaults = read_yaml(own)
     if corpus == "simulated":
-        for section, values in read_yaml(own.with_name("simulated.yaml")).items():
-            own_values = defaults.setdefault(section, {})
-            own_values.update({key: min(value, own_values.get(key, value)) for key, value in values.items()})
+        limits = read_yaml(own.with_name("simulated.yaml"))
+        for section in limits.keys() & defaults.keys():
+            values = defaults[section]
+            values.update({key: min(limit, values.get(key, limit)) for key, limit in limits[section].items()})
     return defaults
 
 

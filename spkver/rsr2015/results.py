@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.metrics import effective_prior, evaluate_detection, min_dcf
-from evaluation.plots import DetStyle, System, plot_det, plot_likelihood
+from evaluation.linkage import Curve
+from evaluation.metrics import d_sys, effective_prior, evaluate_detection, min_dcf
+from evaluation.plots import (
+    DetStyle,
+    System,
+    plot_det,
+    plot_histogram,
+    plot_likelihood,
+    plot_linkability,
+    plot_zebra,
+)
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.configuration import to_dict
+from spkbase.errors import DataError
 from spkbase.files import format_table, write_json
 from spkbase.runs import Handle, Run, format_status, read_status, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
+from spkver.rsr2015.privacy import Speakers, curve_figures, linkability, privacy_figures
 
 logger = logging.getLogger(__name__)
+
+_SHOWN = 3  # systems whose histograms fit into one picture; of more, the one that links most
 
 
 def report(
@@ -44,12 +57,18 @@ def report(
     systems : dict of str to Handle of Scores
         Name to scores, in the order of the table.
     """
+    if config.given.names():
+        run.keep_only([system.name for system in systems.values()])
     if not run.complete():
         return format_status(read_status(run.output))
     scores = {name: system.value for name, system in systems.items()}
+    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
     with run.timed("evaluation"):
-        results = {name: _evaluate(found, lists.key, config) for name, found in scores.items()}
-        plots = _plot(run, config, lists, scores, ubm.value)
+        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
+        curves = _linkability(scores, lists.key, config, speakers)
+        for name, curve in curves.items():
+            results[name]["linkability"] = curve_figures(curve)
+        plots = _plot(run, config, lists, scores, ubm.value if ubm.name in run.stages else None, curves)
     write_json(
         run.path("results.json"),
         {
@@ -63,17 +82,32 @@ def report(
     )
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
-    return f"{table}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
+    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
 
 
-def _evaluate(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
+def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> dict[str, Any]:
     """Metrics of all trials together, and of each pair of a target and a nontarget type."""
     metrics = _metrics(scores, key, config)
     pairs = {}
     for target in config.trials.target:
         for nontarget in config.trials.nontarget:
             pairs[f"{target}-{nontarget}"] = _metrics(scores, key.of_types(target, nontarget), config)
-    return {**metrics, "trial_types": pairs}
+    if len(pairs) > 1:
+        for name, pair in pairs.items():
+            pair["privacy"] = privacy_figures(scores, key.of_types(*name.split("-")), speakers)
+    return {**metrics, "trial_types": pairs, "privacy": privacy_figures(scores, key, speakers)}
+
+
+def _linkability(scores: Mapping[str, Scores], key: Key, config: Config, speakers: Speakers) -> dict[str, Curve]:
+    """Linkability of each system over sizes of the gallery; none without trials of the correct sentence by all."""
+    if "TC" not in config.trials.target or "IC" not in config.trials.nontarget:
+        return {}
+    correct = key.of_types("TC", "IC")
+    try:
+        return {name: linkability(of_system, correct, speakers) for name, of_system in scores.items()}
+    except DataError as error:
+        logger.info("no linkability over sizes of the gallery: %s", error.text)
+        return {}
 
 
 def _metrics(scores: Scores, key: Key, config: Config) -> dict[str, Any]:
@@ -97,24 +131,45 @@ def _title(config: Config, synthetic: bool) -> str:
     return f"{corpus}, {sex} {config.partition}: {types}"
 
 
-def _plot(run: Run, config: Config, lists: Rsr2015, systems: dict[str, Scores], ubm: TrainedUbm) -> list[Path]:
-    key = lists.key
-    paths = [run.path(f"det.{form}") for form in config.report.formats]
+def _plot(
+    run: Run,
+    config: Config,
+    lists: Rsr2015,
+    systems: dict[str, Scores],
+    ubm: TrainedUbm | None,
+    curves: Mapping[str, Curve],
+) -> list[Path]:
+    drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
+
+    def paths(name: str) -> list[Path]:
+        return [run.path(f"{name}.{form}") for form in config.report.formats]
+
     plot_det(
-        [System(name, *split_scores(scores, key)) for name, scores in systems.items()],
-        path=paths,
+        drawn,
+        path=paths("det"),
         style=DetStyle(window=config.report.window),
         prior=effective_prior(config.report.p_target, config.report.c_miss, config.report.c_fa),
         title=_title(config, is_synthetic(lists)),
     )
-    if len(ubm.log_likelihoods):
+    plot_zebra(drawn, path=paths("zebra"), title=f"ZEBRA: {_title(config, is_synthetic(lists))}")
+    known = [(d_sys(system.target, system.nontarget), system) for system in drawn]
+    if len(known) > _SHOWN:
+        known = sorted(known, key=lambda pair: -pair[0])[:1]
+    plot_histogram(
+        [replace(system, name=f"{system.name} (D_sys {value:.2f})") for value, system in known],
+        path=paths("histogram"),
+        title=f"Scores: {_title(config, is_synthetic(lists))}",
+    )
+    if curves:
+        plot_linkability(curves, path=paths("linkability"), title=_title(config, is_synthetic(lists)))
+    if ubm is not None and len(ubm.log_likelihoods):
         plot_likelihood(
             {"UBM": ubm.log_likelihoods},
             run.path("gmm/ubm.png"),
             doublings=schedule_marks(ubm.n_components),
             title="UBM training",
         )
-    return paths
+    return paths("det")
 
 
 def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
@@ -131,6 +186,7 @@ def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
                     "EER [%]": 100 * values["eer"],
                     "minDCF SRE08": values["min_dcf_sre08"],
                     "PRBEP": values["prbep"],
+                    **_privacy_columns(values.get("privacy") or metrics["privacy"], metrics.get("linkability")),
                 }
             )
     columns = {
@@ -141,5 +197,49 @@ def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
         "EER [%]": ".2f",
         "minDCF SRE08": ".3f",
         "PRBEP": ".1f",
+        "EER low": ".2f",
+        "high": ".2f",
+        "ZEBRA [bit]": ".3f",
+        "tag": "",
+        "D_sys": ".2f",
+        "linked": ".2f",
     }
-    return format_table(rows, columns)
+    return format_table(
+        rows, {name: form for name, form in columns.items() if any(row.get(name) is not None for row in rows)}
+    )
+
+
+def _privacy_columns(privacy: dict[str, Any], linked: dict[str, Any] | None) -> dict[str, Any]:
+    eer = privacy["intervals"].get("eer") or [None, None]
+    ends = {name: None if end is None else 100 * end for name, end in zip(("EER low", "high"), eer, strict=True)}
+    columns = {**ends, "ZEBRA [bit]": privacy["zebra"]["population"], "tag": privacy["zebra"]["tag"]}
+    return {**columns, "D_sys": privacy["d_sys"], **({} if linked is None else {"linked": linked["value"]})}
+
+
+def _remarks(results: dict[str, dict[str, Any]]) -> str:
+    """Say what the columns of privacy are, and how far the scores are from calibrated ones."""
+    first = next(iter(results.values()))
+    intervals = first["privacy"]["intervals"]
+    lines = []
+    if "eer" in intervals:
+        share = f"{100 * intervals['level']:g} %"
+        drawn = f"{intervals['n_speakers']} speakers, {intervals['replicates']} resamples"
+        lines.append(f"EER low and high: {share} interval over speakers, not models ({drawn}).")
+    elif "note" in intervals:
+        lines.append(f"EER low and high: {intervals['note']}.")
+    lines.append(
+        "ZEBRA: what scores tell of a population, 0 to 0.721 bit, and the tag of the worst case; D_sys: from 0 to 1."
+    )
+    if "linkability" in first:
+        number = first["linkability"]["n_enrolled"]
+        lines.append(f"linked: how often the speaker is first among the {number} who enrolled the sentence.")
+    lines.append(f"Scores are not calibrated, ZEBRA calibrates them. {_losses(results)}")
+    return "\n".join(lines)
+
+
+def _losses(results: dict[str, dict[str, Any]]) -> str:
+    if len(results) > _SHOWN:
+        return "results.json has the Cllr of each, as they are and calibrated."
+    numbers = {name: metrics["privacy"] for name, metrics in results.items()}
+    losses = [f"{name} {privacy['cllr']:.2f} for {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
+    return f"Cllr as they are, for calibrated ones: {', '.join(losses)}."

@@ -1,3 +1,6 @@
+from .factor_analyser import FactorAnalyser as FactorAnalyser
+from .factor_analyser import read_factor_analyser as read_factor_analyser
+from .factor_analyser import write_factor_analyser as write_factor_analyser
 from .features import SidekitFeatures as SidekitFeatures
 from .features import read_feature_file as read_feature_file
 from .features import write_feature_file as write_feature_file
@@ -7,11 +10,16 @@ from .hdf5 import read_strings as read_strings
 from .hdf5 import write_column as write_column
 from .hdf5 import write_strings as write_strings
 from .idmaps import read_idmap as read_idmap
+from .idmaps import read_idmap_with_lines as read_idmap_with_lines
 from .idmaps import write_idmap as write_idmap
 from .mixture import MixtureFile as MixtureFile
+from .mixture import inverse_matrices as inverse_matrices
 from .mixture import read_mixture as read_mixture
 from .mixture import write_mixture as write_mixture
 from .stat_server import StatServer as StatServer
+from .stat_server import embeddings_of as embeddings_of
 from .stat_server import read_stat_server as read_stat_server
+from .stat_server import stat_server_of as stat_server_of
 from .stat_server import write_stat_server as write_stat_server
 from .svms import read_svm as read_svm
+from .svms import write_svm as write_svm

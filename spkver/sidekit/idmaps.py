@@ -26,6 +26,11 @@ def read_idmap(path: str | Path) -> IdMap:
     DataError
         With the place: no such file, broken, a malformed line, a row that occurs twice.
     """
+    return read_idmap_with_lines(path)[0]
+
+
+def read_idmap_with_lines(path: str | Path) -> tuple[IdMap, list[int]]:
+    """Read a map as `read_idmap` does, and the line of each row; no lines for HDF5."""
     path = Path(path)
     idmap, lines = _read_hdf5(path) if is_hdf5(path) else _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
@@ -41,7 +46,7 @@ def read_idmap(path: str | Path) -> IdMap:
                 line=lines[number] if lines else None,
                 remedy="remove one of the two",
             )
-    return idmap
+    return idmap, lines
 
 
 def write_idmap(path: str | Path, idmap: IdMap) -> None:

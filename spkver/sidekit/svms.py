@@ -1,10 +1,12 @@
-"""SIDEKIT's SVM files: a gzip'ed pickle of (w, b), opened only on demand and without running what it says.
+"""SIDEKIT's SVM files: a gzip'ed pickle of (w, b), read only on demand and without running what it says; and written.
 
 A pickle is a program. This one is read by `spkbase.files.plain_pickle`, which admits plain data and runs nothing.
 """
 
 from __future__ import annotations
 
+import gzip
+import pickle
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-from spkbase.files import load_plain, unpack_gzip
+from spkbase.files import atomic_path, load_plain, unpack_gzip
 
 _MAX_BYTES = 1 << 28
 _FLOATS = {"f4": 4, "f8": 8}
@@ -63,6 +65,32 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
     except Exception as error:  # a broken pickle can raise anything
         raise DataError(f"is not an SVM of SIDEKIT: {error}", file=path, remedy="write it again") from error
     return w, offset
+
+
+def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
+    """Write an SVM as SIDEKIT does: what is written holds arrays and a float alone, and SIDEKIT unpickles it.
+
+    Parameters
+    ----------
+    path : path
+        File ``{model}.svm``; its folder is there.
+    weights : ndarray of shape (D,)
+    offset : float
+        Of the score ``w @ x + b``.
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    w, b = np.asarray(weights, np.float64), float(offset)
+    if w.ndim != 1 or not w.size or not np.isfinite(w).all() or not np.isfinite(b):
+        raise DataError(f"expected a vector of finite weights and a finite offset, got {w.shape} and {b}", file=path)
+    # protocol 3 is the newest that names modules in plain lines: NumPy 2's name of its core is one that the NumPy
+    # which SIDEKIT runs under does not know
+    raw = pickle.dumps((w[:, None], b), protocol=3).replace(b"cnumpy._core.", b"cnumpy.core.", 1)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(gzip.compress(raw, mtime=0))
 
 
 def _floats(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -25,8 +25,15 @@ from spkbase.arrays import Rows, SelectedRows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination
-from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds
-from spkver.mixture import GaussianMixture, Statistics, open_stat_server, write_stat_blocks
+from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, one_blas_thread
+from spkver.mixture import (
+    GaussianMixture,
+    Statistics,
+    of_each_gaussian,
+    open_stat_server,
+    whitening_factors,
+    write_stat_blocks,
+)
 
 _VECTORS = 32  # in one task and in one block of a file
 _EPSILON = float(np.finfo(np.float32).eps)
@@ -77,9 +84,24 @@ def map_means(
     return adapted
 
 
+@one_blas_thread()
 def supervector_scale(mixture: GaussianMixture) -> NDArray[np.float64]:
-    """Return the factor sqrt(weight / variance) of each entry of a normalised supervector, shape (C * D,)."""
-    return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
+    """Return what means are multiplied by for a normalised supervector: sqrt(w_c / v_c), or sqrt(w_c) L_c^-1.
+
+    The inner product of normalised supervectors m and m' is sum_c w_c m_c' S_c^-1 m'_c; L_c is the lower Cholesky
+    factor of a full covariance S_c.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+
+    Returns
+    -------
+    ndarray of shape (C * D,), or (C, D, D) for full covariances
+    """
+    if not mixture.has_full_covariances:
+        return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
+    return np.asarray(np.sqrt(mixture.weights)[:, None, None] * np.linalg.inv(whitening_factors(mixture)))
 
 
 @dataclass(frozen=True)
@@ -284,10 +306,13 @@ def _adapt(
             f"{n_components} Gaussians in {mixture.dimension} dimensions",
             remedy="accumulate them on the mixture that is adapted",
         )
+    scale = supervector_scale(mixture)
+    if not mixture.has_full_covariances:
+        scale = scale.reshape(mixture.means.shape)
     adapt = partial(
         _adapt_block,
         means=mixture.means,
-        scale=supervector_scale(mixture).reshape(mixture.means.shape) if config.normalise else None,
+        scale=scale if config.normalise else None,
         relevance=config.relevance,
         epsilon=0.0 if groups.multisession else _EPSILON,
         device=work.device,
@@ -329,7 +354,7 @@ def _adapt_block(
         sums = sums.reshape(means.shape).astype(np.float64)
         adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)
         if scale is not None:
-            adapted *= scale
+            adapted = of_each_gaussian(scale, adapted)
         vectors[row] = adapted.reshape(-1)
     return vectors
 
@@ -345,12 +370,14 @@ def _adapt_on_device(
 ) -> NDArray:
     xp = device.xp
     prior = device.asarray(means)
-    factor = 1.0 if scale is None else device.asarray(scale)
+    factors = None if scale is None else device.asarray(scale)
     vectors = np.empty(first.shape, first.dtype)
     for start, stop in chunk_bounds(len(vectors), device.rows_of(6 * 8 * means.size)):
         counts = xp.astype(device.asarray(zeroth[start:stop]), xp.float64)
         sums = xp.astype(device.asarray(first[start:stop].reshape(-1, *means.shape)), xp.float64)
-        adapted = map_means(counts, sums, prior, relevance, epsilon=epsilon, xp=xp) * factor
+        adapted = map_means(counts, sums, prior, relevance, epsilon=epsilon, xp=xp)
+        if factors is not None:
+            adapted = of_each_gaussian(factors, adapted, xp)
         vectors[start:stop] = device.to_numpy(adapted).reshape(stop - start, -1)
     return vectors
 

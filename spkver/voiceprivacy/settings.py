@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from evaluation.metrics import METHODS
+from evaluation.uncertainty import MOST_REPLICATES
 from evaluation.utility import CONVENTIONS
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
@@ -80,8 +81,9 @@ class EvaluationConfig:
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.replicates < 0 or self.replicates == 1:
-            raise ConfigError(f"evaluation.replicates is {self.replicates}: expected 0, or at least 2")
+        if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES:
+            text = f"evaluation.replicates is {self.replicates}: expected 0, or 2 to {MOST_REPLICATES:,}"
+            raise ConfigError(text)
         if not 0 < self.level < 1:
             raise ConfigError(f"evaluation.level is {self.level}: expected a number between 0 and 1")
         if any(size < 2 for size in self.sizes):
@@ -212,6 +214,8 @@ class Config:
             or ("mixed" in self.lists and self.lists != ("mixed",))
         ):
             raise ConfigError(f"lists is {list(self.lists)}: expected f and m, one of them, or mixed")
+        if len(set(self.datasets)) < len(self.datasets):
+            raise ConfigError(f"datasets is {list(self.datasets)}: expected names, each once")
         if not self.attackers or len(set(self.attackers)) < len(self.attackers):
             raise ConfigError(f"attackers is {list(self.attackers)}: expected names, each once")
         for key, value in self.training_sets.items():

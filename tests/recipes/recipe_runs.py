@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import tiny_corpus
 
-from spkver.recipes.rsr2015 import gmm_ubm, svm_gmm
+from spkver.recipes.rsr2015 import gmm_ubm, ivector, jfa, svm_gmm
 
-COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main}
+COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main, "ivector": ivector.main, "jfa": jfa.main}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def datasets(output: Path) -> dict[tuple[str, str], tuple[str, bytes]]:
 
 def leftovers(folder: Path) -> list[Path]:
     """Temporary files, which nobody should find."""
-    return [path for path in folder.rglob("*") if path.name.startswith(".") or ".tmp" in path.name]
+    return [path for path in folder.rglob("*") if path.name.startswith(".") or "-tmp" in path.name]
 
 
 def made(err: str) -> set[str]:

@@ -84,7 +84,7 @@ HEADER_SHOWS = {
 SAMPLES_SHOW = {
     "NaN": (audio(np.full(9600, np.nan), subtype="FLOAT"), ["9600 of 9600 samples are NaN", "write the file again"]),
     "infinite": (audio(np.where(np.arange(9600) == 7, np.inf, 0.1), subtype="FLOAT"), ["the first at 7"]),
-    "out of all range": (audio(NOISE * 1e30, subtype="FLOAT"), ["times full scale", "write the file again"]),
+    "out of all range": (audio(NOISE * 1e30, subtype="FLOAT"), ["times full scale", "divide them by 32768"]),
     "digital silence": (audio(np.zeros(9600)), ["digital silence", "remove"]),
     "no speech": (audio(np.where(np.arange(9600) == 4000, 0.9, 0)), ["no speech: . of 58 frames", "features.vad"]),
     "flac cut": (replaced("flac", keep=FLAC_HALF), [r"\.flac: cut off or damaged", "copy"]),

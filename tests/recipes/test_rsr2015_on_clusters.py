@@ -75,7 +75,9 @@ def run(corpus: Path, output: Path, *arguments: str) -> Path:
     with pytest.raises(SystemExit) as end:
         COMMANDS["svm_gmm"].main(options(corpus, output, *arguments, **SETTINGS))
     assert not end.value.code
-    for frames in output.glob(".rows.*.tmp"):  # workers read them; they go when the process ends, as the others' do
+    for frames in output.glob(
+        ".rows.*.spkver-tmp"
+    ):  # workers read them; they go when the process ends, as the others' do
         frames.unlink()
     return output
 

@@ -16,7 +16,10 @@ from test_interrupts import RECIPES
 from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
+from evaluation.metrics.summary import Metrics
 from evaluation.trials.lists import split_scores
+from evaluation.trials.speakers import read_speakers
+from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
@@ -65,11 +68,14 @@ def test_results_are_documented(finished):
 def test_all_files_are_there(finished):
     there = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
     stems = ["sesspwd_eval_m_trn", *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx"))]
-    lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")} | {"task/ubm_list.txt"}
+    lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")}
+    lists |= {f"task/{name}" for name in ("ubm_list.txt", "utt2spk", "model2spk")}
+    lists |= {f"task/data/{name}" for name in ("wav.scp", "utt2spk", "spk2utt")}
     systems = ("svm-gmm", "svm-gmm-nap")
     expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
-    expected |= {"gmm/ubm.h5", "gmm/ubm.png", "det.png", "det.pdf", "det.svg"}
+    plots = ("det", "zebra", "histogram", "linkability")
+    expected |= {"gmm/ubm.h5", "gmm/ubm.png"} | {f"{name}.{form}" for name in plots for form in ("png", "pdf", "svg")}
     expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json", "sources.json"}
     assert there == expected
     log = (finished / "run.log").read_text()
@@ -252,6 +258,15 @@ def test_configuration_file_and_settings(recipe: Recipe, tiny, tmp_path):
     assert (resolved["seed"], resolved["map"]["relevance"]) == (7, 6.0)
 
 
+def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe: Recipe, tiny, tmp_path):
+    """The order is recipe, file, --set: the GMM-UBM recipe goes on without normalisation and NAP."""
+    config = tmp_path / "my.yaml"
+    config.write_text("seed: 7\nubm:\n  components: 8\n")
+    assert recipe(tiny, tmp_path / "out", "--config", str(config), name="gmm_ubm").status == 0
+    resolved = json.loads((tmp_path / "out/results.json").read_text())["config"]
+    assert (resolved["seed"], resolved["map"]["normalise"]) == (7, False)
+
+
 def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     """The corpus itself needs eSpeak; its limits do not. What a recipe does without stays away."""
     from spkbase.configuration import load_config
@@ -261,9 +276,9 @@ def test_limits_for_the_simulated_corpus_stand_below_the_users_file(tmp_path):
     config = tmp_path / "my.yaml"
     config.write_text("ubm: {components: 128}\n")
     svm, gmm = (RECIPES / "config" / f"{name}.yaml" for name in ("svm_gmm", "gmm_ubm"))
-    assert load_config(Config, defaults=command._defaults(svm, "simulated", None)).ubm.components == 64
-    assert load_config(Config, defaults=command._defaults(gmm, "simulated", None)).nap.rank == 0
-    users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated", config))
+    assert load_config(Config, defaults=command._defaults(svm, "simulated")).ubm.components == 64
+    assert load_config(Config, defaults=command._defaults(gmm, "simulated")).nap.rank == 0
+    users = load_config(Config, file=config, defaults=command._defaults(svm, "simulated"))
     assert users.ubm.components == 128
 
 
@@ -303,18 +318,56 @@ def test_damaged_artefact_is_made_again(recipe: Recipe, tiny, output, artefact, 
 
 def test_scores_as_text_never_fit_another_hdf5_file(recipe: Recipe, tiny, output, monkeypatch):
     """A run that dies between the two must not leave old scores that a return to the old settings would take."""
-    import spkver.pipeline
+    import spkver.pipeline.trials
 
-    write = spkver.pipeline.write_scores
+    write = spkver.pipeline.trials.write_scores
 
     def die(path, scores, **options):
         if path.suffix == ".h5":
             raise KeyboardInterrupt
         write(path, scores, **options)
 
-    monkeypatch.setattr(spkver.pipeline, "write_scores", die)
+    monkeypatch.setattr(spkver.pipeline.trials, "write_scores", die)
     assert recipe(tiny, output, map__relevance=10).status == 130
     monkeypatch.undo()
     assert recipe(tiny, output).status == 0
     binary, text = (read_scores(output / f"scores/svm-gmm{extension}") for extension in (".h5", ".txt"))
     np.testing.assert_allclose(binary.values, text.values, rtol=1e-6)
+
+
+# --- privacy ---------------------------------------------------------------------------------------------------------
+
+
+def test_privacy_stands_in_results_and_table(recipe: Recipe, tiny, output):
+    """Speakers are those of the maps in `task/`, which `spkver-eval` takes too."""
+    outcome = recipe(tiny, output, report__replicates=50)
+    assert outcome.status == 0
+    head = outcome.out.splitlines()[0].split()
+    assert head[:9] == ["system", "trials", "target", "nontarget", "EER", "[%]", "minDCF", "SRE08", "PRBEP"]
+    assert head[9:] == ["EER", "low", "high", "ZEBRA", "[bit]", "tag", "D_sys", "linked"]
+    assert "95 % interval over speakers, not models (4 speakers, 50 resamples)" in outcome.out
+    assert "Scores are not calibrated" in outcome.out
+    key = read_key(output / "task/3sess-pwd_eval_m_key.h5")
+    maps = [read_speakers(output / "task" / name) for name in ("model2spk", "utt2spk")]
+    assert set(maps[0]) == set(key.model_ids.tolist())
+    assert set(maps[1]) > set(key.segment_ids.tolist())
+    for name, system in json.loads((output / "results.json").read_text())["systems"].items():
+        scores = read_scores(output / f"scores/{name}.h5")
+        expected = confidence_intervals(
+            sample_from(scores, key, model_speakers=maps[0], segment_speakers=maps[1])[0], Metrics(), replicates=50
+        )["eer.rocch"]
+        assert system["privacy"]["intervals"]["eer"] == pytest.approx([expected.low, expected.high])
+        assert system["eer"] == expected.value
+        assert system["linkability"]["n_enrolled"] == 4
+        assert 0 <= system["privacy"]["zebra"]["population"] <= 0.7214
+
+
+def test_privacy_of_each_pair_of_types(recipe: Recipe, tiny, tmp_path):
+    settings = {"trials__target": "[TC, TW]", "trials__nontarget": "[IC, IW]", "nap__rank": 0}
+    assert recipe(tiny, tmp_path, **settings).status == 0
+    system = json.loads((tmp_path / "results.json").read_text())["systems"]["svm-gmm"]
+    assert all("zebra" in pair["privacy"] for pair in system["trial_types"].values())
+    assert system["linkability"]["n_enrolled"] == 4
+    assert recipe(tiny, tmp_path, trials__nontarget="[IW]", nap__rank=0).status == 0
+    system = json.loads((tmp_path / "results.json").read_text())["systems"]["svm-gmm"]
+    assert "linkability" not in system, "the owner of a recording meets no model of another speaker's same sentence"

@@ -137,7 +137,8 @@ def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.n
     Raises
     ------
     DataError
-        If the results name no files, or these do not fit.
+        If the results name no files, or these do not fit, or lie outside the folder of the results: results that came
+        from elsewhere must not bring files of this machine into the page.
     """
     scores, keys = (_paths(condition.values.get(name), folder) for name in ("scores", "key"))
     if not scores or not keys:
@@ -154,7 +155,11 @@ def read_scores_of(condition: Condition, folder: Path) -> tuple[np.ndarray, np.n
 
 def _paths(listed: Any, folder: Path) -> list[Path]:
     names = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
-    return [folder / name for name in names if isinstance(name, str) and name and "\0" not in name]
+    paths = [folder / name for name in names if isinstance(name, str) and name and "\0" not in name]
+    for path in paths:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise DataError("the results name a file outside their folder, which is not read", file=path)
+    return paths
 
 
 def _curve(condition: Condition) -> Curve | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -14,6 +18,7 @@ from scipy.special import ndtr, ndtri
 from evaluation.metrics.detection import effective_prior, hull, hull_min_dcf
 from evaluation.plots import draw, training
 from evaluation.plots.chart import System
+from evaluation.plots.densities import plot_histogram
 from evaluation.plots.det import WINDOWS, DetStyle, plot_det
 from evaluation.plots.training import plot_likelihood
 from spkbase.errors import DataError
@@ -65,6 +70,20 @@ def test_the_callers_settings_and_state_do_not_matter_and_stay(tmp_path: Path) -
         plot_det([system()], path=tmp_path / "b.svg")
         assert dict(mpl.rcParams) == before
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.of_a_notebook", "nonsense", "svg"])
+def test_the_backend_of_the_user_does_not_matter(tmp_path: Path, backend: str) -> None:
+    """A notebook hands the name of its own to the commands that it starts, where it may not be installed."""
+    code = (
+        "import os\nfrom evaluation.plots import System, plot_det\n"
+        f"plot_det([System('a', [1.0, 2.0], [0.0, 1.5])], path={str(tmp_path / 'det.png')!r})\n"
+        "import matplotlib\nprint(os.environ['MPLBACKEND'], matplotlib.rcParams._get('backend') == 'svg')"
+    )
+    environment = {**os.environ, "MPLBACKEND": backend}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (f"{backend} {backend == 'svg'}\n", "")
+    assert (tmp_path / "det.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)])
@@ -165,3 +184,17 @@ def test_malformed_input_is_refused_and_nothing_written(tmp_path: Path, call, wo
     with pytest.raises(DataError, match=words):
         call(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a\x01b", "bad\udcff", "two\nlines", "\ud800", "\ufffe"])
+def test_names_that_are_no_text_can_be_drawn(tmp_path: Path, name: str) -> None:
+    """Names of systems are names of files, which may hold control characters and bytes that are no UTF-8."""
+    plot_det([system(name)], path=[tmp_path / f"det.{form}" for form in ("svg", "png", "pdf")], title=name)
+    text = (tmp_path / "det.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+
+
+def test_a_histogram_of_scores_too_far_apart(tmp_path: Path) -> None:
+    scores = np.array([-1e308, 0.0, 1e308])
+    with pytest.raises(DataError, match="too far apart for bins"):
+        plot_histogram([System("a", scores, scores)], path=tmp_path / "h.png")

@@ -320,6 +320,42 @@ def test_pooled_scores_may_lie_in_several_files(results: dict[str, Any], made: t
     assert len(nontarget) == female["n_nontarget"] + male["n_nontarget"]
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret", "inside/../../secret", "link"])
+def test_files_outside_the_folder_of_the_results_are_not_read(
+    results: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    """Results of somebody else must not bring files of this machine into a report that is then passed on."""
+    folder = tmp_path / "results"
+    (folder / "inside").mkdir(parents=True)
+    (tmp_path / "secret").write_text("root:x:0:0\n", "utf-8")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    results["conditions"] = [results["conditions"][0] | {"scores": name, "key": name}]
+    text = render_page(results | {"summary": []}, folder=folder)
+    assert "outside their folder" in text
+    assert "root:" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"eer": -5}, "condition 1: eer is -5, expected a share"),
+        ({"eer": {"rocch": 1.5}}, "eer.rocch is 1.5"),
+        ({"intervals": {"eer.rocch": [0.1, "inf"]}}, "the interval of eer.rocch is inf"),
+        ({"linkability": {"linkability": [0.5, 2], "low": [0, -1]}}, "linkability.linkability is 2"),
+    ],
+)
+def test_rates_out_of_range_are_refused(results: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    results["conditions"][0] |= changes
+    with pytest.raises(DataError, match=message):
+        render_page(results, folder=".")
+
+
+def test_a_summary_out_of_range_is_refused(results: dict[str, Any]) -> None:
+    results["summary"] = [{**dict.fromkeys(("dataset", "gender", "scenario"), "x"), "eer": -5, "strongest": "x"}]
+    with pytest.raises(DataError, match="the summary: eer is -5"):
+        render_page(results, folder=".")
+
+
 def test_the_same_results_give_the_same_bytes(made: tuple[dict[str, Any], Path], page: str, tmp_path: Path) -> None:
     write_page(json.loads(json.dumps(made[0])), tmp_path / "report.html", folder=made[1])
     assert (tmp_path / "report.html").read_text("utf-8") == page

@@ -48,6 +48,7 @@ def fail(error):
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "Error: a.txt: No such file or dir"),
         (OSError("strange"), "Error: strange\n"),
         (MemoryError("Unable to allocate 9 TiB"), "Error: memory ran out: Unable to allocate 9 TiB"),
+        (RuntimeError("can't start new thread"), "Error: no more threads can be started"),
     ],
 )
 def test_errors_are_one_message(capsys, error, message, kind):

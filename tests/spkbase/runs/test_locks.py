@@ -84,18 +84,18 @@ def test_files_in_the_making_are_removed(tmp_path, holder):
     strays = [tmp_path / "a.h5", tmp_path / "deep/er/b", tmp_path / "scores" / f"{'c' * 60}.txt"]
     for path in strays:
         leave_temporary(path)
-    (tmp_path / ".features.abcdefgh.tmp").mkdir()
-    (tmp_path / ".features.abcdefgh.tmp" / "spool").touch()
+    (tmp_path / ".features.abcdefgh.spkver-tmp").mkdir()
+    (tmp_path / ".features.abcdefgh.spkver-tmp" / "spool").touch()
     leave_temporary(tmp_path / "out" / "of another run")
-    theirs = [
-        tmp_path / name for name in (".tmp", ".bashrc", "x.tmp", ".x.tmp", ".git/.x.abcdefgh.tmp", "results.json")
-    ]
+    names = [".tmp", ".bashrc", "x.tmp", ".x.tmp", "thesis/.report.ab12cd_9.tmp.docx", ".cache.abcdefgh.tmp/entry"]
+    names += [".git/.x.abcdefgh.spkver-tmp", ".x.spkver-tmp", "x.abcdefgh.spkver-tmp.wav", "results.json"]
+    theirs = [tmp_path / name for name in names]
     for path in theirs:
         path.parent.mkdir(exist_ok=True)
         path.touch()
     assert remove_temporaries(tmp_path) == 4
     assert all(path.exists() for path in theirs)
-    left = [path for path in tmp_path.rglob(".*.tmp*") if path not in theirs]
+    left = [path for path in tmp_path.rglob(".*-tmp*") if path not in theirs]
     assert [path.parent.name for path in left] == ["out"]
 
 
@@ -103,8 +103,8 @@ def test_a_run_clears_up_only_where_a_run_has_been(tmp_path):
     leave_temporary(tmp_path / "a.h5")
     with start_run(tmp_path, {}):
         pass
-    assert list(tmp_path.glob(".*.tmp*")), "nobody knows whose it is"
+    assert list(tmp_path.glob(".*-tmp*")), "nobody knows whose it is"
     with start_run(tmp_path, {}):
         pass
-    assert not list(tmp_path.glob(".*.tmp*"))
+    assert not list(tmp_path.glob(".*-tmp*"))
     assert "removed 1 files" in (tmp_path / "run.log").read_text()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from dask_cluster import DaskCluster, wait_until
 
 from spkbase.arrays.stored import StoredArray, part
 from spkbase.errors import DataError, WorkerError
+from spkbase.work.cluster import code_digest, versions
 from spkbase.work.maps import engine_kind, ordered_map, ships_items, use_engine
 
 pytest.importorskip("distributed")
@@ -357,6 +360,41 @@ def test_a_scheduler_without_workers_is_an_error(own):
 def test_a_scheduler_that_is_not_there_is_an_error(address, text):
     with pytest.raises(DataError, match=text), use_engine("dask", scheduler=address, timeout=1):
         pass
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n", b"\xff" * 64, b"SSH-2.0-OpenSSH_9.2\r\n"])
+def test_something_else_at_the_port_of_the_scheduler(reply):
+    """It may say nothing for ever, or what reads as the length of a message of exabytes."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        connections = []
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connections.append(listener.accept()[0])
+                    connections[-1].sendall(reply)
+
+        threading.Thread(target=serve, daemon=True).start()
+        before = time.monotonic()
+        with (
+            pytest.raises(DataError, match="no Dask scheduler answered at tcp://127"),
+            use_engine("dask", scheduler=f"tcp://127.0.0.1:{listener.getsockname()[1]}", timeout=1),
+        ):
+            pass
+        assert time.monotonic() - before < PATIENCE
+        for connection in connections:
+            connection.close()
+
+
+def test_the_code_itself_is_compared():
+    """A checkout of yesterday has the version of today."""
+    digest = code_digest()
+    assert versions()["code of spkver"] == digest
+    assert len(digest) == 12
+    code = "from spkbase.work.cluster import code_digest; print(code_digest())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == digest
 
 
 def test_other_versions_are_an_error_that_names_them(dask_cluster, monkeypatch):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from spkbase.errors import DataError, WorkerError
 from spkbase.work.executors import stop_workers, undisturbed
 from spkbase.work.maps import (
+    bounded_jobs,
     chunk_bounds,
     chunks,
     default_jobs,
@@ -30,6 +31,28 @@ from spkbase.work.maps import (
 )
 
 WAYS = [(1, False), (2, True), (5, True), (2, False)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "n_items", "expected"),
+    [
+        (None, 1, 4),
+        (1, 9, 1),
+        (3, 1, 3),
+        (6, 2, 4),
+        (6, 5, 5),
+        (6, None, 6),
+        (100_000, 10_000, 32),
+        (100_000, None, 32),
+    ],
+)
+def test_workers_are_bounded_by_the_work_and_the_cores(monkeypatch, caplog, jobs, n_items, expected):
+    monkeypatch.setattr("spkbase.work.maps.default_jobs", lambda: 4)
+    for _ in range(2):
+        assert bounded_jobs(jobs, n_items) == expected
+    notes = [record.message for record in caplog.records]
+    assert notes in ([], [f"{jobs} jobs were asked for on 4 cores: at most 32 are used"])
+    caplog.clear()
 
 
 def late_square(number: int) -> int:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,11 +205,38 @@ def test_a_run_that_was_killed_is_taken_up(source, tmp_path):
     with pytest.raises(DataError, match=r"wav\.scp"):
         read_datadir(target)
     (target / "wav").mkdir(exist_ok=True)
-    (target / "wav" / ".a-1.x7abcd_e.tmp.wav").write_bytes(b"half")
-    (target / ".anonymization.x7abcd_e.tmp.json").write_bytes(b"half")
+    (target / "wav" / ".a-1.x7abcd_e.spkver-tmp.wav").write_bytes(b"half")
+    (target / ".anonymization.x7abcd_e.spkver-tmp.json").write_bytes(b"half")
     assert outputs(anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)) == expected
     assert {path.name for path in (target / "wav").iterdir()} == {f"{name}.wav" for name in NAMES}
     assert not list(target.glob(".*"))
+
+
+def test_speech_that_a_killed_command_leaves_is_found_and_removed(source, tmp_path):
+    """Its input is the original, which lies below the output, under a name of ours, and goes at the next start."""
+    target = tmp_path / "set_x"
+    copy = AnonymizerConfig("command", command="cp {input} {output}")
+    slow = AnonymizerConfig(
+        "command", command=f"echo {{input}} > {tmp_path}/begun && sleep 600 && cp {{input}} {{output}}"
+    )
+    code = (
+        "from pathlib import Path\nfrom spkver.anonymization import AnonymizerConfig, anonymize_datadir\n"
+        "from spkver.datadir import read_datadir\n"
+        f"anonymize_datadir(read_datadir({str(source.path)!r}), {str(target)!r},"
+        f" AnonymizerConfig('command', command={slow.command!r}), jobs=1)"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code])
+    while not (tmp_path / "begun").exists() or not (tmp_path / "begun").read_text().endswith("\n"):
+        assert run.poll() is None
+        time.sleep(0.02)
+    run.kill()
+    run.wait()
+    original = Path((tmp_path / "begun").read_text().strip())
+    assert original.is_file()
+    assert target in original.parents
+    anonymize_datadir(source, target, copy, jobs=1)
+    assert not original.parent.exists()
+    assert {path.name for path in (target / "wav").iterdir()} == {f"{name}.wav" for name in NAMES}
 
 
 def test_one_that_fails_is_named_when_the_others_are_done(source, tmp_path):

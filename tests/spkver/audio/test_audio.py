@@ -275,8 +275,8 @@ def test_plain_files_need_no_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 # --- broken files ----------------------------------------------------------------------------------------------------
 
 
-def sized_wav(data_bytes: int) -> bytes:
-    content = bytearray(encoded(noise(100), "WAV"))
+def sized_wav(data_bytes: int, samples: np.ndarray | None = None) -> bytes:
+    content = bytearray(encoded(noise(100) if samples is None else samples, "WAV"))
     place = content.index(b"data")
     content[place + 4 : place + 8] = struct.pack("<I", data_bytes)
     return bytes(content)
@@ -301,7 +301,7 @@ PCM = noise().astype("<i2").tobytes()
 BROKEN = {
     "empty.wav": (b"", r"is empty \(0 bytes\)"),
     "text.wav": (b"no audio at all, but text\n" * 9, "not readable as WAV, FLAC or SPHERE"),
-    "ogg.wav": (encoded(noise(), "OGG", "VORBIS"), "not readable as WAV, FLAC or SPHERE: its format is OGG"),
+    "ogg.wav": (encoded(noise(), "OGG", "VORBIS"), "not readable as WAV, FLAC or SPHERE: it begins with b'OggS'"),
     "headerless.raw": (PCM, "headerless audio"),
     "zero.wav": (encoded(noise()[:0], "WAV"), "holds no samples"),
     "zero.sph": (encoded(noise()[:0], "NIST"), "holds no samples"),
@@ -309,6 +309,9 @@ BROKEN = {
     "huge.flac": (huge_flac(), "cut off"),
     "cut.wav": (encoded(noise(), "WAV")[:-1], "cut off: the header promises 8000 bytes of samples, .* holds 7999"),
     "long.wav": (sized_wav(1 << 20), "cut off: the header promises 1048576 bytes of samples, the file holds 200"),
+    "half.wav": (sized_wav(4000, noise()), "counts samples up to byte 4044, and 4000 bytes follow that are no chunk"),
+    "int16.wav": (encoded(noise().astype(np.float32), "WAV", "FLOAT"), "times full scale, .*divide them by 32768"),
+    "slow.wav": (encoded(noise(), "WAV", rate=1), "the header says 1 Hz"),
     "cut.rf64": (encoded(noise(), "RF64")[:-100], "cut off: the header promises 8000 bytes of samples, .* holds 7900"),
     "head.wav": (encoded(noise(), "WAV")[:30], "not readable as WAV, FLAC or SPHERE"),
     "cut.sph": (encoded(noise(), "NIST")[:-2], "cut off: the header promises 8000 bytes of samples, .* holds 7998"),
@@ -328,8 +331,8 @@ BROKEN = {
 def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path: Path, name: str) -> None:
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
-    # the header of a compressed stream does not give away how much of it is there
-    for read in (read_audio,) if name == "huge.flac" else (read_audio, audio_header):
+    # the header does not give away how much of a compressed stream is there, nor how loud the samples are
+    for read in (read_audio,) if name in ("huge.flac", "int16.wav") else (read_audio, audio_header):
         with pytest.raises(DataError, match=message) as caught:
             read(path)
         assert caught.value.file == path

@@ -417,3 +417,12 @@ def test_no_space_for_frames_in_a_file(tmp_path, monkeypatch):
         TemporaryRows(tmp_path, (3, 2), np.float32, what="frames", named=True)
     rows.stored().path.unlink()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_too_long_for_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    soundfile.write(tmp_path / "long.wav", np.zeros(160_000), 16000)
+    monkeypatch.setattr("spkver.features.extraction.memory_size", lambda: 16_000_000)
+    with pytest.raises(DataError, match=r"long\.wav: a recording of 0\.0 hours takes 0 GB .* \(cut it into"):
+        check_recordings({"long": tmp_path / "long.wav"}, FeatureConfig())
+    monkeypatch.setattr("spkver.features.extraction.memory_size", lambda: 32_000_000)
+    assert check_recordings({"long": tmp_path / "long.wav"}, FeatureConfig()) == 10.0

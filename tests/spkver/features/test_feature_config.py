@@ -29,6 +29,7 @@ from spkver.features.config import PRESETS, FeatureConfig
         {"n_filters": 0},
         {"n_cepstra": 0},
         {"n_cepstra": 40},
+        {"n_filters": 1_000_000_000},
         {"min_speech_frames": 0},
         {"sample_scale": 0.0},
         {"memory_gb": 0.0},

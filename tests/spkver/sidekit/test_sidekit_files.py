@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 
 from spkbase.errors import DataError
 from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_feature_file
@@ -256,6 +257,31 @@ def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
     np.testing.assert_allclose(ubm.precisions, 1 / values["variances"], rtol=1e-15)
 
 
+def test_full_covariances_by_their_definition(tmp_path: Path) -> None:
+    values = mixture()
+    roots = np.random.default_rng(1).normal(size=(3, 4, 4))
+    values["variances"] = roots @ roots.swapaxes(1, 2) + 0.1 * np.eye(4)
+    write_mixture(tmp_path / "ubm.h5", **values)
+    precisions = np.linalg.inv(values["variances"])
+    with h5py.File(tmp_path / "ubm.h5") as file:
+        data = {name: file[name][()] for name in file}
+    np.testing.assert_allclose(data["invcov"], precisions, rtol=1e-10)
+    np.testing.assert_allclose(data["invchol"] @ data["invchol"].swapaxes(1, 2), precisions, rtol=1e-10)
+    assert not np.triu(data["invchol"], 1).any()
+    np.testing.assert_allclose(data["det"], np.linalg.det(values["variances"]), rtol=1e-10)
+    # log(w) + log-density = -(x' P x - 2 m' P x + a) / 2
+    frame = np.arange(4.0)
+    exponent = [frame @ p @ frame - 2 * m @ p @ frame for m, p in zip(values["means"], precisions, strict=True)]
+    expected = [
+        np.log(w) + multivariate_normal(m, c).logpdf(frame)
+        for w, m, c in zip(values["weights"], values["means"], values["variances"], strict=True)
+    ]
+    np.testing.assert_allclose(-(np.array(exponent) + data["a"]) / 2, expected, rtol=1e-10)
+    ubm = read_mixture(tmp_path / "ubm.h5")
+    np.testing.assert_allclose(ubm.variances(), values["variances"], rtol=1e-10)
+    assert np.array_equal(ubm.precisions, ubm.precisions.swapaxes(1, 2))
+
+
 def test_many_dimensions_leave_the_range_of_the_determinant_only(tmp_path: Path) -> None:
     values = mixture(2, 60)
     values["variances"][:] = 1e-6
@@ -270,7 +296,19 @@ def test_many_dimensions_leave_the_range_of_the_determinant_only(tmp_path: Path)
 MIXTURE_CHANGES: list[tuple[Callable[[h5py.File], None], str]] = [
     (
         lambda file: replace(file, "invcov", np.ones((3, 4, 4))),
-        r"a mixture with full covariance \(invcov \(3, 4, 4\)\)",
+        "invcov of component 0 should be finite, symmetric and positive definite",
+    ),
+    (
+        lambda file: replace(file, "invcov", np.tile(np.eye(4) + np.eye(4, k=1), (3, 1, 1))),
+        "invcov of component 0 should be finite, symmetric and positive definite",
+    ),
+    (
+        lambda file: replace(file, "invcov", np.full((3, 4, 4), np.nan)),
+        "invcov of component 0 should be finite, symmetric and positive definite",
+    ),
+    (
+        lambda file: replace(file, "invcov", np.ones((3, 4, 5))),
+        r"invcov should have the shape of mu, \(3, 4\), not \(3, 4, 5\), or be \(3, 4, 4\)",
     ),
     (
         lambda file: replace(file, "invcov", np.ones((3, 5))),
@@ -303,10 +341,14 @@ def test_broken_mixture(tmp_path: Path, change: Callable[[h5py.File], None], mes
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": np.ones(4) / 4}, r"expected \(C,\), \(C, D\), \(C, D\), \(C, D\), not \(4,\), \(3, 4\)"),
+        (
+            {"weights": np.ones(4) / 4},
+            r"expected \(C,\), \(C, D\), \(C, D\), \(C, D\), not \(4,\), \(3, 4\)",
+        ),
         ({"variances": np.ones((3, 1))}, r"expected \(C,\)"),
         ({"variance_control": np.ones((3, 5))}, r"expected \(C,\)"),
         ({"variances": np.zeros((3, 4))}, "invcov of component 0, dimension 0 should be above 0 and finite, not inf"),
+        ({"variances": np.ones((3, 4, 4))}, "covariances should be finite, symmetric and positive definite"),
         ({"means": np.full((3, 4), np.nan)}, "mu of component 0"),
     ],
 )

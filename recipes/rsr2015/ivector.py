@@ -1,0 +1,46 @@
+"""i-vector systems on RSR2015 part 1: one UBM, one matrix of total variability, and a chain of steps a system.
+
+    python recipes/rsr2015/ivector.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
+                                     [--force] [--only STAGE | --until STAGE]
+
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems are those of SIDEKIT's
+i-vector tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm; the background
+speakers train them. With given.vectors=FILE the vectors of `spkver embed` take the place of i-vectors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spkbase.runs import Run
+from spkver import pipeline
+from spkver.rsr2015 import Config, given_files, prepare, recipe_command, report, training_lists
+
+
+def ivector(run: Run, corpus: Path, config: Config) -> str:
+    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
+    lists = prepare(run, corpus, config)
+    maps = training_lists(config, lists)
+    given = given_files(config, maps, takes=["statistics", "vectors"])
+
+    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+
+    statistics, vectors, method = {}, {}, config.ivectors.method
+    for name, idmap in maps.items():
+        statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+    matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
+    for name, of_list in statistics.items():
+        vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=method, file=given.vectors(name))
+
+    systems = {}
+    for system, chain in config.chains().items():
+        backend = pipeline.backend(run, system, vectors["training"], chain, seed=config.seed)
+        systems[system] = pipeline.vector_scores(run, system, backend, vectors, lists.key.trials())
+    return report("rsr2015/ivector", run, config, lists, ubm, systems)
+
+
+main = recipe_command(ivector, __file__, about=__doc__)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""Maps of vectors that are learnt from training vectors: whitening, length norm, LDA, WCCN, CORAL.
+
+A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`LengthNorm`), or removes directions
+(`spkver.backend.Projection`, NAP). Each ``fit_...`` takes the vectors, of speakers as codes 0 .. C-1, and returns the
+maps to apply one after the other. Directions of a singular covariance are shrunk as `moments.regularised` says, unless
+``shrink`` is given. The signs of directions are free: the largest entry of each is positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from evaluation.embeddings import check_norms, row_norms, to_unit
+from spkbase.arrays import Rows, part
+from spkbase.errors import ConfigError, DataError
+from spkbase.work import chunk_bounds, one_blas_thread
+from spkver.backend.moments import (
+    between_covariance,
+    mean,
+    regularised,
+    total_covariance,
+    within_covariance,
+)
+from spkver.backend.nap import Projection
+
+_ROWS = 1 << 13
+WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """The map y = (x - offset) @ matrix.
+
+    Attributes
+    ----------
+    offset : ndarray of float64 of shape (R,)
+    matrix : ndarray of float64 of shape (R, K) or (R,)
+        The second is the diagonal of a matrix.
+    """
+
+    offset: NDArray[np.float64]
+    matrix: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        shapes = self.offset.shape, self.matrix.shape
+        if self.offset.ndim != 1 or self.matrix.ndim not in (1, 2) or len(self.offset) != len(self.matrix):
+            raise DataError(f"expected an offset (R,) and a matrix (R, K) or (R,), got {shapes[0]} and {shapes[1]}")
+        if not (np.isfinite(self.offset).all() and np.isfinite(self.matrix).all()):
+            raise DataError("expected a map of finite numbers, got NaN or infinite ones")
+
+    def __call__(self, vectors: NDArray) -> NDArray[np.float64]:
+        """Return the images (n, K) of vectors (n, R)."""
+        moved = vectors - self.offset
+        return moved * self.matrix if self.matrix.ndim == 1 else moved @ self.matrix
+
+
+@dataclass(frozen=True)
+class LengthNorm:
+    """The map y = x / |x| (Garcia-Romero and Espy-Wilson, "Analysis of i-vector length normalization", 2011)."""
+
+    def __call__(self, vectors: NDArray, names: NDArray | None = None) -> NDArray[np.float64]:
+        """Return vectors (n, R) scaled to length 1; DataError names those of length 0."""
+        norms = row_norms(vectors)
+        check_norms(norms, np.arange(len(vectors)).astype(object) if names is None else names)
+        return to_unit(vectors, norms)
+
+
+Map = AffineMap | LengthNorm | Projection
+
+
+@one_blas_thread()
+def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = None) -> NDArray[np.float64]:
+    """Return vectors after map upon map, some thousand rows at a time.
+
+    Parameters
+    ----------
+    maps : sequence of AffineMap, LengthNorm or Projection
+    vectors : ndarray or StoredArray of shape (N, R)
+    names : ndarray of str of shape (N,), optional
+        For errors; row numbers by default.
+
+    Returns
+    -------
+    ndarray of float64 of shape (N, K)
+
+    Raises
+    ------
+    DataError
+        If a vector has no length where it is to be scaled to 1.
+    """
+    names = np.arange(len(vectors)).astype(object) if names is None else names
+    blocks = []
+    for start, stop in chunk_bounds(len(vectors), _ROWS):
+        block = np.array(part(vectors, start, stop), np.float64)
+        for step in maps:
+            if isinstance(step, Projection):
+                block = step.of_rows(block)
+            else:
+                block = step(block, names[start:stop]) if isinstance(step, LengthNorm) else step(block)
+        blocks.append(block)
+    return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+
+
+def dimension_after(maps: Sequence[Map], dimension: int) -> int:
+    """Return the dimensions that vectors of so many have after the maps; DataError if the maps do not fit."""
+    for step in maps:
+        if isinstance(step, LengthNorm):
+            continue
+        size = step.directions.shape[1] if isinstance(step, Projection) else len(step.offset)
+        if size != dimension:
+            raise DataError(f"expected a map of {dimension} dimensions, got one of {size}")
+        if isinstance(step, AffineMap):
+            dimension = step.matrix.shape[-1]
+    return dimension
+
+
+def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDArray[np.float64]:
+    """Return a matrix M with M^T S M = I, for row vectors x @ M.
+
+    Parameters
+    ----------
+    covariance : ndarray of float64 of shape (R, R)
+        S, not singular.
+    kind : {"full", "symmetric", "cholesky", "diagonal"}
+        V diag(l)^(-1/2) of the eigenvectors V and eigenvalues l, largest first; the symmetric root V diag(l)^(-1/2)
+        V^T; the lower factor L of S^-1 = L L^T; the diagonal of S alone, S_ii^(-1/2).
+
+    Returns
+    -------
+    ndarray of float64 of shape (R, R), or (R,) for the diagonal one
+    """
+    if kind == "diagonal":
+        return 1 / np.sqrt(np.diag(covariance))
+    if kind == "cholesky":
+        # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
+        upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
+        lower: NDArray[np.float64] = scipy.linalg.solve_triangular(upper, np.eye(len(upper)), trans="T")
+        return lower
+    values, directions = np.linalg.eigh(covariance)
+    directions = signed(directions[:, ::-1])
+    scaled = directions / np.sqrt(values[::-1])
+    return scaled @ directions.T if kind == "symmetric" else scaled
+
+
+def fit_centring(vectors: Rows) -> AffineMap:
+    """Return the map x - m, m the mean of the vectors (N, R).
+
+    Raises
+    ------
+    DataError
+        If the vectors do not differ, so that nothing but rounding would be left of them.
+    """
+    middle = mean(vectors)
+    spread = max(
+        float(np.abs(np.asarray(part(vectors, start, stop), np.float64) - middle).max())
+        for start, stop in chunk_bounds(len(vectors), _ROWS)
+    )
+    if not spread > 1e-12 * float(np.abs(middle).max()):
+        raise DataError(f"the {len(vectors)} vectors are all the same: without their mean nothing is left")
+    return AffineMap(middle, np.ones(len(middle)))
+
+
+@one_blas_thread()
+def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = None) -> AffineMap:
+    """Return the map (x - m) @ M that makes the covariance of the vectors (N, R) the identity; see `whitening_matrix`.
+
+    The diagonal one makes its diagonal 1, and is an error where a dimension is constant.
+    """
+    covariance = total_covariance(vectors)
+    if kind == "diagonal" and shrink is None:
+        variances = np.diag(covariance)
+        constant = np.flatnonzero(~(variances > 1e-24 * np.maximum(mean(vectors) ** 2, variances.max())))
+        if len(constant):
+            some = ", ".join(map(str, constant[:3].tolist()))
+            remedy = "leave them out, use another whitening, or give shrink"
+            raise DataError(f"{len(constant)} dimensions are constant, such as {some}: no variance 1", remedy=remedy)
+    else:
+        covariance = regularised(covariance, len(vectors) - 1, shrink=shrink, what="total covariance")
+    return AffineMap(mean(vectors), whitening_matrix(covariance, kind))
+
+
+def fit_efr(vectors: Rows, *, rounds: int = 1) -> tuple[Map, ...]:
+    """Return the maps of the eigen factor radial: so many times whitening by the total covariance, then length norm.
+
+    References
+    ----------
+    P.-M. Bousquet, D. Matrouf and J.-F. Bonastre, "Intersession compensation and scoring methods in the i-vectors space
+    for speaker recognition", Interspeech 2011.
+    """
+    return _spherical(vectors, np.zeros(len(vectors), np.int64), rounds)
+
+
+def fit_sphnorm(vectors: Rows, codes: NDArray[np.integer], *, rounds: int = 1) -> tuple[Map, ...]:
+    """Return the maps of the spherical nuisance normalisation: as `fit_efr`, with the covariance within classes.
+
+    References
+    ----------
+    P.-M. Bousquet, A. Larcher, D. Matrouf, J.-F. Bonastre and O. Plchot, "Variance-spectra based normalization for
+    i-vector standard and probabilistic linear discriminant analysis", Odyssey 2012.
+    """
+    return _spherical(vectors, codes, rounds)
+
+
+@one_blas_thread()
+def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[Map, ...]:
+    maps: list[Map] = []
+    current: Rows = vectors
+    n_free, what = len(codes) - codes.max() - 1, "covariance within speakers" if codes.any() else "total covariance"
+    for _ in range(rounds):
+        covariance = regularised(within_covariance(current, codes), n_free, what=what)
+        maps += [AffineMap(mean(current), whitening_matrix(covariance)), LengthNorm()]
+        current = apply_maps(maps[-2:], current)
+    return tuple(maps)
+
+
+@one_blas_thread()
+def fit_lda(
+    vectors: Rows,
+    codes: NDArray[np.integer],
+    *,
+    rank: int | None = None,
+    shrink: float | None = None,
+    convention: str = "book",
+) -> AffineMap:
+    """Return the linear discriminant directions: the leading v of S_b v = l S_w v, with v^T S_w v = 1.
+
+    Parameters
+    ----------
+    vectors : ndarray or StoredArray of shape (N, R)
+    codes : ndarray of int of shape (N,)
+    rank : int, optional
+        Number of directions, at most C - 1 and R; that many by default.
+    shrink : float, optional
+        Of the covariance within classes.
+    convention : {"book", "sidekit"}
+        Classes weighted by their size, as scatter matrices are defined; or what SIDEKIT 1.3.2 computes, for comparisons
+        alone: no class is weighted, and the upper triangle of the (not symmetric) product S_b S_w^-1 is taken for a
+        symmetric matrix, whose eigenvectors of length 1 are not the discriminant directions.
+
+    Returns
+    -------
+    AffineMap
+        With an offset of 0.
+
+    Raises
+    ------
+    DataError
+        If vectors of the same class never differ, or the classes' means do not.
+
+    References
+    ----------
+    K. Fukunaga, "Introduction to statistical pattern recognition", 1990, chapter 10.
+    """
+    n_classes = int(codes.max()) + 1
+    limit = min(n_classes - 1, vectors.shape[1])
+    rank = limit if rank is None else rank
+    if not 1 <= rank <= limit:
+        text = f"lda.rank is {rank}, but {n_classes} speakers in {vectors.shape[1]} dimensions allow 1 to {limit}"
+        raise ConfigError(text, remedy="lower it, or give more speakers")
+    weighting = "vectors" if convention == "book" else "classes"
+    what = "covariance within speakers"
+    within = within_covariance(vectors, codes, weighting=weighting)
+    within = regularised(within, len(codes) - n_classes, shrink=shrink, what=what)
+    between = between_covariance(vectors, codes, weighting=weighting)
+    if not between.any():
+        raise DataError("the means of all speakers are the same: no direction tells them apart")
+    if convention == "sidekit":
+        directions = scipy.linalg.eigh(between @ np.linalg.inv(within), lower=False)[1]
+    else:
+        directions = scipy.linalg.eigh(between, within)[1]
+    return AffineMap(np.zeros(len(within)), signed(directions[:, ::-1][:, :rank]))
+
+
+@one_blas_thread()
+def fit_wccn(vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None) -> AffineMap:
+    """Return the within-class covariance normalisation: x @ L, L L^T = W^-1, each class of the same weight in W.
+
+    References
+    ----------
+    A. O. Hatch, S. Kajarekar and A. Stolcke, "Within-class covariance normalization for SVM-based speaker recognition",
+    Interspeech 2006.
+    """
+    within = within_covariance(vectors, codes, weighting="classes")
+    within = regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what="covariance within speakers")
+    return AffineMap(np.zeros(len(within)), whitening_matrix(within, "cholesky"))
+
+
+@one_blas_thread()
+def fit_coral(source: Rows, target: Rows, *, shrink: float | None = None) -> AffineMap:
+    """Return the map that gives vectors of one domain the mean and covariance of another: correlation alignment.
+
+        y = (x - m_s) C_s^(-1/2) C_t^(1/2) + m_t
+
+    Sun et al. add the identity to both covariances; here they are shrunk where they are singular, so that the result
+    does not depend on the unit of the vectors.
+
+    Parameters
+    ----------
+    source : ndarray or StoredArray of shape (N, R)
+        Vectors that are mapped: those with speakers, which later steps are trained on.
+    target : ndarray or StoredArray of shape (M, R)
+        Vectors of the other domain, which need no speakers.
+    shrink : float, optional
+        Of both covariances, where it is not only those that are singular.
+
+    References
+    ----------
+    B. Sun, J. Feng and K. Saenko, "Return of frustratingly easy domain adaptation", AAAI 2016, algorithm 1.
+    """
+    means, roots = [], []
+    for vectors, what in ((source, "covariance of the training vectors"), (target, "covariance to adapt to")):
+        covariance = regularised(total_covariance(vectors), len(vectors) - 1, shrink=shrink, what=what)
+        means.append(mean(vectors))
+        roots.append(whitening_matrix(covariance, "symmetric"))
+    matrix = roots[0] @ np.linalg.inv(roots[1])
+    # (x - offset) @ matrix = (x - m_s) @ matrix + m_t
+    return AffineMap(means[0] - means[1] @ roots[1] @ np.linalg.inv(roots[0]), matrix)
+
+
+def signed(directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return columns (R, K) with the signs that make the largest entry of each positive."""
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
+    return directions * np.where(largest < 0, -1.0, 1.0)

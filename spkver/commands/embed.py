@@ -1,0 +1,54 @@
+"""The command ``spkver embed``."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spkbase.console import ResumableCommand, echo_log, worker_options
+
+_PATH = click.Path(path_type=Path)
+
+
+class _Help(ResumableCommand):
+    """Lists the extractors below the text, from their table."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from spkver.extractors import EXTRACTORS, FUNCTION
+
+        with formatter.section("Extractors"):
+            formatter.write_dl([(kind.form, kind.summary) for kind in (*EXTRACTORS.values(), FUNCTION)])
+
+
+@click.command(cls=_Help)
+@click.argument("datadir", type=_PATH)
+@click.option("-e", "--extractor", required=True, metavar="EXTRACTOR", help="One of the extractors below.")
+@click.option("-o", "--output", required=True, type=_PATH, help="File to write: .h5 or .npz.")
+@click.option("--window", type=float, metavar="SECONDS", help="Longer recordings are cut into windows, averaged.")
+@click.option("--hop", type=float, metavar="SECONDS", help="From one window to the next, at most.")
+@click.option("--rate", type=int, metavar="HZ", help="Rate that recordings are brought to; the network's by default.")
+@click.option("--allow-pipes", is_flag=True, help="Run shell commands of wav.scp; only for lists you trust.")
+@worker_options
+def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: int | None, **settings: Any) -> None:
+    """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
+
+    What is finished when a run is stopped stands in OUTPUT.partial, and is taken up by the next one. Vectors are scored
+    by: spkver-eval cosine
+    """
+    from spkbase.runs import Destination
+    from spkbase.work import Work
+    from spkver.datadir import read_datadir
+    from spkver.extractors import ExtractorSettings, check_output, embed_directory, open_extractor
+
+    check_output(output)
+    opened = open_extractor(extractor, ExtractorSettings(**settings))
+    partial = output.with_name(f"{output.name}.partial")
+    with echo_log(logging.INFO):
+        source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=partial / "audio" if allow_pipes else None)
+        embeddings = embed_directory(source, opened, Destination(output, partial), work=Work(jobs))
+    shutil.rmtree(partial, ignore_errors=True)
+    click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")

@@ -1,0 +1,13 @@
+from .campplus import campplus_network as campplus_network
+from .campplus import campplus_vector as campplus_vector
+from .directories import check_output as check_output
+from .directories import embed_directory as embed_directory
+from .doors import EXTRACTORS as EXTRACTORS
+from .doors import FUNCTION as FUNCTION
+from .doors import Extractor as Extractor
+from .doors import open_extractor as open_extractor
+from .filterbanks import kaldi_filterbanks as kaldi_filterbanks
+from .filterbanks import mel_spectra as mel_spectra
+from .ge2e import ge2e_network as ge2e_network
+from .ge2e import ge2e_vector as ge2e_vector
+from .protocol import ExtractorSettings as ExtractorSettings

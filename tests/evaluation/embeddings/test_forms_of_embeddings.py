@@ -1,0 +1,443 @@
+"""Embeddings in every form that users have: each gives the same ids, speakers and vectors, or one clear error."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from evaluation.embeddings.arrays import window_ids
+from evaluation.embeddings.cosine import cosine_scores
+from evaluation.embeddings.files import read_embeddings
+from evaluation.embeddings.sets import Embeddings
+from evaluation.trials.lists import Trials
+from spkbase.errors import DataError
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "torch_files"
+IDS = ["u1", "u2", "u3"]
+SPEAKERS = ["anna", "bert", "anna"]
+VECTORS = np.array([[1.0, 2.0, -3.0], [0.5, 0.25, 8.0], [0.125, 4.0, 0.0]], np.float32)
+UTT2SPK = "".join(f"{name} {speaker}\n" for name, speaker in zip(IDS, SPEAKERS, strict=True))
+
+
+def pickled(path: Path, content: Any) -> Path:
+    path.write_bytes(pickle.dumps(content))
+    return path
+
+
+def read(path: Any, **options: Any) -> Embeddings:
+    return read_embeddings(path, allow_pickle=True, **options)
+
+
+def ark(path: Path, ids: list[str] = IDS, rows: Any = VECTORS) -> Path:
+    heads = (name.encode() + b" \0BFV \4" + struct.pack("<i", len(row)) for name, row in zip(ids, rows, strict=True))
+    path.write_bytes(b"".join(head + row.tobytes() for head, row in zip(heads, rows, strict=True)))
+    return path
+
+
+# --- dictionaries and lists ------------------------------------------------------------------------------------------
+
+ROWS = list(VECTORS)
+FLAT: dict[str, Any] = {
+    "vectors": dict(zip(IDS, ROWS, strict=True)),
+    "rows": {name: row[None] for name, row in zip(IDS, ROWS, strict=True)},
+    "as SpeechBrain's": {name: row[None, None] for name, row in zip(IDS, ROWS, strict=True)},
+    "lists of numbers": {name: row.tolist() for name, row in zip(IDS, ROWS, strict=True)},
+    "pairs": list(zip(IDS, ROWS, strict=True)),
+    "columns": {"utt_ids": IDS, "embeddings": VECTORS},
+    "columns of lists": {"ids": np.array(IDS), "vectors": ROWS, "created": "today"},
+}
+
+
+@pytest.mark.parametrize("form", FLAT)
+def test_a_vector_for_each_utterance(form: str, tmp_path: Path) -> None:
+    path = pickled(tmp_path / "e.pkl", FLAT[form])
+    alone = read(path)
+    assert alone.ids.tolist() == alone.speakers.tolist() == IDS
+    assert alone.vectors.tolist() == VECTORS.tolist()
+    assert alone.notes == ("e.pkl has no speakers: each id counts as one",)
+    (tmp_path / "map").write_text(UTT2SPK)
+    mapped = read(path, speakers=tmp_path / "map")
+    assert (mapped.ids.tolist(), mapped.speakers.tolist(), mapped.notes) == (IDS, SPEAKERS, ())
+
+
+def test_a_vector_for_each_speaker(tmp_path: Path) -> None:
+    """The map that is given tells which of the two a dictionary is: its ids, or its speakers."""
+    (tmp_path / "map").write_text(UTT2SPK)
+    path = pickled(tmp_path / "e.pkl", {"anna": VECTORS[0], "bert": VECTORS[1]})
+    found = read(path, speakers=tmp_path / "map")
+    assert found.ids.tolist() == found.speakers.tolist() == ["anna", "bert"]
+    assert found.notes == (f"{path} holds a vector for each speaker: its ids are speakers of map",)
+    (tmp_path / "map").write_text(UTT2SPK + "anna x\nbert x\n")  # ids of the map come first
+    assert read(path, speakers=tmp_path / "map").speakers.tolist() == ["x", "x"]
+    (tmp_path / "map").write_text(UTT2SPK + "anna x\n")
+    with pytest.raises(DataError, match=r"map: 1 of 2 utterances of .*e\.pkl without a speaker: bert"):
+        read(path, speakers=tmp_path / "map")
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ({"anna": [VECTORS[0], VECTORS[2]], "bert": [VECTORS[1]]}, ["anna#1", "anna#2", "bert#1"]),
+        ({"anna": VECTORS[[0, 2]], "bert": VECTORS[[1]]}, ["anna#1", "anna#2", "bert#1"]),
+        ({"anna": VECTORS[[0, 2]], "bert": VECTORS[1]}, ["anna#1", "anna#2", "bert#1"]),
+        ({"anna": {"u1": VECTORS[0], "u3": VECTORS[2]}, "bert": {"u2": VECTORS[1]}}, ["u1", "u3", "u2"]),
+        ({"anna": [("u1", VECTORS[0]), ["u3", VECTORS[2]]], "bert": (("u2", VECTORS[1]),)}, ["u1", "u3", "u2"]),
+        ([("anna", VECTORS[0]), ("anna", VECTORS[2]), ("bert", VECTORS[1])], ["anna#1", "anna#2", "bert#1"]),
+    ],
+)
+def test_vectors_of_speakers(content: Any, ids: list[str], tmp_path: Path) -> None:
+    found = read(pickled(tmp_path / "e.pkl", content))
+    assert (found.ids.tolist(), found.speakers.tolist()) == (ids, ["anna", "anna", "bert"])
+    assert found.vectors.tolist() == VECTORS[[0, 2, 1]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"a": VECTORS[0], "b": VECTORS[1, :2]}, r"got \(3,\) for a and \(2,\) for b"),
+        ({"a": VECTORS[0], "b": "x"}, "got str for 'b'"),
+        ({"a": VECTORS[0], 2.5: VECTORS[1]}, "for 2.5"),
+        ({"a": {"u": VECTORS[0]}, "b": {"u": VECTORS[1]}}, "'u' is repeated"),
+        ([("a", VECTORS[0]), ("b", "x")], "got str for 'b'"),
+        ([("a", VECTORS[0], 1)], "expected {speaker"),
+        ({"a": [0.5, "x"]}, "got list for 'a'"),
+        ({"a": VECTORS[0], "b": np.array(1.0)}, "got ndarray for 'b'"),
+        ({"a": np.zeros(0, "f4")}, "expected embeddings, got none|got ndarray"),
+        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape"),
+        (VECTORS, "ids not there"),
+        ({"a": VECTORS[0], "": VECTORS[1]}, "expected ids of utterances to be strings that are not empty"),
+    ],
+)
+def test_dictionaries_of_other_things(content: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read(pickled(tmp_path / "e.pkl", content))
+    assert str(tmp_path / "e.pkl") in str(caught.value)
+
+
+def test_one_vector_named_many_times(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds more vectors than its size allows"):
+        read(pickled(tmp_path / "e.pkl", dict.fromkeys(map(str, range(50_000)), np.zeros(10_000))))
+
+
+# --- PyTorch, safetensors --------------------------------------------------------------------------------------------
+
+BASE = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
+
+
+def test_tensors_by_utterance_need_no_flag(tmp_path: Path) -> None:
+    found = read_embeddings(DATA / "speechbrain.pt")
+    assert found.ids.tolist() == ["s1-u1", "s1-u2", "s2-u1"]
+    assert found.vectors.tolist() == BASE[:3].tolist()
+
+
+def text_maps(folder: Path) -> None:
+    (folder / "id2idx").write_text("b 3\na 1\nc 0\n")
+    (folder / "idx2spk").write_text("0 s3\n1 s1\n2 s0\n3 s2\n")
+
+
+def pickled_maps(folder: Path) -> None:
+    pickled(folder / "id2idx", {"b": 3, "a": 1, "c": 0})
+    pickled(folder / "idx2spk", {0: "s3", 1: "s1", 2: "s0", 3: "s2"})
+
+
+@pytest.mark.parametrize("write", [text_maps, pickled_maps])
+@pytest.mark.parametrize("given", [".", "utt-level", "utt-level/speaker_vectors.pt"])
+def test_the_cache_of_voiceprivacy(tmp_path: Path, given: str, write: Callable[[Path], None]) -> None:
+    """Rows go by their numbers, not by the order of lines."""
+    folder = tmp_path / "utt-level"
+    folder.mkdir()
+    (folder / "speaker_vectors.pt").write_bytes((DATA / "matrix.pt").read_bytes())
+    write(folder)
+    found = read_embeddings(tmp_path / given)
+    assert (found.ids.tolist(), found.speakers.tolist()) == (["c", "a", "b"], ["s3", "s1", "s2"])
+    assert found.vectors.tolist() == BASE[[0, 1, 3]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "speakers", "message"),
+    [
+        ("a 0\nb 4\n", "0 s\n", "id2idx: expected the row of each id, 0 to 3, each once"),
+        ("a 0\nb 0\n", "0 s\n", "each once"),
+        ("a x\n", "0 s\n", "id2idx: expected lines 'id row', got 'x'"),
+        ("a -1\n", "0 s\n", "got '-1'"),
+        ("a 0\nb 1\n", "0 s\n", "idx2spk: 1 of 2 utterances without a speaker: b"),
+        ("a 0 1\n", "0 s\n", r"id2idx:1: "),
+    ],
+)
+def test_damaged_caches(tmp_path: Path, index: str, speakers: str, message: str) -> None:
+    (tmp_path / "speaker_vectors.pt").write_bytes((DATA / "matrix.pt").read_bytes())
+    (tmp_path / "id2idx").write_text(index)
+    (tmp_path / "idx2spk").write_text(speakers)
+    with pytest.raises(DataError, match=message):
+        read_embeddings(tmp_path)
+
+
+def test_hostile_maps_of_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "speaker_vectors.pt").write_bytes((DATA / "matrix.pt").read_bytes())
+    (tmp_path / "id2idx").write_bytes(b"\x80\x02cos\nsystem\nX\x0c\0\0\0touch hacked\x85R.")
+    with pytest.raises(DataError, match=r"asks for os\.system, which is no part of plain data: nothing of it was run"):
+        read_embeddings(tmp_path)
+    assert not (tmp_path / "hacked").exists()
+    pickled(tmp_path / "id2idx", [1, 2])
+    with pytest.raises(DataError, match="expected a dictionary of 'id row', got list"):
+        read_embeddings(tmp_path)
+
+
+def safe(path: Path, head: Any, body: bytes) -> Path:
+    text = head if isinstance(head, bytes) else json.dumps(head).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    return path
+
+
+def entry(kind: str, shape: list[int], start: int, stop: int) -> dict[str, Any]:
+    return {"dtype": kind, "shape": shape, "data_offsets": [start, stop]}
+
+
+def test_safetensors(tmp_path: Path) -> None:
+    head = {name: entry("F32", [1, 3], 12 * row, 12 * row + 12) for row, name in enumerate(IDS)}
+    path = safe(tmp_path / "e.safetensors", {"__metadata__": {"format": "pt"}} | head, VECTORS.tobytes())
+    found = read_embeddings(path)
+    assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
+    half = (VECTORS.view("<u4") >> 16).astype("<u2")  # these values are exact in bfloat16
+    (tmp_path / "m.ids").write_text("u1\nu2\nu3\n")
+    path = safe(tmp_path / "m.safetensors", {"x": entry("BF16", [3, 3], 0, 18)}, half.tobytes())
+    assert read_embeddings(path).vectors.tolist() == VECTORS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ({"a": entry("F32", [3], 0, 16)}, "a tensor beyond the file"),
+        ({"a": entry("F32", [4], 0, 12)}, "cannot reshape"),
+        ({"a": entry("F32", [1 << 60], 0, 12)}, "a tensor beyond the file"),
+        ({"a": entry("F32", [3], -4, 8)}, "a tensor beyond the file"),
+        ({"a": entry("F32", [3], 8, 4)}, "a tensor beyond the file"),
+        ({"a": entry("I64", [1], 0, 8)}, "a tensor of 'I64', expected floats"),
+        ({"a": {}}, "cannot be read as safetensors"),
+        (b'{"a": 1}', "cannot be read as safetensors"),
+        (b'{"' + b"[" * 50, "cannot be read as safetensors"),
+        (b'{"a":' + b"[" * 100_000, "cannot be read as safetensors"),
+    ],
+)
+def test_damaged_safetensors(tmp_path: Path, head: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_embeddings(safe(tmp_path / "e.safetensors", head, bytes(12)))
+
+
+def test_a_head_that_claims_the_world(tmp_path: Path) -> None:
+    (tmp_path / "e.safetensors").write_bytes(struct.pack("<Q", 0xFFFFFFFF) + b'{"a"')
+    with pytest.raises(DataError, match="its head claims 4294967295 bytes"):
+        read_embeddings(tmp_path / "e.safetensors")
+
+
+# --- arrays and their ids --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")]
+)
+def test_other_names_of_columns(tmp_path: Path, vectors: str, ids: str, speakers: str) -> None:
+    columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
+    np.savez(tmp_path / "e.npz", **columns)
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        for name, column in columns.items():
+            file[name] = np.char.encode(column) if column.dtype.kind == "U" else column
+    (tmp_path / "e").mkdir()
+    for name, column in columns.items():
+        np.save(tmp_path / "e" / f"{name}.npy", column)
+    for path in ("e.npz", "e.h5", "e"):
+        for map_above in (0, 1 << 26):
+            found = read_embeddings(tmp_path / path, map_above=map_above)
+            assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
+            assert found.vectors.tolist() == VECTORS.tolist()
+
+
+@pytest.mark.parametrize("companion", ["e.ids", "e.txt", "e.seg", "ids.txt", "ids.npy", "e_ids.npy"])
+@pytest.mark.parametrize("name", ["e.npy", "e.npz", "e.pt"])
+def test_ids_beside_an_array(tmp_path: Path, companion: str, name: str) -> None:
+    vectors = BASE if name == "e.pt" else VECTORS
+    if name == "e.npy":
+        np.save(tmp_path / name, vectors)
+    elif name == "e.npz":
+        np.savez(tmp_path / name, x=vectors)
+    else:
+        (tmp_path / name).write_bytes((DATA / "matrix.pt").read_bytes())
+    ids = [f"u{number}" for number in range(len(vectors))]
+    if companion.endswith(".npy"):
+        np.save(tmp_path / companion, np.array(ids))
+    else:  # further columns, as a list of segments has, are left alone
+        (tmp_path / companion).write_text("".join(f"{utterance} ES2005a 0.5 2.0\n" for utterance in ids))
+    found = read_embeddings(tmp_path / name)
+    assert (found.ids.tolist(), found.vectors.tolist()) == (ids, vectors.tolist())
+    if not companion.endswith(".npy"):
+        (tmp_path / companion).write_text("u1\n")
+        with pytest.raises(DataError, match=rf"expected the ids of {len(vectors)} vectors of {name}, got 1"):
+            read_embeddings(tmp_path / name)
+
+
+def test_an_npz_of_an_array_for_each_utterance(tmp_path: Path) -> None:
+    np.savez(tmp_path / "e.npz", **dict(zip(IDS, VECTORS, strict=True)))
+    found = read_embeddings(tmp_path / "e.npz")
+    assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
+
+
+def test_windows_that_slide_over_a_recording(tmp_path: Path) -> None:
+    assert window_ids("call", 2, 0.1, 1.5, 0.75) == ["call-0000100-0001600", "call-0000850-0002350"]
+    np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=1.5, step=0.25)
+    found = read_embeddings(tmp_path / "call.npz")
+    assert found.ids.tolist() == ["call-0000000-0001500", "call-0000250-0001750", "call-0000500-0002000"]
+    np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=np.nan, step=0.25)
+    with pytest.raises(DataError, match="expected start, duration, step of the sliding window in seconds"):
+        read_embeddings(tmp_path / "call.npz")
+
+
+# --- several files ---------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_for_each_utterance(tmp_path: Path) -> None:
+    folder = tmp_path / "xvectors"
+    folder.mkdir()
+    for name, row in zip(IDS, VECTORS, strict=True):
+        ark(folder / f"{name}.ark", [name], row[None])
+    (folder / "utt2spk").write_text(UTT2SPK)
+    for given in (folder, str(folder / "*.ark"), [folder / f"{name}.ark" for name in IDS]):
+        found = read_embeddings(given)
+        assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
+        assert found.vectors.tolist() == VECTORS.tolist()
+
+
+def test_parts_of_an_scp(tmp_path: Path) -> None:
+    """As Kaldi writes them: xvector.1.scp, xvector.2.scp and all of them in xvector.scp; means of speakers aside."""
+    lines = []
+    for part, rows in ((1, [0, 1]), (2, [2])):
+        ark(tmp_path / f"xvector.{part}.ark", [IDS[row] for row in rows], VECTORS[rows])
+        places = [3 + row * (3 + 10 + 12) for row in range(len(rows))]
+        lines.append("".join(f"{IDS[row]} exp/xvector.{part}.ark:{at}\n" for row, at in zip(rows, places, strict=True)))
+        (tmp_path / f"xvector.{part}.scp").write_text(lines[-1])
+    ark(tmp_path / "spk_xvector.ark", ["anna"], VECTORS[:1])
+    (tmp_path / "spk_xvector.scp").write_text("anna spk_xvector.ark:5\n")
+    (tmp_path / "wav.scp").write_text("u1 u1.wav\n")
+    for given in (tmp_path, str(tmp_path / "xvector.*.scp")):
+        assert read_embeddings(given).vectors.tolist() == VECTORS.tolist()
+    (tmp_path / "xvector.scp").write_text("".join(lines))
+    assert read_embeddings(tmp_path).ids.tolist() == IDS
+    (tmp_path / "ivector.scp").write_text("".join(lines))
+    with pytest.raises(DataError, match="holds scp files of several names: ivector, xvector"):
+        read_embeddings(tmp_path)
+
+
+def test_a_file_for_each_utterance(tmp_path: Path) -> None:
+    for name, row in zip(IDS, VECTORS, strict=True):
+        np.save(tmp_path / f"{name}.npy", row)
+    found = read_embeddings(tmp_path)
+    assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
+
+
+def test_files_that_do_not_fit_together(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", ids=np.array(IDS), vectors=VECTORS)
+    np.savez(tmp_path / "b.npz", ids=np.array(["u4"]), vectors=np.ones((1, 4)))
+    np.savez(tmp_path / "c.npz", ids=np.array(["u4"]), speakers=np.array(["x"]), vectors=VECTORS[:1])
+    with pytest.raises(DataError, match=r"b\.npz: expected vectors of 3 dimensions as in .*a\.npz, got 4"):
+        read_embeddings([tmp_path / "a.npz", tmp_path / "b.npz"])
+    with pytest.raises(DataError, match=r"a\.npz: has no speakers, while others of the files have"):
+        read_embeddings([tmp_path / "a.npz", tmp_path / "c.npz"])
+    with pytest.raises(DataError, match=r"a\.npz, .*a\.npz: ids of utterances: 'u1' is repeated"):
+        read_embeddings([tmp_path / "a.npz", tmp_path / "a.npz"])
+    with pytest.raises(DataError, match=r"x\*\.npz: no file has such a name"):
+        read_embeddings(tmp_path / "x*.npz")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="expected a folder of embeddings, got none of them"):
+        read_embeddings(tmp_path / "empty")
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+NUMBERS = [[str(float(value)) for value in row] for row in VECTORS]
+TABLES = {
+    "a header": ("id,a,b,c", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
+    "tabs": ("utt\te0\te1\te2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], "\t"),
+    "numbers as names": ("segment;0;1;2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ";"),
+    "other columns": ("path,d2,id,d0,d1", [["x.wav", r[2], n, *r[:2]] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "an index": (",0,1,2", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
+    "an index and ids": (",id,0,1,2", [["7", n, *r] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "text of a list": ("id,vector", [[n, f'"[{", ".join(r)}]"'] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "as NumPy prints": ("id,embedding", [[n, f"[{'  '.join(r)}]"] for n, r in zip(IDS, NUMBERS, strict=True)], ","),
+    "words": ("", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], " "),
+    "no header": ("", [[name, *row] for name, row in zip(IDS, NUMBERS, strict=True)], ","),
+    "Kaldi's text": ("", [[name, "", "[", *row, "]"] for name, row in zip(IDS, NUMBERS, strict=True)], " "),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+@pytest.mark.parametrize("name", ["e.csv", "e.txt"])
+def test_tables(form: str, name: str, tmp_path: Path) -> None:
+    header, rows, mark = TABLES[form]
+    lines = ([header] if header else []) + [mark.join(row) for row in rows]
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    found = read_embeddings(tmp_path / name)
+    assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
+
+
+def test_speakers_in_a_table(tmp_path: Path) -> None:
+    rows = [",".join([name, who, *row]) for name, who, row in zip(IDS, SPEAKERS, NUMBERS, strict=True)]
+    (tmp_path / "e.csv").write_bytes(("\ufeffutt_id,spk_id,0,1,2\r\n" + "\r\n".join(rows)).encode())
+    found = read_embeddings(tmp_path / "e.csv")
+    assert (found.ids.tolist(), found.speakers.tolist()) == (IDS, SPEAKERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,a,b\nu1,1,2\nu2,1\n", "e.csv:3: expected 3 columns as in the header, got 2"),
+        ("id,a,b\nu1,1,x\n", "e.csv:2: 'x' is no number"),
+        ("id,a,b\nu1,1,1_0\n", "e.csv:2: '1_0' is no number"),
+        ("id,path\nu1,x.wav\n", "e.csv:2: 'x.wav' is no number"),
+        ("id,id\nu1,1\n", "e.csv:1: expected distinct names of columns"),
+        ("id,speaker\nu1,x\n", "e.csv:1: expected columns of values behind the ids, got none"),
+        ("id,a,b\n", "e.csv: expected embeddings, got none"),
+        ("u1 1 2\nu2 1\n", r"got \(2,\) for u1 and \(1,\) for u2"),
+        ("u1 1 2\nu1 3 4\n", "'u1' is repeated"),
+        ("the quick brown fox\n", "e.csv:1: 'quick' is no number"),
+        ("id,vector\nu1,[]\n", "e.csv:2: expected an id and values, got no value"),
+        ('id,a\n"u1,1\n', "e.csv"),
+        (" \n \n", "e.csv"),
+    ],
+)
+def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_embeddings(tmp_path / "e.csv")
+
+
+def test_matlab_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "e.mat").write_bytes(b"MATLAB 5.0 MAT-file, Platform: GLNXA64".ljust(128) + b"\0" * 64)
+    with pytest.raises(DataError, match=r"is a file of MATLAB 5, which is not read \(in MATLAB: save\(file"):
+        read_embeddings(tmp_path / "e.mat")
+
+
+# --- errors where vectors are used -----------------------------------------------------------------------------------
+
+
+def test_bad_values_are_told_with_their_file(tmp_path: Path) -> None:
+    good, nan, zero = VECTORS, VECTORS.copy(), VECTORS.copy()
+    nan[1, 2], zero[2] = np.nan, 0
+    for name, vectors in (("good", good), ("nan", nan), ("zero", zero)):
+        np.savez(tmp_path / f"{name}.npz", ids=np.array(IDS), vectors=vectors)
+    files = {name: read_embeddings(tmp_path / f"{name}.npz") for name in ("good", "nan", "zero")}
+    trials = Trials.from_ids(["u1"], ["u1"])
+    for enrol, trial, message in (
+        ("good", "nan", r"nan\.npz: 1 vector is not finite .*: u2"),
+        ("nan", "good", r"nan\.npz: 1 vector is not finite .*: u2"),
+        ("good", "zero", r"zero\.npz: 1 vector is zero .*: u3"),
+    ):
+        with pytest.raises(DataError, match=message):
+            cosine_scores(files[enrol], files[trial], trials)

@@ -1,0 +1,347 @@
+"""Lists as files and stages that are done already: what SIDEKIT's tutorial leaves takes the place of our own work."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recipe_runs import COMMANDS, Recipe, made, options
+
+from evaluation.formats.reading import read_scores
+from evaluation.trials.lists import Scores
+from spkver.backend.svm import read_svms
+from spkver.corpora.rsr2015_files import list_stems
+from spkver.idmap import IdMap
+from spkver.mixture.stat_files import copy_stat_rows
+from spkver.sidekit.idmaps import read_idmap, write_idmap
+from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
+
+STEMS = list_stems("eval", "m")
+
+
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory) -> Path:
+    """Output of the SVM-GMM recipe; read only."""
+    output = tmp_path_factory.mktemp("finished") / "out"
+    with pytest.raises(SystemExit) as end:
+        COMMANDS["svm_gmm"].main(options(tiny, output))
+    assert not end.value.code
+    return output
+
+
+@pytest.fixture
+def task(finished: Path, tmp_path: Path) -> Path:
+    """Its lists, for a test to change; SIDEKIT writes HDF5 alone."""
+    folder = Path(shutil.copytree(finished / "task", tmp_path / "task"))
+    for path in folder.glob("3s*.txt"):
+        path.unlink()
+    return folder
+
+
+def by_pair(scores: Scores) -> dict[tuple[str, str], float]:
+    return dict(zip(scores.pairs(), scores.values.tolist(), strict=True))
+
+
+def results(output: Path) -> dict:
+    return dict(json.loads((output / "results.json").read_text()))
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def test_lists_of_a_folder_are_taken_as_they_are(recipe: Recipe, tiny: Path, finished: Path, task: Path, tmp_path):
+    """Another seed would draw another background; the file's is taken."""
+    shutil.rmtree(task.parent / "own", ignore_errors=True)
+    outcome = recipe(tiny, tmp_path / "out", lists__folder=task, seed=5, features__dither=0)
+    assert outcome.status == 0, outcome.err
+    assert results(tmp_path / "out")["lists"] == results(finished)["lists"]
+
+
+def test_lists_of_a_folder_give_the_same_scores(recipe: Recipe, tiny: Path, finished: Path, task: Path, tmp_path):
+    assert recipe(tiny, tmp_path / "out", lists__folder=task).status == 0
+    for system in ("svm-gmm", "svm-gmm-nap"):
+        ours, before = (read_scores(folder / f"scores/{system}.h5") for folder in (tmp_path / "out", finished))
+        assert by_pair(ours) == by_pair(before)
+    again, first = results(tmp_path / "out")["systems"], results(finished)["systems"]
+    assert {name: system["eer"] for name, system in again.items()} == {n: s["eer"] for n, s in first.items()}
+    assert set(again["svm-gmm"]["trial_types"]) == {"TC-IC"}, "the ids tell the types, which SIDEKIT's key does not"
+
+
+def test_the_corpus_needs_no_key_files_then(recipe: Recipe, own_corpus: Path, task: Path, tmp_path):
+    shutil.rmtree(own_corpus / "key")
+    assert recipe(own_corpus, tmp_path / "out", "--until", "features", lists__folder=task).status == 0
+    (task / f"{STEMS['key']}.h5").unlink()
+    outcome = recipe(own_corpus, tmp_path / "other", lists__folder=task)
+    assert outcome.status == 2
+    assert "3sess-pwd_eval_m.ndx: no such file" in outcome.error
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n\r\n"])
+def test_ubm_list_is_read_with_or_without_a_last_line_break(recipe: Recipe, tiny, finished, task, tmp_path, ending):
+    text = (task / "ubm_list.txt").read_text()
+    assert text.split("\n")[-1], "SIDEKIT's tutorial splits at line breaks: none at the end"
+    (task / "ubm_list.txt").write_text(text + ending)
+    assert recipe(tiny, tmp_path / "out", "--until", "features", lists__folder=task).status == 0
+    assert (tmp_path / "out/task/ubm_list.txt").read_text() == text
+
+
+def test_ids_as_sidekits_script_leaves_them(recipe: Recipe, tiny, finished, task, tmp_path):
+    """Newer versions of pandas take no regular expression, so that the folder and the extension stay."""
+    for kind in ("enrolment", "background", "nap"):
+        path = task / f"{STEMS[kind]}.h5"
+        idmap = read_idmap(path)
+        write_idmap(path, IdMap(idmap.models, [f"male/{name}.sph" for name in idmap.segments]))
+    assert recipe(tiny, tmp_path / "out", "--until", "features", lists__folder=task).status == 0
+    for kind in ("enrolment", "background", "nap"):
+        there, before = (read_idmap(folder / f"task/{STEMS[kind]}.h5") for folder in (tmp_path / "out", finished))
+        assert there == before
+
+
+def test_a_list_that_is_not_there_comes_from_the_corpus(recipe: Recipe, tiny, finished, task, tmp_path):
+    shutil.rmtree(task / "data")
+    for path in task.glob("*"):
+        if path.name != "ubm_list.txt":
+            path.unlink()
+    outcome = recipe(tiny, tmp_path / "out", "--until", "features", lists__folder=task)
+    assert outcome.status == 0
+    assert "ubm_list.txt; the others from the corpus" in outcome.err
+    names = {path.name for path in (finished / "task").iterdir() if path.is_file()}
+    assert {path.name for path in (tmp_path / "out/task").iterdir()} == {*names, "data"}
+    for name in names:
+        assert (tmp_path / "out/task" / name).read_bytes() == (finished / "task" / name).read_bytes() or "h5" in name
+
+
+def map_of(*rows: tuple[str, str], parts: list[int] | None = None) -> IdMap:
+    models, segments = zip(*rows, strict=True)
+    return IdMap(models, segments, parts, parts and [start + 5 for start in parts])
+
+
+def spoil_trials(task: Path) -> None:
+    (task / f"{STEMS['trials']}.h5").unlink()
+    (task / f"{STEMS['trials']}.txt").write_text("m101_001 m101/m101_02_001\nm999_001 m101/m101_02_001\n")
+
+
+def spoil_labels(task: Path) -> None:
+    (task / f"{STEMS['key']}.h5").unlink()
+    (task / f"{STEMS['trials']}.h5").unlink()
+    lines = "m101_001 m101/m101_02_001 nontarget\nm101_001 m102/m102_02_001 target\n"
+    (task / f"{STEMS['key']}.txt").write_text(lines)
+
+
+def spoil_types(task: Path) -> None:
+    (task / f"{STEMS['key']}.h5").unlink()
+    (task / f"{STEMS['trials']}.h5").unlink()
+    (task / f"{STEMS['key']}.txt").write_text("anna m101/m101_02_001 target\nm101_001 m102/m102_02_001 nontarget\n")
+
+
+def add_to_ubm(name: str) -> Callable[[Path], None]:
+    def spoil(task: Path) -> None:
+        path = task / "ubm_list.txt"
+        path.write_text(f"{path.read_text()}\n{name}")
+
+    return spoil
+
+
+def replace_map(kind: str, idmap: IdMap, ending: str = "h5") -> Callable[[Path], None]:
+    def spoil(task: Path) -> None:
+        (task / f"{STEMS[kind]}.h5").unlink()
+        write_idmap(task / f"{STEMS[kind]}.{ending}", idmap)
+
+    return spoil
+
+
+GOOD = ("m001", "m001/m001_01_001")
+BAD_LISTS = {
+    "none": (lambda task: shutil.rmtree(task), "task: no such folder: expected 3sesspwd_eval_m_trn.h5"),
+    "empty": (
+        lambda task: [path.unlink() for path in task.iterdir() if path.is_file()],
+        "task: holds none of the lists",
+    ),
+    "unknown": (add_to_ubm("m001/m001_77_001"), "ubm_list.txt:33: no recording 'm001/m001_77_001'"),
+    "twice": (add_to_ubm("m001/m001_01_001"), "ubm_list.txt:33: recording 'm001/m001_01_001' for the second time"),
+    "other sex": (add_to_ubm("f001/f001_01_001"), "1 recordings are of the other sex than gender 'm': f001/f001_01"),
+    "two ids": (add_to_ubm("a b"), "ubm_list.txt:33: expected the id of a recording, found 'a b'"),
+    "tested": (add_to_ubm("m101/m101_01_001"), "recording 'm101/m101_01_001' is of a background speaker"),
+    "not utf-8": (lambda task: (task / "ubm_list.txt").write_bytes(b"\xff"), "ubm_list.txt: is not UTF-8"),
+    "no ubm": (lambda task: (task / "ubm_list.txt").write_text("\n\n"), "ubm_list.txt: holds no recordings"),
+    "background": (
+        replace_map("background", map_of(GOOD, ("m009", "m009/m009_01_001")), "txt"),
+        "_back.txt:2: no recording 'm009/m009_01_001'",
+    ),
+    "part": (replace_map("nap", map_of(GOOD, parts=[3]), "txt"), "_nap.txt:1: row 0 means a part of recording"),
+    "several": (
+        replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"), ("m101_001", "m102/m102_01_001"))),
+        "model 'm101_001' is enrolled by recordings of several speakers: m101, m102",
+    ),
+    "not enrolled": (
+        replace_map("enrolment", map_of(("m101_001", "m101/m101_01_001"))),
+        "model 'm102_001' has trials but no enrolment",
+    ),
+    "other trials": (spoil_trials, "1 trials are not in 3sess-pwd_eval_m_key.h5: m999_001 m101/m101_02_001"),
+    "labels": (spoil_labels, "1 trials are target in the key, but of type IC by their ids"),
+    "tests": (replace_map("test", map_of(("a", "b"))), "recordings of the key are not in the list: m101/"),
+    "broken": (lambda task: (task / f"{STEMS['key']}.h5").write_bytes(b"\x89HDF\r\n\x1a\nabc"), "_key.h5: "),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LISTS)
+def test_bad_lists_are_told_with_their_place(recipe: Recipe, tiny: Path, task: Path, tmp_path: Path, name: str):
+    spoil, expected = BAD_LISTS[name]
+    spoil(task)
+    outcome = recipe(tiny, tmp_path / "out", lists__folder=task)
+    assert outcome.status == 2
+    assert expected in outcome.error
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "out/features.h5").exists(), "before any long step"
+
+
+def test_types_that_ids_do_not_tell(recipe: Recipe, tiny: Path, task: Path, tmp_path: Path):
+    spoil_types(task)
+    outcome = recipe(tiny, tmp_path / "out", lists__folder=task, trials__nontarget="[IC, IW]")
+    assert "the ids of trial anna m101/m101_02_001 do not tell its type" in outcome.error
+    outcome = recipe(tiny, tmp_path / "out", lists__folder=task)
+    assert "model 'anna' has trials but no enrolment" in outcome.error
+
+
+# --- stages that are done already -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sidekit(finished: Path, tmp_path: Path) -> Path:
+    """What the tutorial leaves: StatServers under its names, rows in another order, and a pickle for each model."""
+    folder = tmp_path / "sidekit"
+    folder.mkdir()
+    for kind, name in (("stat", "enroll"), ("stat", "back"), ("stat", "test"), ("sv", "back"), ("sv", "test")):
+        server = read_stat_server(finished / f"data/{kind}_{name}.h5")
+        order = np.random.default_rng(0).permutation(len(server.models))
+        columns = (server.models[order], server.segments[order], server.stat0[order], server.stat1[order])
+        write_stat_server(folder / f"{kind}_rsr2015_male_{name}.h5", StatServer(*columns))
+    shutil.copy(finished / "data/sv_enroll.h5", folder / "sv_norm_rsr2015_male_enroll.h5")
+    for system in ("svm-gmm", "svm-gmm-nap"):
+        machines = read_svms(finished / f"svm/{system}.h5")
+        for model, weights, bias in zip(machines.models, machines.weights, machines.biases.tolist(), strict=True):
+            path = folder / system / f"{model}.svm"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(gzip.compress(pickle.dumps((weights.astype(np.float64)[:, None], bias))))
+    return folder
+
+
+def scores_like(output: Path, finished: Path, system: str, tolerance: float) -> None:
+    ours, before = (by_pair(read_scores(folder / f"scores/{system}.h5")) for folder in (output, finished))
+    assert set(ours) == set(before)
+    np.testing.assert_allclose([ours[pair] for pair in before], [*before.values()], rtol=0, atol=tolerance)
+
+
+def test_statistics_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path):
+    output = tmp_path / "out"
+    settings = {"given__statistics": sidekit, "ubm__file": finished / "gmm/ubm.h5"}
+    outcome = recipe(tiny, output, plots=True, **settings)
+    assert outcome.status == 0, outcome.err
+    assert not (output / "features.h5").exists(), "nothing asks for the audio"
+    assert (output / "det.png").exists()
+    assert (output / "data/stat_test.h5").exists()
+    scores_like(output, finished, "svm-gmm-nap", 2e-3)  # the mixture is stored by its precisions, which round
+    assert made(recipe(tiny, output, **settings).err) == set()
+
+
+def test_supervectors_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path):
+    output = tmp_path / "out"
+    outcome = recipe(tiny, output, given__supervectors=sidekit, plots=True)
+    assert outcome.status == 0, outcome.err
+    assert {path.name for path in (output / "data").iterdir()} == {"nap.h5", "sv_enroll.h5", "sv_back.h5", "sv_test.h5"}
+    for system in ("svm-gmm", "svm-gmm-nap"):
+        scores_like(output, finished, system, 0)
+    assert "ubm" not in json.loads((output / "stages.json").read_text())["artefacts"]
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_machines_of_sidekit(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path, ours: bool):
+    given = [finished / f"svm/{name}.h5" if ours else sidekit / name for name in ("svm-gmm", "svm-gmm-nap")]
+    settings = {"given__supervectors": sidekit, "given__machines": given[0], "given__machines_nap": given[1]}
+    outcome = recipe(tiny, tmp_path / "out", **settings)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) & {"models of svm-gmm", "models of svm-gmm-nap"}
+    for system in ("svm-gmm", "svm-gmm-nap"):
+        scores_like(tmp_path / "out", finished, system, 0 if ours else 1e-6)
+
+
+def test_statistics_serve_the_other_recipe(recipe: Recipe, tiny: Path, finished: Path, sidekit: Path, tmp_path: Path):
+    settings = {"given__statistics": sidekit, "ubm__file": finished / "gmm/ubm.h5", "name": "gmm_ubm"}
+    outcome = recipe(tiny, tmp_path / "out", nap__rank=0, **settings)
+    assert outcome.status == 0, outcome.err
+    assert "statistics of enroll" in made(outcome.err)
+    outcome = recipe(tiny, tmp_path / "out", nap__rank=0, given__supervectors=sidekit, name="gmm_ubm")
+    assert "given.supervectors has no place in this recipe, which takes statistics" in outcome.error
+
+
+def drop_row(sidekit: Path) -> None:
+    path = sidekit / "sv_rsr2015_male_test.h5"
+    server = read_stat_server(path)
+    write_stat_server(path, StatServer(server.models[1:], server.segments[1:], server.stat0[1:], server.stat1[1:]))
+
+
+BAD_STAGES = {
+    "no mixture": ({"given__statistics": "."}, None, "given.statistics are of a mixture that is not given (name the"),
+    "missing": (
+        {"given__supervectors": "."},
+        lambda sidekit: (sidekit / "sv_rsr2015_male_test.h5").unlink(),
+        "supervectors of list 'test' are not there: expected sv_test.h5 or sv_rsr2015_male_test.h5 or",
+    ),
+    "row": ({"given__supervectors": "."}, drop_row, "1 of 16 rows of the list are not there: m"),
+    "broken": (
+        {"given__supervectors": "."},
+        lambda sidekit: (sidekit / "sv_rsr2015_male_test.h5").write_bytes(b"nonsense"),
+        "sv_rsr2015_male_test.h5: is not an HDF5 file",
+    ),
+    "machine": (
+        {"given__machines": "svm-gmm"},
+        lambda sidekit: next((sidekit / "svm-gmm").iterdir()).unlink(),
+        "no machine of model 'm",
+    ),
+    "other mixture": (
+        {"given__statistics": ".", "ubm__file": "ubm.h5"},
+        lambda sidekit: write_other_ubm(sidekit / "ubm.h5"),
+        "stat0 and stat1 have 8 and 480 columns, expected 2 and 120 for the mixture",
+    ),
+}
+
+
+def write_other_ubm(path: Path) -> None:
+    from spkver.sidekit.mixture import write_mixture
+
+    means = np.zeros((2, 60))
+    write_mixture(path, weights=np.full(2, 0.5), means=means, variances=means + 1, variance_control=means + 1)
+
+
+@pytest.mark.parametrize("name", BAD_STAGES)
+def test_bad_stages_are_told_with_their_place(recipe: Recipe, tiny: Path, sidekit: Path, tmp_path: Path, name: str):
+    keys, spoil, expected = BAD_STAGES[name]
+    if spoil is not None:
+        spoil(sidekit)
+    outcome = recipe(tiny, tmp_path / "out", **{key: sidekit / file for key, file in keys.items()})
+    assert outcome.status == 2
+    assert expected in outcome.error
+    assert not (tmp_path / "out/features.h5").exists()
+
+
+@pytest.mark.parametrize("name", ["enroll", "back", "test"])
+def test_rows_of_sidekits_own_files(shared: Path, tmp_path: Path, name: str):
+    """SIDEKIT wrote these; they come out under its own list of ids, whatever the order of the rows."""
+    from spkbase.runs.destination import Destination
+
+    folder = shared / "golden" / "sidekit" / "h5"
+    server, idmap = read_stat_server(folder / f"stat_{name}.h5"), read_idmap(folder / f"idmap_{name}.h5")
+    turned = IdMap(idmap.models[::-1], idmap.segments[::-1])
+    path = tmp_path / "stat.h5"
+    copy_stat_rows(folder / f"stat_{name}.h5", turned.models, turned.segments, Destination(path, tmp_path, "f", {}))
+    copied = read_stat_server(path)
+    rows = {pair: row for row, pair in enumerate(zip(server.models, server.segments, strict=True))}
+    order = [rows[pair] for pair in zip(turned.models, turned.segments, strict=True)]
+    np.testing.assert_array_equal(copied.stat1, server.stat1[order])
+    np.testing.assert_array_equal(copied.stat0, server.stat0[order])

@@ -1,0 +1,135 @@
+"""Whole chains against the golden scores of SIDEKIT 1.3.2 and of the textbook (golden/backend/README.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings
+from evaluation.score_maps import t_norm, z_norm
+from evaluation.trials import Scores, Trials
+from spkver.backend import Backend, train_chain
+from spkver.backend.transforms import AffineMap
+
+pytestmark = pytest.mark.golden
+Arrays = dict[str, NDArray]
+
+
+@pytest.fixture(scope="module")
+def golden(shared: Path) -> Arrays:
+    arrays: Arrays = {}
+    for name in ("inputs", "tv", "scores", "normalisation", "plda"):
+        with np.load(shared / "golden" / "backend" / f"{name}.npz") as file:
+            arrays.update(file)
+    with np.load(shared / "golden" / "backend" / "backend.npz") as file:
+        arrays["lda_10"] = file["lda_10"]
+    return arrays
+
+
+def texts(array: NDArray) -> list[str]:
+    return [name.decode() for name in array.tolist()]
+
+
+def embeddings(golden: Arrays, part: str) -> Embeddings:
+    segments = golden.get(f"{part}_segments")
+    vectors = golden[f"iv_{part}"]
+    ids = texts(segments)
+    assert len(ids) == len(vectors)
+    return Embeddings(ids, texts(golden[f"{part}_models"]) if part != "test" else ids, vectors)
+
+
+def trained(golden: Arrays, *chain: Any) -> Backend:
+    return train_chain(embeddings(golden, "train"), list(chain))
+
+
+def scored(golden: Arrays, backend: Backend, *, first: bool = False) -> NDArray:
+    """All 60 x 120 scores, in the order of the golden arrays; of the first session of each model alone if asked."""
+    enrolled = embeddings(golden, "enroll")
+    if first:
+        rows = np.sort(np.unique(golden["enroll_models"], return_index=True)[1])
+        enrolled = Embeddings(enrolled.ids[rows], enrolled.speakers[rows], enrolled.vectors[rows])
+    models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
+    trials = Trials.from_ids(np.repeat(models, len(segments)).tolist(), segments * len(models))
+    return backend.score(enrolled, embeddings(golden, "test"), trials).values.reshape(len(models), -1)
+
+
+def same(ours: NDArray, theirs: NDArray) -> None:
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+
+
+LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
+
+
+@pytest.mark.parametrize(
+    ("chain", "name"),
+    [
+        (["cosine"], "cosine_mean"),
+        (["wccn"], "cosine_wccn_mean"),
+        ([LDA], "cosine_lda10_mean"),
+        ([LDA, "wccn"], "cosine_lda10_wccn_mean"),
+        (["lda:10"], "right_cosine_lda10_mean"),
+        (["efr"], "cosine_efr_mean"),
+        (["mahalanobis"], "mahalanobis"),
+        ([{"two_covariance": {"sessions": "mean"}}], "right_two_covariance_llr"),
+        ([{"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}], "plda_r10_fast"),
+        ([{"plda": {"rank": 30, "convention": "sidekit", "sessions": "mean"}}], "plda_r30_fast"),
+        ([{"plda": {"rank": 10, "convention": "sidekit"}}], "right_plda_r10_multisession"),
+        ([{"plda": {"rank": 30, "convention": "sidekit"}}], "right_plda_r30_multisession"),
+        (["efr", {"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}], "plda_efr_fast"),
+        (["cosine", "snorm"], "s_norm"),
+        (["snorm: 30"], "adaptive_s_norm_top30"),
+    ],
+)
+def test_scores(golden: Arrays, chain: list[Any], name: str) -> None:
+    same(scored(golden, trained(golden, *chain)), golden[name])
+
+
+def test_first_session_alone_as_sidekit_takes_it(golden: Arrays) -> None:
+    same(scored(golden, trained(golden, "cosine"), first=True), golden["cosine_multisession"])
+
+
+def test_wccn_after_lda(golden: Arrays) -> None:
+    lda, wccn = trained(golden, LDA, "wccn").maps
+    assert isinstance(lda, AffineMap)
+    assert isinstance(wccn, AffineMap)
+    # the signs of the directions are free, and go through the factor to its rows and columns
+    signs = np.sign((lda.matrix * golden["lda_10"]).sum(axis=0))
+    same(wccn.matrix * np.outer(signs, signs), golden["lda10_wccn_cholesky"])
+
+
+def test_centring_changes_no_ratio_of_the_two_covariance_model(golden: Arrays) -> None:
+    backend = trained(golden, "centre", {"two_covariance": {"sessions": "mean"}})
+    same(scored(golden, backend), golden["right_two_covariance_llr"])
+
+
+def test_plda_of_the_book(golden: Arrays) -> None:
+    model = trained(golden, {"plda": {"rank": 10}}).model
+    same(model.loadings @ model.loadings.T, golden["right_plda_r10_it10_F"] @ golden["right_plda_r10_it10_F"].T)
+    same(model.residual, golden["right_plda_r10_it10_Sigma"])
+
+
+def square(models: list[str], segments: list[str], values: NDArray, mask: NDArray | None = None) -> Scores:
+    rows, columns = np.nonzero(np.ones(values.shape, bool) if mask is None else mask)
+    return Scores.from_ids(
+        [models[row] for row in rows], [segments[column] for column in columns], values[rows, columns]
+    )
+
+
+def test_z_t_and_zt_norm(golden: Arrays) -> None:
+    models, segments, cohort = (
+        texts(golden["trial_models"]),
+        texts(golden["trial_segments"]),
+        [f"c{n:03d}" for n in range(110)],
+    )
+    raw = square(models, segments, golden["raw"])
+    of_models = square(models, cohort, golden["enroll_cohort"])
+    of_tests = square(cohort, segments, golden["cohort_test"])
+    among = square(cohort, cohort, golden["cohort_cohort"], ~np.eye(110, dtype=bool))
+    order = lambda scores: scores.values.reshape(golden["raw"].shape)  # noqa: E731
+    same(order(z_norm(raw, of_models)), golden["z_norm"])
+    same(order(t_norm(raw, of_tests)), golden["t_norm"])
+    same(order(t_norm(z_norm(raw, of_models), z_norm(of_tests, among))), golden["zt_norm"])

@@ -1,0 +1,370 @@
+"""Full covariances: scikit-learn, scipy, the diagonal mixture as a special case, and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import check_every_stop, stored
+from scipy.stats import multivariate_normal
+
+from evaluation.trials import Trials
+from spkbase.configuration import to_dict
+from spkbase.errors import ConfigError, DataError
+from spkbase.files.hdf5 import fingerprint
+from spkbase.runs.destination import Destination
+from spkbase.work.devices import Device
+from spkbase.work.settings import Work
+from spkver.backend.scoring import score_gmm_ubm
+from spkver.features import Frames
+from spkver.mixture.full_covariance import clipped_covariances, full_m_step, with_full_covariances
+from spkver.mixture.gmm import GaussianMixture, e_step, log_likelihood
+from spkver.mixture.statistics import Statistics, accumulate_statistics
+from spkver.mixture.ubm import TrainedUbm, UbmConfig, check_ubm, read_ubm, train_ubm, write_ubm
+from spkver.mixture.whitening import unwhiten, whiten, whitening_factors
+from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
+
+
+def random_mixture(rng: np.random.Generator, n_components: int = 3, dimension: int = 4) -> GaussianMixture:
+    weights = rng.uniform(0.5, 1.5, n_components)
+    roots = rng.standard_normal((n_components, dimension, dimension))
+    covariances = roots @ roots.swapaxes(1, 2) / dimension + 0.2 * np.eye(dimension)
+    return GaussianMixture(weights / weights.sum(), rng.standard_normal((n_components, dimension)) * 2, covariances)
+
+
+def diagonal_mixture(rng: np.random.Generator, n_components: int = 3, dimension: int = 4) -> GaussianMixture:
+    variances = rng.uniform(0.3, 2.0, (n_components, dimension))
+    weights = np.full(n_components, 1 / n_components)
+    return GaussianMixture(weights, rng.standard_normal((n_components, dimension)), variances)
+
+
+def drawn(rng: np.random.Generator, mixture: GaussianMixture, n_frames: int) -> np.ndarray:
+    owners = rng.choice(mixture.n_components, n_frames, p=mixture.weights)
+    factors = np.linalg.cholesky(mixture.variances)
+    noise = rng.standard_normal((n_frames, mixture.dimension))
+    return mixture.means[owners] + (factors[owners] @ noise[:, :, None])[:, :, 0]
+
+
+def densities(mixture: GaussianMixture, frames: np.ndarray) -> np.ndarray:
+    """Weighted densities (T, C) by scipy."""
+    parts = zip(mixture.weights, mixture.means, mixture.variances, strict=True)
+    return np.stack([w * multivariate_normal(m, c).pdf(frames) for w, m, c in parts], axis=1)
+
+
+# --- densities, statistics, EM ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_densities_are_scipys(dimension):
+    rng = np.random.default_rng(dimension)
+    mixture, frames = random_mixture(rng, 3, dimension), rng.standard_normal((1500, dimension)) * 2
+    expected = np.log(densities(mixture, frames).sum(axis=1))
+    np.testing.assert_allclose(log_likelihood(frames, mixture), expected, rtol=1e-11)
+
+
+def test_sums_are_those_of_posteriors():
+    rng = np.random.default_rng(0)
+    mixture, frames = random_mixture(rng), rng.standard_normal((1300, 4))
+    posteriors = densities(mixture, frames)
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    accumulator = e_step(frames, mixture)
+    np.testing.assert_allclose(accumulator.zeroth, posteriors.sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(accumulator.first, posteriors.T @ frames, rtol=1e-9, atol=1e-10)
+    products = np.stack([frames[:, row] * frames[:, column] for row, column in zip(*np.triu_indices(4), strict=True)])
+    np.testing.assert_allclose(accumulator.second, posteriors.T @ products.T, rtol=1e-9, atol=1e-10)
+    of_segment = accumulate_statistics(mixture, as_frames([frames]), ["m"], ["s0"])
+    np.testing.assert_allclose(of_segment.zeroth[0], posteriors.sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(of_segment.first[0], (posteriors.T @ frames).ravel(), rtol=1e-9, atol=1e-10)
+
+
+def every_trial(models: Sequence[str], segments: Sequence[str]) -> Trials:
+    pairs = [(model, segment) for model in models for segment in segments]
+    return Trials.from_ids(*map(list, zip(*pairs, strict=True)))  # type: ignore[arg-type]
+
+
+def as_frames(segments: list[np.ndarray]) -> Frames:
+    ids = np.array([f"s{number}" for number in range(len(segments))], object)
+    return Frames(ids, np.cumsum([0, *map(len, segments)]), np.concatenate(segments))
+
+
+@pytest.mark.parametrize("n_rounds", [1, 7])
+def test_rounds_are_scikit_learns(n_rounds):
+    from sklearn.mixture import GaussianMixture as Reference
+
+    rng = np.random.default_rng(5)
+    start = random_mixture(rng)
+    frames = drawn(rng, random_mixture(rng), 3000)
+    reference = Reference(
+        3, covariance_type="full", weights_init=start.weights, means_init=start.means,
+        precisions_init=np.linalg.inv(start.variances), reg_covar=0, max_iter=n_rounds, tol=0, init_params="random",
+    )  # fmt: skip
+    with pytest.warns(Warning, match="did not converge"):
+        reference.fit(frames)
+    mixture = start
+    for _ in range(n_rounds):
+        accumulator = e_step(frames, mixture)
+        mixture = full_m_step(accumulator, mixture, reference=np.ones(4), limits=(1e-12, 1e12))
+    np.testing.assert_allclose(mixture.weights, reference.weights_, rtol=1e-10)
+    np.testing.assert_allclose(mixture.means, reference.means_, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(mixture.variances, reference.covariances_, rtol=1e-9, atol=1e-10)
+    assert accumulator.mean_log_likelihood == pytest.approx(reference.lower_bound_, rel=1e-11)
+    np.testing.assert_allclose(log_likelihood(frames, mixture), reference.score_samples(frames), rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.01, 0.3]))
+def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimension, floor):
+    """Far fewer frames than entries of the covariances: the floor is all that keeps them regular."""
+    rng = np.random.default_rng(seed)
+    frames = rng.standard_normal((12, dimension)) @ rng.standard_normal((dimension, dimension))
+    reference, limits = (frames**2).mean(axis=0), (floor, 1.0)
+    mixture = with_full_covariances(
+        GaussianMixture(
+            np.full(n_components, 1 / n_components),
+            frames[rng.choice(12, n_components, replace=False)],
+            np.tile(reference, (n_components, 1)),
+        )
+    )
+    previous = -np.inf
+    for _ in range(6):
+        accumulator = e_step(frames, mixture, work=Work(jobs=1))
+        assert accumulator.mean_log_likelihood >= previous - 1e-9
+        previous = accumulator.mean_log_likelihood
+        mixture = full_m_step(accumulator, mixture, reference=reference, limits=limits)
+        shares = np.linalg.eigvalsh(mixture.variances / np.sqrt(np.outer(reference, reference)))
+        assert shares.min() >= floor * (1 - 1e-6)
+        assert shares.max() <= 1 + 1e-6
+
+
+def test_clipped_covariances_are_the_most_likely_ones():
+    """No covariance within the limits has a lower log |S| + tr(S^-1 A): checked on many others."""
+    rng = np.random.default_rng(3)
+    scatter = random_mixture(rng, 1, 3).variances
+    best = clipped_covariances(scatter, np.ones(3), (0.5, 1.2))[0]
+
+    def cost(covariance: np.ndarray) -> float:
+        return float(np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, scatter[0])))
+
+    for _ in range(2000):
+        axes = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        assert cost((axes * rng.uniform(0.5, 1.2, 3)) @ axes.T) >= cost(best) - 1e-12
+
+
+def test_training_goes_on_from_the_diagonal_mixture():
+    rng = np.random.default_rng(2)
+    truth = random_mixture(rng, 2, 3)
+    frames = drawn(rng, truth, 20_000)
+    diagonal = train_ubm(frames, UbmConfig(components=2))
+    full = train_ubm(frames, UbmConfig(components=2, covariance="full", full_iterations=30))
+    np.testing.assert_array_equal(full.log_likelihoods[: len(diagonal.log_likelihoods)], diagonal.log_likelihoods)
+    assert len(full.log_likelihoods) == len(full.n_components) == len(diagonal.log_likelihoods) + 30
+    assert (np.diff(full.log_likelihoods) >= -1e-10).all()
+    assert full.log_likelihoods[-1] > diagonal.log_likelihoods[-1] + 0.05
+    order = np.argsort(full.mixture.means[:, 0])
+    expected = np.argsort(truth.means[:, 0])
+    np.testing.assert_allclose(full.mixture.means[order], truth.means[expected], atol=0.1)
+    np.testing.assert_allclose(full.mixture.variances[order], truth.variances[expected], atol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_result_does_not_depend_on_workers(dtype, tmp_path):
+    frames = np.random.default_rng(2).standard_normal((20_000, 5)).astype(dtype)
+    config = UbmConfig(components=4, covariance="full", full_iterations=2)
+    alone = train_ubm(frames, config, work=Work(jobs=1))
+    for other in (train_ubm(frames, config, work=Work(jobs=3)), train_ubm(stored(frames, tmp_path), config)):
+        assert contents(other) == contents(alone)
+
+
+def contents(trained: TrainedUbm) -> bytes:
+    mixture = trained.mixture
+    arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
+    return b"".join(array.tobytes() for array in (*arrays, trained.log_likelihoods, trained.n_components))
+
+
+def test_stopped_at_every_round(tmp_path):
+    frames = np.random.default_rng(2).standard_normal((5_000, 3)).astype(np.float32)
+    trained = {}
+
+    def make(folder: Path | None) -> None:
+        config = UbmConfig(components=4, covariance="full", full_iterations=3)
+        trained["bytes"] = contents(train_ubm(frames, config, destination=Destination(folder=folder, fingerprint="f")))
+
+    assert check_every_stop(make, tmp_path, read=lambda: trained["bytes"]) == 1 + 1 + 2 + 3
+
+
+def test_a_component_without_frames_stays(caplog):
+    mixture = GaussianMixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [90.0, 90.0]]), np.tile(np.eye(2), (2, 1, 1)))
+    frames = np.random.default_rng(0).standard_normal((100, 2))
+    after = full_m_step(e_step(frames, mixture), mixture, reference=np.ones(2), limits=(0.01, 10))
+    assert after.means[1].tolist() == [90.0, 90.0]
+    assert after.variances[1].tolist() == np.eye(2).tolist()
+    assert "Gaussians [1] carry less than one frame" in caplog.text
+
+
+# --- diagonal matrices given as full ---------------------------------------------------------------------------------
+
+
+def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
+    rng = np.random.default_rng(8)
+    diagonal = diagonal_mixture(rng)
+    full = with_full_covariances(diagonal)
+    segments = [rng.standard_normal((n_frames, 4)) for n_frames in (3, 40, 900, 2, 70)]
+    frames, ids = as_frames(segments), [f"s{number}" for number in range(5)]
+    models = ["a", "a", "b", "c", "c"]
+    ours, theirs = (e_step(frames.values, mixture) for mixture in (full, diagonal))
+    np.testing.assert_allclose(ours.zeroth, theirs.zeroth, rtol=1e-13)
+    assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, rel=1e-14)
+    of_full, of_diagonal = (accumulate_statistics(mixture, frames, models, ids) for mixture in (full, diagonal))
+    np.testing.assert_allclose(of_full.first, of_diagonal.first, rtol=1e-11, atol=1e-13)
+    for adapt in (adapt_supervectors, adapt_multisession):
+        vectors = [adapt(mixture, of_diagonal, MapConfig()).vectors for mixture in (full, diagonal)]
+        np.testing.assert_allclose(*vectors, rtol=1e-12, atol=1e-14)
+    means = adapt_multisession(diagonal, of_diagonal, MapConfig(normalise=False))
+    trials = every_trial("abc", ids)
+    scores = [score_gmm_ubm(mixture, means.models, means.vectors, frames, trials) for mixture in (full, diagonal)]
+    np.testing.assert_allclose(scores[0].values, scores[1].values, rtol=1e-11, atol=1e-13)
+
+
+def test_whitening_of_diagonal_matrices_is_the_division_by_deviations():
+    rng = np.random.default_rng(9)
+    diagonal, values = diagonal_mixture(rng), rng.standard_normal((7, 3, 4))
+    full = with_full_covariances(diagonal)
+    ours, theirs = whiten(values, whitening_factors(full)), whiten(values, whitening_factors(diagonal))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-15)
+    np.testing.assert_array_equal(theirs, values / np.sqrt(diagonal.variances))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_whitened_frames_have_the_covariance_of_the_identity(seed):
+    rng = np.random.default_rng(seed)
+    mixture = random_mixture(rng)
+    factors = whitening_factors(mixture)
+    values = rng.standard_normal((2, 3, 4))
+    whitened = whiten(values, factors)
+    lengths = np.einsum("scd,cde,sce->sc", values, np.linalg.inv(mixture.variances), values)
+    np.testing.assert_allclose((whitened**2).sum(axis=2), lengths, rtol=1e-9)
+    np.testing.assert_allclose(unwhiten(whitened, factors), values, rtol=1e-9, atol=1e-12)
+
+
+# --- supervectors and ratios -----------------------------------------------------------------------------------------
+
+
+def some_statistics(rng: np.random.Generator) -> Statistics:
+    names = np.array(["a", "b"], object)
+    return Statistics(names, names, rng.uniform(0, 5, (2, 3)), rng.standard_normal((2, 12)))
+
+
+def test_products_of_supervectors_are_those_of_the_precisions():
+    rng = np.random.default_rng(1)
+    mixture, statistics = random_mixture(rng), some_statistics(rng)
+    means = adapt_multisession(mixture, statistics, MapConfig(normalise=False)).vectors.reshape(2, 3, 4)
+    vectors = adapt_multisession(mixture, statistics).vectors
+    precisions = np.linalg.inv(mixture.variances)
+    expected = np.einsum("c,scd,cde,tce->st", mixture.weights, means, precisions, means)
+    np.testing.assert_allclose(vectors @ vectors.T, expected, rtol=1e-11)
+
+
+def test_ratios_are_scipys():
+    rng = np.random.default_rng(4)
+    mixture, statistics = random_mixture(rng), some_statistics(rng)
+    frames = as_frames([rng.standard_normal((n_frames, 4)) for n_frames in (30, 700)])
+    means = adapt_multisession(mixture, statistics, MapConfig(normalise=False))
+    trials = Trials.from_ids(["a", "b", "a"], ["s0", "s0", "s1"])
+    scores = score_gmm_ubm(mixture, means.models, means.vectors, frames, trials).values
+    for score, row, segment in zip(scores, (0, 1, 0), ("s0", "s0", "s1"), strict=True):
+        adapted = GaussianMixture(mixture.weights, means.vectors[row].reshape(3, 4), mixture.variances)
+        tested = frames.of(segment)
+        logs = [np.log(densities(model, tested).sum(axis=1)) for model in (adapted, mixture)]
+        assert score == pytest.approx((logs[0] - logs[1]).mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_devices_give_the_same(device: Device, dtype):
+    rng = np.random.default_rng(6)
+    mixture = random_mixture(rng)
+    segments = [rng.standard_normal((n_frames, 4)).astype(dtype) for n_frames in (30, 700, 3)]
+    frames, work = as_frames(segments), Work(device=device)
+    tolerance = {"rtol": 1e-10, "atol": 1e-10} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-3}
+    ours, theirs = e_step(frames.values, mixture, work=work), e_step(frames.values, mixture)
+    for name in ("zeroth", "first", "second"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), **tolerance)
+    np.testing.assert_allclose(
+        log_likelihood(frames.values, mixture, work=work), log_likelihood(frames.values, mixture), **tolerance
+    )
+    ids = ["s0", "s1", "s2"]
+    found, expected = (accumulate_statistics(mixture, frames, ids, ids, work=by) for by in (work, Work()))
+    np.testing.assert_allclose(found.first, expected.first, **tolerance)
+    vectors = [adapt_supervectors(mixture, expected, work=by).vectors for by in (work, Work())]
+    np.testing.assert_allclose(*vectors, **tolerance)
+    means = adapt_supervectors(mixture, expected, MapConfig(normalise=False))
+    trials = every_trial(ids, ids)
+    scores = [
+        score_gmm_ubm(mixture, means.models, means.vectors, frames, trials, work=by).values for by in (work, Work())
+    ]
+    np.testing.assert_allclose(*scores, **tolerance)
+
+
+# --- files, configuration, bad input ---------------------------------------------------------------------------------
+
+
+def test_files_hold_the_mixture(tmp_path):
+    rng = np.random.default_rng(7)
+    trained = TrainedUbm(random_mixture(rng), np.ones(4), np.array([-5.0]), np.array([3]))
+    write_ubm(tmp_path / "ubm.h5", trained)
+    read = read_ubm(tmp_path / "ubm.h5")
+    assert read.mixture.has_full_covariances
+    np.testing.assert_array_equal(read.mixture.means, trained.mixture.means)
+    np.testing.assert_allclose(read.mixture.variances, trained.mixture.variances, rtol=1e-9, atol=1e-12)
+    assert read.log_likelihoods.tolist() == [-5.0]
+    check_ubm(UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"), dimension=4, most_frames=1e6)
+    diagonal = TrainedUbm(diagonal_mixture(rng), np.ones(4))
+    write_ubm(tmp_path / "diagonal.h5", diagonal)
+    with pytest.raises(ConfigError, match="holds diagonal covariances"):
+        check_ubm(UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"), dimension=4, most_frames=1e6)
+
+
+def test_the_default_changes_no_fingerprint_and_no_file_of_before():
+    """The digests are those of version 0.2, which knew no covariances but diagonal ones."""
+    assert fingerprint(UbmConfig()) == "7563183174aa59934486d2029e314effd40df5f2a1d7795c4f3901e0302667d4"
+    assert fingerprint(UbmConfig(components=64)) == "6469662aee59337f7b894b94cac1ec238f1cbe827081b157e067bb9ddb655c16"
+    mixture = GaussianMixture(np.array([0.5, 0.5]), np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
+    assert fingerprint(mixture) == "d3986abf2320490722282ec6609b3e58afa2bf812a372da2e2a4d53da85a88ed"
+    assert not {"covariance", "full_iterations"} & set(to_dict(UbmConfig()))
+    full = UbmConfig(covariance="full")
+    assert to_dict(full)["covariance"] == "full"
+    assert fingerprint(full) not in (
+        fingerprint(UbmConfig()),
+        fingerprint(UbmConfig(covariance="full", full_iterations=5)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"covariance": "tied"}, "ubm.covariance is 'tied': expected diagonal or full"),
+        ({"covariance": "full", "full_iterations": 0}, "ubm.full_iterations is 0"),
+    ],
+)
+def test_bad_configuration(values, words):
+    with pytest.raises(ConfigError, match=words):
+        UbmConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("covariances", "words"),
+    [
+        (np.ones((1, 2, 2)), "covariance 0 of a mixture is not positive definite"),
+        (np.array([[[1.0, 0.5], [0.0, 1.0]]]), "covariance 0 of a mixture is not symmetric"),
+        (np.full((1, 2, 2), np.nan), "finite"),
+        (np.array([[[0.0, 0.0], [0.0, 1.0]]]), "above 0"),
+        (np.ones((1, 2, 3)), r"covariances \(C, D, D\)"),
+    ],
+)
+def test_bad_mixtures(covariances, words):
+    with pytest.raises(DataError, match=words):
+        GaussianMixture(np.ones(1), np.zeros((1, 2)), covariances)
