@@ -1,7 +1,7 @@
 """How often intervals of equal error rates hold the true one where errors are few.
 
-The simulation is that of `benchmarks.coverage`, at true rates of 0.5, 2 and 10 % with 5, 10, 23, 55 and 100 speakers; the
-distance d of the log-likelihood ratios is that whose EER, Phi(-d / 2), is the rate.
+The simulation is that of `benchmarks.coverage`, at true rates of 0.5, 2 and 10 % with 5, 10, 23, 55 and 100 speakers;
+the distance d of the log-likelihood ratios is that whose EER, Phi(-d / 2), is the rate.
 
     python -m benchmarks.coverage_few_errors [--repetitions 300] [--speakers 5 10 23 55 100] [--first-seed 0]
 """

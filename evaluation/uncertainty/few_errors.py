@@ -65,8 +65,8 @@ def rate_interval(
     Returns
     -------
     low, high : float
-        Jeffreys' interval of e' errors in m trials, m = n + (p (1 - p) / v - n) min(1, e / `TRUSTED`), e' = p m; without
-        an error 0 and 1 - (1 - level)^(1 / n).
+        Jeffreys' interval of p m errors in m trials, where m = n + (p (1 - p) / v - n) min(1, e / `TRUSTED`) for e
+        independent errors; without an error 0 and 1 - (1 - level)^(1 / n).
 
     Examples
     --------

@@ -81,5 +81,5 @@ def test_few_files_and_lines_of_one_file_stay_apart() -> None:
         problems.add("is empty", file=f"{number}.wav")
     for line in range(1, 6):
         problems.add("no number", file="list", line=line)
-    with pytest.raises(DataError, match="^8 problems:"):
+    with pytest.raises(DataError, match=r"^8 problems:"):
         problems.raise_if_any()

@@ -1,4 +1,4 @@
-"""Intervals of error rates where errors are few: bounds by speakers, no jumps, and the usual ones where errors abound."""
+"""Intervals of error rates where errors are few: bounds by speakers, no jumps, the usual ones where they abound."""
 
 from __future__ import annotations
 
