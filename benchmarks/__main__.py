@@ -5,12 +5,15 @@ import sys
 from benchmarks import (
     anonymization,
     attackers,
+    backend,
     e_step,
+    embeddings,
     engines,
     evaluation,
     features,
     linkability,
     scoring,
+    total_variability,
     uncertainty,
 )
 
@@ -18,16 +21,22 @@ e_step.main()
 print()
 scoring.main()
 print()
+backend.main()
+print()
 evaluation.main()
 print()
 uncertainty.main()
 print()
 linkability.main()
 print()
+embeddings.main()
+print()
 features.main(*sys.argv[1:2])
 print()
 anonymization.main()
 print()
 attackers.main()
+print()
+total_variability.main()
 print()
 engines.main()

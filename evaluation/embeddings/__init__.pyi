@@ -1,5 +1,7 @@
 from .cosine import cosine_scores as cosine_scores
 from .files import read_embeddings as read_embeddings
+from .files import write_embeddings as write_embeddings
+from .folders import holds_embeddings as holds_embeddings
 from .kaldi import read_binary as read_binary
 from .kaldi import read_text_matrix as read_text_matrix
 from .sets import Embeddings as Embeddings

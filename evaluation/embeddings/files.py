@@ -41,6 +41,7 @@ from spkbase.errors import DataError, few
 from spkbase.files import atomic_file
 
 MAP_ABOVE = 1 << 26
+_KALDI = (".scp", ".ark")
 
 
 def read_embeddings(
@@ -84,7 +85,8 @@ def read_embeddings(
         owners, more = _mapped(ids, Path(speakers), source)
         notes += more
     elif owners is None:
-        owners, notes = ids, (*notes, f"{few([Path(entry).name for entry in given])} has no speakers: each id counts as one")
+        names = few([Path(entry).name for entry in given])
+        owners, notes = ids, (*notes, f"{names} has no speakers: each id counts as one")
     try:
         return Embeddings(np.asarray(ids, object), np.asarray(owners, object), columns.vectors, notes, source)
     except DataError as error:
@@ -120,7 +122,7 @@ def _matching(path: Path) -> list[Path]:
     """Files that a pattern names; a path that is there, or names nothing, stays as it is."""
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
-    found = [Path(name) for name in sorted(glob.glob(str(path)))]
+    found = [Path(name) for name in sorted(glob.glob(str(path)))]  # noqa: PTH207
     if not found:
         raise DataError("no file has such a name", file=path, remedy="check the pattern")
     return found
@@ -175,7 +177,7 @@ def _with_ids(columns: Columns, path: Path, what: str) -> Columns:
 
 def _map_beside(paths: Sequence[Path]) -> Path | None:
     """The utt2spk beside an archive of Kaldi, or in a folder."""
-    folders = {path if path.is_dir() else path.parent for path in paths if path.is_dir() or path.suffix in (".scp", ".ark")}
+    folders = {path if path.is_dir() else path.parent for path in paths if path.is_dir() or path.suffix in _KALDI}
     beside = [folder / "utt2spk" for folder in folders]
     return beside[0] if len(beside) == 1 and beside[0].is_file() else None
 

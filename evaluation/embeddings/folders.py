@@ -5,7 +5,7 @@ A folder is one of
     vectors.npy, ids.npy, speakers.npy             an array (`evaluation.embeddings.arrays`)
     speaker_vectors.pt, id2idx, idx2spk            what VoicePrivacy 2024 and 2026 keep below `emb_xvect`; `id2idx` says
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
-                                                   pickled dictionaries; the folder above (with `utt-level`) is taken too
+                                                   pickled dictionaries; the folder above (of `utt-level`) is taken too
     X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp stands for its parts; means of speakers (`spk_*`)
                                                    only where there is nothing else
     files of one kind, *.npy, *.pt, *.npz, *.h5    an utterance each (its id is the file's name), or tables
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.embeddings.arrays import read_npy
 from evaluation.embeddings.columns import IDS, SPEAKERS, VECTORS, Columns, texts
 from spkbase.errors import DataError, few
 from spkbase.files import read_id_list, read_pickle, read_text_bytes
@@ -39,6 +40,19 @@ def is_cache(folder: Path) -> bool:
 def is_npy_folder(folder: Path) -> bool:
     """Tell whether a folder holds one array and its columns."""
     return any((folder / f"{name}.npy").is_file() for name in (*VECTORS, *IDS, *SPEAKERS))
+
+
+def holds_embeddings(folder: str | Path) -> bool:
+    """Tell whether a folder is one of those that `read_embeddings` takes."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        return False
+    if is_cache(folder) or is_cache(folder / "utt-level") or is_npy_folder(folder):
+        return True
+    try:
+        return bool(files_of(folder))
+    except DataError:
+        return False
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -66,7 +80,9 @@ def files_of(folder: Path) -> list[Path]:
     if len(present) == 1:
         return next(iter(present.values()))
     got = f"files of several kinds: {', '.join(present)}" if present else "none of them"
-    known = f"vectors.npy and ids.npy, {CACHE} and id2idx, Kaldi's scp or ark, or files of one kind ({' '.join(_KINDS)})"
+    known = (
+        f"vectors.npy and ids.npy, {CACHE} and id2idx, Kaldi's scp or ark, or files of one kind ({' '.join(_KINDS)})"
+    )
     raise DataError(f"expected a folder of embeddings, got {got}", file=folder, remedy=f"expected {known}")
 
 
@@ -108,7 +124,8 @@ def _mapping(path: Path, what: str) -> dict[str, str]:
     if not is_pickle:
         return read_id_list(path, what, same_twice=True)
     content = read_pickle(path)
-    if not isinstance(content, dict) or not all(isinstance(part, (str, int)) for pair in content.items() for part in pair):
+    parts = [part for pair in content.items() for part in pair] if isinstance(content, dict) else [None]
+    if not all(isinstance(part, (str, int)) for part in parts):
         raise DataError(f"expected a dictionary of '{what}', got {type(content).__name__}", file=path)
     return {str(name): str(value) for name, value in content.items()}
 
@@ -136,8 +153,6 @@ def ids_beside(path: Path, count: int) -> list[str] | None:
     if companion is None or companion == path:
         return None
     if companion.suffix == ".npy":
-        from evaluation.embeddings.arrays import read_npy
-
         ids = texts(read_npy(companion, 1 << 62), "ids", companion)
     else:
         try:

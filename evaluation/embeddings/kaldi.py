@@ -37,6 +37,9 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems
 from spkbase.files import is_file
 
+Vectors = Sequence[NDArray[np.floating]] | NDArray[np.floating]
+"""Vectors of any lengths, or an array (n, D) where all are alike."""
+
 _ENTRY = re.compile(r"(?P<path>.*?)(:(?P<offset>[0-9]{1,18}))?")
 _LONGEST_ID = 4096
 _WHITE = b" \t\r\n"
@@ -50,7 +53,7 @@ _VECTOR_HEAD = len(b"\0BFV \4") + 4
 _MOST_COPIES = 4
 
 
-def read_scp(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]]]:
+def read_scp(path: str | Path) -> tuple[list[str], Vectors]:
     """Read the vectors that an scp lists, in its order.
 
     Raises
@@ -72,6 +75,11 @@ def read_scp(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]
             problems.add(f"expected 'id archive:offset', got {line.strip()[:60]!r}", line=number)
             continue
         vector_id, entry = columns[0], columns[1].strip()
+        name, _, offset = entry.rpartition(":")
+        if (archive := known.get(name)) is not None and offset.isascii() and offset.isdigit() and len(offset) < 19:
+            places[archive].append((int(offset), len(ids), number))  # as the lines before it
+            ids.append(vector_id)
+            continue
         reason = _why_not(entry)
         if reason:
             problems.add(reason, line=number, remedy="write the vectors to an archive, and an scp of it")
@@ -96,7 +104,7 @@ def read_scp(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]
     return ids, _read_places(path, places, len(ids))
 
 
-def read_ark(path: str | Path) -> tuple[list[str], Sequence[NDArray[np.floating]]]:
+def read_ark(path: str | Path) -> tuple[list[str], Vectors]:
     """Read all vectors of an archive, in its order; errors as for `read_scp`."""
     path = Path(path)
     if (whole := read_equal_vectors(path)) is not None:
@@ -153,15 +161,14 @@ def _equal_vector(head: bytes) -> tuple[np.dtype[Any], int]:
     return dtype, length
 
 
-def _read_places(
-    path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int
-) -> Sequence[NDArray[np.floating]]:
+def _read_places(path: Path, places: dict[Path, list[tuple[int, int, int]]], count: int) -> Vectors:
     """Read vectors at (offset, row, line of the scp) of each archive, one archive open at a time."""
     vectors: list[Any] = [None] * count
     for archive, entries in places.items():
         equal = _read_equal_places(archive, [offset for offset, _, _ in entries])
         if equal is not None and len(entries) == count:
-            return equal[np.argsort([row for _, row, _ in entries])]
+            rows = [row for _, row, _ in entries]
+            return equal if rows == list(range(count)) else equal[np.argsort(rows)]
         if equal is not None:
             for (_, row, _), vector in zip(entries, equal, strict=True):
                 vectors[row] = vector

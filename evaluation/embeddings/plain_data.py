@@ -65,7 +65,9 @@ def columns_of_data(content: Any, path: Path) -> Columns:
         return _of_speakers(content, path)
     if isinstance(content, (list, tuple)) and content:
         if all(map(is_vector, content)):
-            return Columns(None, None, _of_pairs(((str(row), one) for row, one in enumerate(content)), None, path).vectors)
+            return Columns(
+                None, None, _of_pairs(((str(row), one) for row, one in enumerate(content)), None, path).vectors
+            )
         if all(isinstance(entry, (list, tuple)) and len(entry) == 2 and _is_name(entry[0]) for entry in content):
             return _of_names(content, path)
     raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
@@ -99,7 +101,8 @@ def _of_speakers(content: dict[Any, Any], path: Path) -> Columns:
 
     def pairs() -> Iterator[tuple[Any, Any]]:
         for speaker, entries in content.items():
-            if not _is_name(speaker) or not isinstance(entries, (list, tuple, np.ndarray, dict)):
+            several = isinstance(entries, (list, tuple, dict)) or (isinstance(entries, np.ndarray) and entries.ndim > 0)
+            if not _is_name(speaker) or not several:
                 raise DataError(f"{_SHAPE}, got {type(entries).__name__} for {speaker!r:.60}", file=path)
             if is_vector(entries):
                 entries = [entries]

@@ -89,7 +89,7 @@ def read_with(path: str | Path, what: str, load: Callable[[Path], Any]) -> Any:
 
 
 def load_tensors(raw: bytes, fill: Callable[[Storage], None]) -> Any:
-    """Return what the pickle of a file of PyTorch holds; `fill` gives each storage its bytes. Errors as `load_plain`."""
+    """Return what the pickle of a file of PyTorch holds; `fill` gives a storage its bytes. Errors as `load_plain`."""
     unpickler, _ = _reader(raw, 0, _TorchUnpickler)
     value = unpickler.load()
     for storage in unpickler.storages.values():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
+from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems
@@ -19,7 +19,7 @@ from spkver.attackers.own import joined
 from spkver.attackers.protocol import Attack, Scorer
 from spkver.datadir import DataDir
 
-SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark")
+SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
 _NAMED = 3
 
 
@@ -74,11 +74,12 @@ class ReadyScores:
 
 @dataclass(frozen=True)
 class ReadyVectors:
-    """Embeddings made elsewhere, a file for each data directory; see `spkver.attackers.Attacker`.
+    """Embeddings made elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
 
-        FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark}                   of any extractor
-        FOLDER/asv_anon<suffix>/<data directory>{.h5,.hdf5,.npz,.scp,.ark}  of one that learnt from anonymised speech
+        FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
+        FOLDER/asv_anon<suffix>/<data directory>{the same}           of one that learnt from anonymised speech
 
+    A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
     """
 
@@ -90,12 +91,14 @@ class ReadyVectors:
         _check_folder(self.name, self.folder)
 
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
-        """Return the file with the embeddings of a data directory, or None."""
+        """Return the file or folder with the embeddings of a data directory, or None."""
         name = directory.path.name
         for folder in (self.folder / attack.name.split("/")[0], self.folder):
             for suffix in SUFFIXES:
                 if (path := folder / f"{name}{suffix}").is_file():
                     return path
+            if holds_embeddings(folder / name):
+                return folder / name
         return None
 
     def record(self, attack: Attack) -> Any:
@@ -111,7 +114,8 @@ class ReadyVectors:
             if self.file(attack, directory) is None
         ]
         if absent:
-            return f"there is no {' and no '.join(f'{self.folder / name}.h5' for name in absent)} (or .npz, .scp, .ark)"
+            files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
+            return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
         return ""
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
-from spkver.backend.latent_basis import latent_basis, lower_factor
+from spkver.backend.latent_basis import LatentBasis, latent_basis
 from spkver.backend.residual_prior import ResidualPrior, residual_prior
 from spkver.backend.sessions import Sessions, checked_vectors
 
@@ -70,7 +72,7 @@ class Plda:
             if not np.isfinite(array).all():
                 raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
             object.__setattr__(self, name, array)
-        lower_factor(self.within)
+        _ = self.basis  # which S must allow
 
     @property
     def dimension(self) -> int:
@@ -81,6 +83,12 @@ class Plda:
     def within(self) -> NDArray[np.float64]:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
         return self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
+
+    @cached_property
+    def basis(self) -> LatentBasis:
+        """What scores and the E-step need of F, G and S."""
+        with one_blas_thread():
+            return latent_basis(self.loadings, self.within)
 
     @property
     def between(self) -> NDArray[np.float64]:
@@ -154,7 +162,7 @@ class SpeakerSums:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the E-step hands to the M-step; v = [y; z] of a session.
+    """What the E-step hands to the M-step; v = [V' y; z] of a session, with the V of the model's `LatentBasis`.
 
     Attributes
     ----------
@@ -163,7 +171,9 @@ class Moments:
     second : ndarray of shape (K + L, K + L)
         Sum over sessions of E[v v'].
     speakers : ndarray of shape (K, K)
-        Mean over speakers of E[y y'].
+        Mean over speakers of V' E[y y'] V.
+    rotation : ndarray of shape (K, K)
+        V.
     log_likelihood : float
         Of the vectors, by the parameters before the M-step.
     """
@@ -171,6 +181,7 @@ class Moments:
     cross: NDArray[np.float64]
     second: NDArray[np.float64]
     speakers: NDArray[np.float64]
+    rotation: NDArray[np.floating]
     log_likelihood: float
 
 
@@ -194,7 +205,7 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
     -------
     Moments
     """
-    basis = latent_basis(model.loadings, model.within)
+    basis = model.basis
     spreads = 1 / (1 + np.outer(of.counts, basis.precisions))  # (M, K), variances of the posterior
     projected = of.sums @ basis.projection
     means = projected * spreads
@@ -205,17 +216,16 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
         - (means * projected).sum()
         - np.log(spreads).sum()
     )
-    rotate = basis.rotation
-    sums = of.sums.T @ means @ rotate.T
-    second = rotate @ ((means * of.counts[:, None]).T @ means + np.diag(of.counts @ spreads)) @ rotate.T
-    speakers = rotate @ (means.T @ means + np.diag(spreads.sum(axis=0))) @ rotate.T / len(means)
+    sums = of.sums.T @ means
+    second = (means * of.counts[:, None]).T @ means + np.diag(of.counts @ spreads)
+    speakers = (means.T @ means + np.diag(spreads.sum(axis=0))) / len(means)
     if model.channel is None:
-        return Moments(sums, second, speakers, float(log_likelihood))
+        return Moments(sums, second, speakers, basis.rotation, float(log_likelihood))
     # z of a session, given its y, is that of x - F y: a linear map of it with the same covariance for all
     weighted = np.linalg.solve(model.residual, model.channel)
     spread = np.linalg.inv(np.eye(model.channel.shape[1]) + model.channel.T @ weighted)
     gain = spread @ weighted.T  # (L, R)
-    loadings = model.loadings
+    loadings = model.loadings @ basis.rotation
     left = of.scatter - loadings @ sums.T  # sum of E[x - F y] x'
     beside = gain @ (sums - loadings @ second)  # sum of E[z y']
     alone = total * spread + gain @ (left - (sums - loadings @ second) @ loadings.T) @ gain.T
@@ -223,6 +233,7 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
         np.hstack([sums, (gain @ left).T]),
         np.block([[second, beside.T], [beside, alone]]),
         speakers,
+        basis.rotation,
         float(log_likelihood),
     )
 
@@ -249,19 +260,35 @@ def maximisation(
     loadings : ndarray of shape (R, K + L)
     residual : ndarray of shape (R, R)
     """
-    loadings = np.linalg.solve(moments.second, moments.cross.T).T
+    # by Cholesky: rounding then follows each factor's own scale
+    loadings: NDArray[np.float64] = cho_solve((np.linalg.cholesky(moments.second), True), moments.cross.T).T.copy()
     total = of.counts.sum()
     residual = prior.posterior(of.scatter - loadings @ moments.cross.T, total)
     residual = (residual + residual.T) / 2
     if config.residual == "diagonal":
         residual = np.diag(np.diag(residual))
-    if config.minimum_divergence != "none":
-        rank = len(moments.speakers)
-        parts = [(slice(0, rank), moments.speakers), (slice(rank, None), moments.second[rank:, rank:] / total)]
-        for columns, second in parts[: 1 + (rank < loadings.shape[1])]:
-            lower = np.linalg.cholesky(second)
-            loadings[:, columns] = loadings[:, columns] @ (lower.T if config.minimum_divergence == "sidekit" else lower)
+    rank = len(moments.speakers)
+    speakers, sessions = moments.speakers, moments.second[rank:, rank:] / total
+    if config.minimum_divergence == "sidekit":  # the upper factor depends on the basis, which is that of F itself
+        speakers = moments.rotation @ speakers @ moments.rotation.T
+        loadings[:, :rank] = loadings[:, :rank] @ moments.rotation.T @ np.linalg.cholesky(speakers).T
+        loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions).T
+    elif config.minimum_divergence == "lower":
+        loadings[:, :rank] = loadings[:, :rank] @ np.linalg.cholesky(speakers)
+        loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions)
     return loadings, residual
+
+
+def _start(of: SpeakerSums, rank: int, channels: int, *, unscaled: bool) -> NDArray[np.float64]:
+    """Return the first [F G]."""
+    values, vectors = np.linalg.eigh(of.scatter / of.counts.sum())
+    lengths = np.sqrt(np.maximum(values[::-1], 0))
+    columns = np.arange(rank + channels) % len(values)
+    directions: NDArray[np.float64] = vectors[:, ::-1][:, columns]
+    directions[:, rank:] *= lengths[columns[rank:]]
+    if not unscaled:
+        directions[:, :rank] *= np.maximum(lengths[:rank], 1)
+    return directions
 
 
 def fit_plda(
@@ -269,8 +296,10 @@ def fit_plda(
 ) -> tuple[Plda, NDArray[np.float64]]:
     """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
 
-    The eigenvectors have length 1; S starts at the total covariance, as in SIDEKIT, and G at the eigenvectors that
-    follow. m stays the mean of the vectors.
+    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT; but where the standard deviation
+    along one is above 1 that is its length, or else EM would not come to vectors of large numbers in any number of
+    rounds (SIDEKIT's convention does without). G starts at the eigenvectors that follow, as long as the deviations. m
+    stays the mean of the vectors.
 
     Parameters
     ----------
@@ -306,8 +335,7 @@ def fit_plda(
         weight = config.session_weight
         counts, sums = sessions.counts, sessions.sums - sessions.counts[:, None] * mean
         of = SpeakerSums(weight * counts.astype(np.float64), weight * sums, weight * (centred.T @ centred))
-        directions = np.linalg.eigh(of.scatter)[1][:, ::-1]
-        directions = np.hstack([directions, directions])[:, : rank + channels]
+        directions = _start(of, rank, channels, unscaled=config.minimum_divergence == "sidekit")
         residual = prior.posterior(of.scatter, of.counts.sum())
         residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
         objective = []
@@ -316,5 +344,11 @@ def fit_plda(
             moments = expectation(model, of)
             objective.append(moments.log_likelihood + prior.log_density(residual))
             if number < config.iterations:
-                directions, residual = maximisation(moments, of, config, prior)
+                try:
+                    directions, residual = maximisation(moments, of, config, prior)
+                except np.linalg.LinAlgError:
+                    raise DataError(
+                        f"training broke down in round {number + 1}: some dimensions vary too little beside others",
+                        remedy="whiten the vectors first, or leave such dimensions out",
+                    ) from None
     return model, np.array(objective)

@@ -57,6 +57,29 @@ def inside_npz(chance: random.Random, data: bytes, others: Sequence[bytes]) -> b
     return content.getvalue()
 
 
+def inside_torch(change: Damage) -> Damage:
+    """Change the pickle of a file of PyTorch, or another of its members, and pack all as they were."""
+
+    def damaged(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                members = {name: archive.read(name) for name in archive.namelist()}
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError):
+            return change(chance, data, others)
+        pickled = next((name for name in members if name.endswith("data.pkl")), "archive/data.pkl")
+        name = pickled if chance.random() < 0.8 else chance.choice([*members, "archive/data/7", "../data.pkl"])
+        raw = members.get(name, b"")
+        members[name] = change(chance, raw, [raw]) if name == pickled else damage(chance, raw, list(members.values()))
+        content = io.BytesIO()
+        packing = zipfile.ZIP_DEFLATED if chance.random() < 0.05 else zipfile.ZIP_STORED
+        with zipfile.ZipFile(content, "w", packing) as archive:
+            for one, raw in members.items():
+                archive.writestr(one, raw)
+        return content.getvalue()
+
+    return damaged
+
+
 def _claim(chance: random.Random, raw: bytes) -> bytes:
     """Write another shape into the head of an array."""
     shape = chance.choice(

@@ -109,6 +109,7 @@ def test_vectors_of_speakers(content: Any, ids: list[str], tmp_path: Path) -> No
         ([("a", VECTORS[0]), ("b", "x")], "got str for 'b'"),
         ([("a", VECTORS[0], 1)], "expected {speaker"),
         ({"a": [0.5, "x"]}, "got list for 'a'"),
+        ({"a": VECTORS[0], "b": np.array(1.0)}, "got ndarray for 'b'"),
         ({"a": np.zeros(0, "f4")}, "expected embeddings, got none|got ndarray"),
         ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape"),
         (VECTORS, "ids not there"),
@@ -241,7 +242,9 @@ def test_a_head_that_claims_the_world(tmp_path: Path) -> None:
 # --- arrays and their ids --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")])
+@pytest.mark.parametrize(
+    ("vectors", "ids", "speakers"), [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")]
+)
 def test_other_names_of_columns(tmp_path: Path, vectors: str, ids: str, speakers: str) -> None:
     columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
     np.savez(tmp_path / "e.npz", **columns)

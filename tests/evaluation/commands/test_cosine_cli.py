@@ -1,0 +1,115 @@
+"""The command `cosine`: what it takes, and what it says of what is wrong."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.cli import main
+from evaluation.formats.reading import read_scores
+
+VECTORS = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, -1.0]], np.float32)
+TRIALS = "anna t1\nbert t2\nanna t3\n"
+# anna is the mean of e1 and e2, (0.5, 1); bert is e3
+COSINES = [0.5 / 1.25**0.5, 0.5**0.5, 1.5 / (1.25**0.5 * 2**0.5)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=VECTORS[:3])
+    Path("utt2spk").write_text("e1 anna\ne2 anna\ne3 bert\n")
+    Path("trials").write_text(TRIALS)
+    Path("kaldi").mkdir()
+    for number, row in enumerate(VECTORS[:3], 1):
+        head = f"t{number} ".encode() + b"\0BFV \4" + struct.pack("<i", 2)
+        Path(f"kaldi/{number}.ark").write_bytes(head + row.tobytes())
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    common = ["cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output", "scores.txt"]
+    return CliRunner().invoke(main, [*common, *arguments])
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        ("--trial", "kaldi"),
+        ("--trial", "kaldi/*.ark"),
+        ("--trial", "kaldi/1.ark", "--trial", "kaldi/2.ark", "--trial", "kaldi/3.ark"),
+    ],
+)
+def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]) -> None:
+    result = run(*trial, "--enroll-speakers", "utt2spk")
+    assert (result.exit_code, result.stdout) == (0, "3 scores -> scores.txt\n"), result.output
+    assert read_scores("scores.txt").values == pytest.approx(COSINES)
+
+
+def test_who_speaks_is_noted_where_nothing_says_it(folder: Path) -> None:
+    Path("trials").write_text("e1 t1\n")
+    result = run("--trial", "kaldi")
+    assert (result.exit_code, result.stdout) == (0, "1 scores -> scores.txt\n")
+    assert result.stderr == "note: enrolled.npz has no speakers: each id counts as one\n"
+
+
+def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
+    result = run("--trial", "kaldi")
+    assert result.exit_code == 2
+    assert "trials: 2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in result.output
+    assert "name the speakers by --enroll-speakers utt2spk" in result.output
+    assert not Path("scores.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(np.nan, "1 vector is not finite"), (0.0, "1 vector is zero"), (np.inf, "1 vector is not finite")],
+)
+def test_bad_vectors_are_told_with_their_file(folder: Path, value: float, message: str) -> None:
+    bad = VECTORS[:3].copy()
+    bad[1] = value
+    np.savez("bad.npz", ids=np.array(["t1", "t2", "t3"]), vectors=bad)
+    result = run("--trial", "bad.npz", "--enroll-speakers", "utt2spk")
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: bad.npz: {message}")
+    assert ": t2 (extract" in result.output
+    np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=bad)
+    result = run("--trial", "kaldi", "--enroll-speakers", "utt2spk")
+    assert result.output.startswith(f"Error: enrolled.npz: {message}")
+
+
+def test_two_extractors(folder: Path) -> None:
+    np.savez("wide.npz", ids=np.array(["t1", "t2", "t3"]), vectors=np.ones((3, 4)))
+    result = run("--trial", "wide.npz", "--enroll-speakers", "utt2spk")
+    assert result.exit_code == 2
+    assert "got 2 of the enrolled and 4 of the tested (enrolled.npz, wide.npz)" in result.output
+
+
+def test_speakers_whose_mean_is_nothing(folder: Path) -> None:
+    np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=np.array([[1.0, 1], [-1, -1], [1, 2]]))
+    result = run("--trial", "kaldi", "--enroll-speakers", "utt2spk")
+    assert result.exit_code == 2
+    assert result.output.startswith("Error: enrolled.npz: 1 speaker mean is zero")
+
+
+def test_pickles_by_speaker_and_by_utterance(folder: Path) -> None:
+    """The two forms that the Speaker-Linkability tool asks for."""
+    Path("by_speaker.pkl").write_bytes(pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]}))
+    Path("by_utterance.pkl").write_bytes(pickle.dumps({f"t{row + 1}": VECTORS[row] for row in range(3)}))
+    arguments = ["cosine", "--enroll", "by_speaker.pkl", "--trial", "by_utterance.pkl", "--trials", "trials"]
+    refused = CliRunner().invoke(main, [*arguments, "--output", "scores.txt"])
+    assert (refused.exit_code, "--allow-pickle reads it without running" in refused.output) == (2, True)
+    result = CliRunner().invoke(main, [*arguments, "--allow-pickle", "--output", "scores.txt"])
+    assert result.exit_code == 0, result.output
+    assert read_scores("scores.txt").values == pytest.approx(COSINES)
+
+
+def test_the_help_names_the_layouts() -> None:
+    text = CliRunner().invoke(main, ["cosine", "--help"]).output
+    for name in ("HDF5", "npz", "scp", "speaker_vectors.pt", "safetensors", "CSV", "id v1 v2", "Examples:"):
+        assert name in text
