@@ -162,13 +162,19 @@ def _run_size(
         lines = printed.read_text(errors="replace").splitlines()[-40:]
         raise SystemExit("\n".join([*lines, f"the recipe ended with status {usage.status}; its output is above"]))
     found = measure_run(protocol, output, usage, audio_seconds, options.nap_rank)
-    print(printed.read_text().rstrip().rpartition("\n\n")[0].rpartition("\n\n")[2], flush=True)
+    print(result_table(printed.read_text()), flush=True)
     if not options.keep:
         shutil.rmtree(output)
         printed.unlink()
         if part != corpus:
             shutil.rmtree(part)
     return found
+
+
+def result_table(printed: str) -> str:
+    """Return the table of systems out of what a recipe printed."""
+    _, _, rest = printed.rpartition("\nsystem ")
+    return "system " + rest.partition("\n\n")[0]
 
 
 def link_part(corpus: Path, part: Path, n_sentences: int) -> None:
