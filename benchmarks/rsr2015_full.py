@@ -6,8 +6,8 @@
 50 background and 57 evaluation speakers say up to 30 sentences in 9 sessions: 28,890 recordings, 13,500 of them for the
 UBM, 1,710 models, 10,260 tests, 584,820 trials. A size is a number of sentences: then recordings, frames, vectors,
 models and trials all grow by the same factor, 1/15 for two sentences. `recipes/rsr2015/svm_gmm.py`, or `ivector.py`
-with `--recipe ivector`, runs as its users run it, in processes of its own, each size in an empty folder. Other options go
-to the recipe.
+with `--recipe ivector`, runs as its users run it, in processes of its own, each size in an empty folder. Other options
+go to the recipe.
 """
 
 from __future__ import annotations
