@@ -33,9 +33,7 @@ from spkver.rsr2015.privacy import Speakers, curve_figures, linkability, privacy
 
 logger = logging.getLogger(__name__)
 
-_SHOWN = (
-    3  # systems whose histograms, or bands, fit into one picture; of more, the histogram of the one that links most
-)
+_SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
 
 
 def report(
