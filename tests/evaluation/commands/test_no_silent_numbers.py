@@ -173,6 +173,8 @@ def test_reversed_scores_stand_in_json_and_on_plots(distances: Path) -> None:
     assert "REVERSED?" in metrics(distances)["notes"]["scores"]
     zebra = json.loads(passes("zebra", *paths(distances), "--json", "-").stdout)
     assert "REVERSED?" in zebra["notes"]["scores"]
+    ranks = json.loads(passes("linkability", *paths(distances), "--bootstrap-by", "id", "--json", "-").stdout)
+    assert "REVERSED?" in " ".join(ranks["utterances"]["1"]["notes"])
     for kind in ("det", "roc", "histogram", "zebra"):
         passes("plot", kind, *paths(distances), "-o", distances / "x.tex")
         assert "REVERSED scores?" in (distances / "x.tex").read_text()
