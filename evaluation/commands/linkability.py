@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from numpy.typing import NDArray
 
-from evaluation.commands.linkability_input import (
-    keep_impostors,
-    rank_embeddings,
-    rank_scores_of,
-    read_side,
-    single_out,
-    source_of,
-    take_up_ranks,
-)
+from evaluation.commands.linkability_inputs import rank_from_embeddings, rank_from_scores, read_side, single_out
+from evaluation.commands.linkability_ranks import keep_impostors, source_of, take_up_ranks
 from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option, show_json
 from evaluation.linkage import (
     MEASURES,
@@ -42,7 +36,7 @@ from evaluation.reports import (
     write_plots,
     write_speaker_lists,
 )
-from spkbase.console import worker_options
+from spkbase.console import Option, worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
 
@@ -75,11 +69,30 @@ class ListCommand(click.Command):
 @click.command(cls=ListCommand)
 @click.option("--enroll", type=FILE, help="Embeddings of the enrolled: any form that `cosine --help` names.")
 @click.option("--trial", type=FILE, help="Embeddings of the trials.")
-@click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
-@click.option("--trial-speakers", type=FILE, help="Speakers of the trial utterances, as in utt2spk.")
+@click.option(
+    "--model-speakers",
+    cls=Option,
+    earlier=["--enroll-speakers"],
+    type=FILE,
+    help="Speakers of the enrolled utterances, or of the models of scores: lines 'id speaker'.",
+)
+@click.option(
+    "--segment-speakers",
+    cls=Option,
+    earlier=["--trial-speakers"],
+    type=FILE,
+    help="Speakers of the trial utterances, or of the segments of scores, as in utt2spk.",
+)
+@click.option(
+    "--bootstrap-by",
+    type=click.Choice(["speaker", "id"]),
+    default="speaker",
+    show_default=True,
+    help="What intervals of scores draw: speakers, or each model id as one.",
+)
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
 @click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
-@click.option("-k", "--key", type=FILE, help="Their key.")
+@click.option("-k", "--key", type=FILE, help="Their key; none where the scores hold labels.")
 @click.option("--ranks", type=FILE, help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
 @missing_option
 @column_options
@@ -164,16 +177,19 @@ def linkability(**options: Any) -> None:
     reader: Reader = options["reader"]
     additions: dict[str, Any] = {}
     largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
+    named = True
     source = source_of(options)
     if source == "ranks":
-        ranks, largest = take_up_ranks(options["ranks"], numbers)
+        ranks, largest, named = take_up_ranks(options["ranks"], numbers)
     elif source == "scores":
-        ranks, largest = rank_scores_of(options, reader, numbers)
+        ranks, largest, named = rank_from_scores(options, reader, numbers)
     else:
         enrol, trial = (read_side(options, side) for side in ("enroll", "trial"))
-        ranks, largest = rank_embeddings(enrol, trial, options, numbers)
+        ranks, largest = rank_from_embeddings(enrol, trial, options, numbers)
         if options["singling_out"]:
             additions["singling_out"] = single_out(enrol, trial, settings, options, numbers)
+    if not named:
+        settings = replace(settings, replicates=0)
     beyond = extrapolate_linkage(ranks, settings, populations, impostor_scores=largest) if populations else {}
     linkage = measure_linkage(ranks, settings)
     if beyond:
@@ -184,7 +200,7 @@ def linkability(**options: Any) -> None:
     json_path: Path | None = options["json_path"]
     if show_json(report, json_path):
         return
-    click.echo("\n".join([_summary(linkage, report), *_beyond_summary(beyond)]))
+    click.echo("\n".join([_summary(linkage, report, named), *_beyond_summary(beyond)]))
 
 
 def _written(
@@ -282,7 +298,7 @@ def _number(text: str, option: str, least: int, expected: str) -> int:
     return int(text)
 
 
-def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
+def _summary(linkage: Linkage, report: dict[str, Any], named: bool) -> str:
     """A table of a few sizes of each number of utterances."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
@@ -296,7 +312,8 @@ def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
             known = {name: value for name, value in point.items() if value == value}
             rows.append({"utterances": utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
-    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} speakers"
+    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
+    head += "speakers" if named else "models"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]

@@ -182,7 +182,7 @@ def test_cmc_and_speakers_show_what_they_were_given(run: Linkage, charts: list[C
     above, below = charts[2].lines[0], charts[2].lines[4]  # strips of one scale, each with three quartiles
     assert above.base is not None
     assert (above.base[0], below.base) == (pytest.approx(charts[2].y.high / 2), None)
-    assert below.y.max() == pytest.approx(51 / 101)
+    assert below.y.max() == pytest.approx(50 / 101)
     assert charts[2].y.ticks[1][1] == "a\n101 speakers"
 
 
