@@ -22,6 +22,10 @@ COMMANDS = {
     "fuse": (f"{_HERE}.convert:fuse", "Fuse the scores of several systems."),
     "convert": (f"{_HERE}.convert:convert", "Convert scores, a key or trials between formats."),
     "linkability": (f"{_HERE}.linkability:linkability", "How often the owner of a voice is linked among N enrolled."),
+    "linkability-batch": (
+        f"{_HERE}.linkability_batch:linkability_batch",
+        "Linkability of all attackers against all anonymisers.",
+    ),
     "linkability-compare": (f"{_HERE}.linkability_compare:linkability_compare", "Who is easy and who is hard to link."),
     "cosine": (f"{_HERE}.cosine:cosine", "Score embeddings by their cosine."),
     "wer": (f"{_HERE}.utility:wer", "Compute word and character error rates."),

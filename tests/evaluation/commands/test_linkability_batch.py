@@ -1,0 +1,168 @@
+"""Linkability of attackers against anonymisers from one file, and ranks that are taken up again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.cli import main
+from evaluation.embeddings import Embeddings, write_embeddings
+
+SPEAKERS = [f"s{number:02d}" for number in range(24)]
+NOISE = {"orig": 0.3, "B3": 1.2, "B5": 1.6}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Vectors of two attackers on original speech and two anonymisers."""
+    voices = np.random.default_rng(0).normal(size=(len(SPEAKERS), 8))
+    for place, attacker in enumerate(("ECAPA", "ResNet")):
+        for name, noise in NOISE.items():
+            rng = np.random.default_rng([place, list(NOISE).index(name)])
+            for side, count in (("enroll", 1), ("trial", 3)):
+                speakers = [speaker for speaker in SPEAKERS for _ in range(count)]
+                ids = [f"{speaker}-{side}-{number}" for number, speaker in enumerate(speakers)]
+                vectors = np.repeat(voices, count, axis=0) + noise * rng.normal(size=(len(ids), 8))
+                (tmp_path / attacker / name).mkdir(parents=True, exist_ok=True)
+                write_embeddings(tmp_path / attacker / name / f"{side}.npz", Embeddings(ids, speakers, vectors))
+    return tmp_path
+
+
+CONFIG = """
+attackers: [ECAPA, ResNet]
+anonymisers: [orig, B3, B5]
+originals: [orig]
+enroll: "{attacker}/{anonymiser}/enroll.npz"
+trial: "{attacker}/{anonymiser}/trial.npz"
+options: {utterances: [3], bootstrap: 20, no_plots: true}
+compare: {permutations: 20}
+"""
+
+
+def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
+    (folder / "batch.yaml").write_text(CONFIG)
+    result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
+    assert result.exit_code == 0, result.output
+    assert "ResNet/B5:" in result.stdout
+    single = run(
+        "linkability", "--enroll", folder / "ECAPA/B3/enroll.npz", "--trial", folder / "ECAPA/B3/trial.npz",
+        "--utterances", 3, "--bootstrap", 20, "--no-plots", "--output", folder / "single",
+    )  # fmt: skip
+    assert single.exit_code == 0, single.output
+    batched = folder / "out" / "ECAPA" / "B3"
+    assert (batched / "curve.csv").read_bytes() == (folder / "single" / "curve.csv").read_bytes()
+    compared = json.loads((folder / "out" / "comparison.json").read_text())
+    assert compared["originals"] == ["orig"]
+    assert {condition["anonymiser"] for condition in compared["conditions"]} == {"B3", "B5"}
+    assert compared["factors"]["anonymiser"]["easy"]["n_pairs"] == 2  # of 2 attackers
+    pictures = {path.stem for path in (folder / "out").glob("*.png")}
+    assert pictures == {
+        "jaccard", "linkability_L3", "distribution_L3", "intersections_attacker", "intersections_anonymiser",
+    }  # fmt: skip
+    text = (folder / "out" / "distribution_L3.svg").read_text()
+    assert "<svg" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("attackers: [ECAPA, ResNet]", "attackers: []", "expected attackers: a list"),
+        ("[ECAPA, ResNet]", "[ECAPA, ECAPA]", "'ECAPA' stands there twice"),
+        ("[ECAPA, ResNet]", "[../ECAPA]", "names that can be folders"),
+        ("originals: [orig]", "originals: [raw]", "original 'raw' is none of the anonymisers"),
+        ("bootstrap: 20", "boostrap: 20", "unknown option 'boostrap'"),
+        ("no_plots: true", "output: /tmp/x", "unknown option 'output'"),
+        ("compare: {permutations: 20}", "seeds: 1", "unknown key 'seeds'"),
+        ("compare: {permutations: 20}", "compare: 3", "expected compare: options by name"),
+        (CONFIG, "- 1", "expected attackers, anonymisers and paths, got list"),
+        (CONFIG, "a: [", "not YAML"),
+        ("ResNet]", "Missing]", "Missing/orig/enroll.npz"),
+        ("utterances: [3]", "utterances: [0]", "expected all, or numbers from 1"),
+    ],
+)
+def test_a_malformed_batch_is_refused(folder: Path, before: str, after: str, words: str) -> None:
+    (folder / "batch.yaml").write_text(CONFIG.replace(before, after))
+    result = run("linkability-batch", folder / "batch.yaml", "-o", folder / "out")
+    assert result.exit_code == 2, result.output
+    assert words in result.output.replace("\n", " ")
+
+
+def test_an_unknown_original_is_refused(folder: Path) -> None:
+    for name in NOISE:
+        source = folder / "ECAPA" / name
+        sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz"
+        done = run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", folder / name)
+        assert done.exit_code == 0, done.output
+    runs = [f"ECAPA/{name}={folder / name}" for name in NOISE]
+    with_it = run("linkability-compare", *runs, "--permutations", 10, "--original", "orig", "--json", "-")
+    assert len(json.loads(with_it.stdout)["conditions"]) == 2
+    refused = run("linkability-compare", *runs, "--original", "nobody")
+    assert refused.exit_code == 2
+    assert "expected --original among the levels B3, B5, ECAPA, orig, got nobody" in refused.output.replace("\n", " ")
+
+
+def test_ranks_are_taken_up_for_other_sizes_ties_and_populations(folder: Path) -> None:
+    source = folder / "ECAPA" / "B3"
+    sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz"
+    settings = "--sizes", 2, 7, "--ties", "strict", "--bootstrap", 20, "--no-plots", "--extrapolate", 1000
+    first = run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--keep-impostors", "--output", folder / "first")
+    assert first.exit_code == 0, first.output
+    again = run("linkability", "--ranks", folder / "first", *settings, "--output", folder / "again")
+    whole = run("linkability", *sides, *settings, "--output", folder / "whole")
+    assert (again.exit_code, whole.exit_code) == (0, 0), again.output + whole.output
+    assert again.stdout == whole.stdout
+    for name in ("curve.csv", "per_speaker.csv", "extrapolation.csv"):
+        assert (folder / "again" / name).read_bytes() == (folder / "whole" / name).read_bytes()
+    assert (folder / "again" / "ranks.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--ranks", "first", "--enroll", "x"), "expected --enroll FILE with --trial FILE"),
+        (("--ranks", "first", "--singling-out"), "--singling-out needs embeddings"),
+        (("--ranks", "first", "--utterances", 5), "holds ranks of L = 1, not of 5"),
+        (("--ranks", "nowhere"), "cannot be read"),
+        (("--ranks", "first", "--keep-impostors"), "needs a folder"),
+    ],
+)
+def test_ranks_that_do_not_fit_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], words: str
+) -> None:
+    monkeypatch.chdir(folder)
+    sides = "--enroll", "ECAPA/B3/enroll.npz", "--trial", "ECAPA/B3/trial.npz"
+    assert run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", "first").exit_code == 0
+    result = run("linkability", *arguments)
+    assert result.exit_code == 2
+    assert words in result.output.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_impostor_scores_of_other_trials_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    sides = "--enroll", "ECAPA/B3/enroll.npz", "--trial", "ECAPA/B3/trial.npz"
+    assert run("linkability", *sides, "--bootstrap", 0, "--no-plots", "--output", "first").exit_code == 0
+    np.savez(folder / "first" / "impostors.npz", **{"1": np.zeros((3, 2))})
+    result = run("linkability", "--ranks", "first", "--extrapolate", 100)
+    assert result.exit_code == 2
+    assert "expected a row for each of 24 trials" in result.output.replace("\n", " ")
+    (folder / "first" / "impostors.npz").write_bytes(b"PK nonsense")
+    assert run("linkability", "--ranks", "first", "--extrapolate", 100).exit_code == 2
+
+
+def test_single_runs_are_kept_if_asked_for(folder: Path) -> None:
+    source = folder / "ECAPA" / "B5"
+    sides = "--enroll", source / "enroll.npz", "--trial", source / "trial.npz", "--bootstrap", 0, "--json", "-"
+    drawn = "--estimator", "monte-carlo", "--runs", 4, "--sizes", 2, 9
+    block = json.loads(run("linkability", *sides, *drawn, "--single-runs").stdout)["utterances"]["1"]
+    assert np.shape(block["single_runs"]) == (4, 2)
+    assert np.mean(block["single_runs"], axis=0) == pytest.approx(block["linkability"])
+    assert "single_runs" not in json.loads(run("linkability", *sides, *drawn).stdout)["utterances"]["1"]
