@@ -10,17 +10,23 @@ from evaluation.commands.options import FILE
 
 
 @click.command()
-@click.argument("results", type=FILE)
+@click.argument("results", type=FILE, nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, help="The HTML file; report.html beside the results by default.")
-def page(results: Path, output: Path | None) -> None:
+def page(results: tuple[Path, ...], output: Path | None) -> None:
     """Make the page that a person reads first, from RESULTS.json and the score files that it names.
 
+    Several RESULTS make one page of their anonymisers side by side, comparison.html in the current folder by default.
     The page holds everything it shows: it needs no network and no JavaScript, and can be printed.
     """
-    from evaluation.reports import parse_results, read_results, write_page
+    from evaluation.reports import parse_results, read_results, write_comparison, write_page
 
-    found = read_results(results)
-    parse_results(found, file=results)
-    output = results.parent / "report.html" if output is None else output
-    write_page(found, output, folder=results.parent)
+    found = [read_results(path) for path in results]
+    for path, raw in zip(results, found, strict=True):
+        parse_results(raw, file=path)
+    if len(results) == 1:
+        output = results[0].parent / "report.html" if output is None else output
+        write_page(found[0], output, folder=results[0].parent)
+    else:
+        output = Path("comparison.html") if output is None else output
+        write_comparison([(raw, path.parent) for raw, path in zip(found, results, strict=True)], output)
     click.echo(f"wrote {output}")

@@ -36,7 +36,7 @@ _SETTINGS: dict[str, Any] = {
     "axes.labelsize": 11,
     "axes.titlesize": 12,
     "legend.fontsize": 9.5,
-    "legend.title_fontsize": 9,
+    "legend.title_fontsize": 9.5,
     "text.parse_math": False,  # names of systems may hold dollar signs
     "text.usetex": False,
     "svg.fonttype": "path",
@@ -246,7 +246,7 @@ def _write_in_margin(axes: Axes, note: Note) -> None:
         ha="left" if note.across else "center",
         va="center" if note.across else "bottom",
         color=COLOURS[1] if note.warning else GREY,
-        fontsize=9 if note.warning else 8.5,
+        fontsize=9.5,
         fontweight="bold" if note.warning else "normal",
         wrap=note.warning,
     )

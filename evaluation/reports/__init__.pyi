@@ -14,6 +14,7 @@ from .linkability_files import write_extrapolation as write_extrapolation
 from .linkability_files import write_linkage as write_linkage
 from .linkability_files import write_plots as write_plots
 from .linkability_files import write_speaker_lists as write_speaker_lists
+from .page.comparison import write_comparison as write_comparison
 from .page.document import write_page as write_page
 from .privacy_results import parse_results as parse_results
 from .privacy_results import read_results as read_results

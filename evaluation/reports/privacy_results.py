@@ -15,6 +15,7 @@ from spkbase.files import load_json
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
 NAN = float("nan")
+_ROUNDED = 1e-9  # what the last bits of a mean of shares may add
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
         else:
             seen.add(tuple(names))
             for name, value in _rates(row):
-                if not 0 <= value <= 1:
+                if not -_ROUNDED <= value <= 1 + _ROUNDED:
                     problems.add(f"condition {number}: {name} is {value:g}, expected a share from 0 to 1")
             dataset, gender, scenario, attacker = map(str, names)
             conditions.append(Condition(dataset, gender, scenario, attacker, row))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from evaluation.metrics import SCALE, meaning_of
 from evaluation.reports.page.markup import Html, element, join
@@ -94,8 +96,8 @@ def figures(results: Results) -> Html:
     return element("section", element("h2", "All figures"), made, below, id="figures")
 
 
-def provenance(results: Results) -> Html:
-    """Build the section on how the results were made."""
+def provenance(results: Results, base: str | None = None) -> Html:
+    """Build the section on how the results were made; with links to the score files where their folder is known."""
     parts: list[Html] = []
     anonymiser, lists = results.block("anonymiser"), results.block("lists")
     if anonymiser:
@@ -115,14 +117,50 @@ def provenance(results: Results) -> Html:
         rows = [(name, seconds(as_number(value)) if not isinstance(value, str) else value) for name, value in timings]
         parts.append(listing(rows, ("Step", "Time"), caption=_TIMINGS))
     if lists:
-        parts.append(listing(_texts(lists), ("File", "SHA-256"), caption="Lists that were read", hashes=True))
+        made = listing(_texts(lists), ("File", "SHA-256"), caption="Lists that were read", hashes=True)
+        parts.append(folded("Lists that were read, with their SHA-256", made))
     if config := results.block("config"):
-        parts += [element("h3", "Configuration"), element("pre", element("code", _yaml(config)), tabindex="0")]
+        parts.append(folded("Configuration", element("pre", element("code", _yaml(config)), tabindex="0")))
+    if base is not None and (files := list(_score_files(results, base))):
+        made = table(("Condition", "Scores", "Key"), [(None, files)], caption="Score files and keys", kind="plain")
+        parts.append(folded(f"Score files and keys of {len(files)} conditions", made))
     content = parts or [_left_out("The results do not say how they were made.")]
     return element("section", element("h2", "How this was made"), content, id="provenance", class_="newpage")
 
 
 _TIMINGS = "Timings of the last run alone: what was up to date was taken up, which takes next to no time"
+
+
+def folded(summary: str, content: Html) -> Html:
+    """Hide what few need behind a line that opens it, without a script."""
+    return element("details", element("summary", summary), content)
+
+
+def _score_files(results: Results, base: str) -> Iterator[Row]:
+    """Yield the files of each condition as links; only those inside the folder of the results."""
+    for condition in results.conditions:
+        cells = [
+            join([_link(name, base) for name in paths_of(condition.values.get(kind))], ", ")
+            for kind in ("scores", "key")
+        ]
+        if any(cells):
+            place = (condition.dataset, condition.gender, condition.scenario, condition.attacker)
+            yield ", ".join(place), cells
+
+
+def paths_of(listed: Any) -> list[str]:
+    """Return the relative paths that results name, without those that leave their folder."""
+    names = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
+    return [
+        name
+        for name in names
+        if isinstance(name, str) and name and "\0" not in name and not PurePosixPath(name).is_absolute()
+        and ".." not in PurePosixPath(name).parts
+    ]  # fmt: skip
+
+
+def _link(name: str, base: str) -> Html:
+    return element("a", name, href=f"{base}{quote(name.encode('utf-8', 'surrogateescape'))}")
 
 
 def _left_out(text: str) -> Html:

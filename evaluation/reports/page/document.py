@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,25 @@ def write_page(results: Mapping[str, Any], path: str | Path, *, folder: str | Pa
         If the results are malformed or the file cannot be written. Scores that are not at hand leave a plot out, which
         the page says.
     """
-    write_text(path, render_page(results, folder=folder))
+    write_text(path, render_page(results, folder=folder, base=base_of(folder, path)))
 
 
-def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
-    """Return the page as text; see `write_page`."""
+def base_of(folder: str | Path, page: str | Path) -> str | None:
+    """Return what stands before a path of the results in a link of the page.
+
+    None for a page outside their folder, which may be handed on alone and must not name folders of this machine.
+
+    Examples
+    --------
+    >>> base_of("run", "run/report.html"), base_of("run", "run/pages/report.html"), base_of("run", "report.html")
+    ('', '../', None)
+    """
+    place, root = Path(page).absolute().parent.resolve(), Path(folder).resolve()
+    return "../" * len(place.relative_to(root).parts) if place.is_relative_to(root) else None
+
+
+def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | None = None) -> str:
+    """Return the page as text; see `write_page`. `base` leads from it to the folder, for links to scores."""
     parsed = parse_results(results)
     sections = [
         summary.scenarios(parsed),
@@ -63,7 +77,7 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),
-        appendix.provenance(parsed),
+        appendix.provenance(parsed, base),
     ]
     there = [section for section in sections if section is not None]
     links = [
@@ -71,21 +85,27 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
         for target, name in _CONTENTS.items()
         if any(f' id="{target}"' in section for section in there)
     ]
-    body = element(
-        "body",
-        element(
-            "div",
-            element(
-                "main",
-                summary.verdict(parsed),
-                element("nav", element("ul", links), class_="contents", aria_label="Contents"),
-                there,
-            ),
-            element("footer", element("p", _origin(parsed))),
-            class_="wrap",
-        ),
-    )
     title = f"Voice privacy report{f': {parsed.name}' if parsed.name else ''}"
+    return page_of(title, [summary.verdict(parsed)], links, there, _origin(parsed))
+
+
+def page_of(title: str, first: Sequence[Html], links: Sequence[Html], sections: Sequence[Html], origin: str) -> str:
+    """Put a page together: what stands above the contents, the contents, and what stands below.
+
+    Parameters
+    ----------
+    title : str
+        In the window's frame.
+    first, sections : sequence of Html
+        Above and below the contents.
+    links : sequence of Html
+        Items of the contents.
+    origin : str
+        The last line.
+    """
+    contents = element("nav", element("ul", links), class_="contents", aria_label="Contents")
+    main = element("main", first, contents, sections)
+    body = element("body", element("div", main, element("footer", element("p", origin)), class_="wrap"))
     head = element(
         "head",
         element("meta", charset="utf-8"),

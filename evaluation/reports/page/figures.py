@@ -14,7 +14,6 @@ from evaluation.linkage import Curve
 from evaluation.plots import (
     Axis,
     Chart,
-    DetStyle,
     Line,
     Look,
     System,
@@ -45,9 +44,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
     if systems:
         parts.append(
             _figure(
-                lambda path: plot_det(
-                    systems, path=path, style=DetStyle(window="old"), title=f"Errors of the attacker: {where}"
-                ),
+                lambda path: plot_det(systems, path=path, title=f"Errors of the attacker: {where}"),
                 f"{name}-det",
                 f"Detection error trade-off of {where}: one curve for each scenario.",
                 "Detection error trade-off. Each point is a setting of the attacker's threshold; the further a curve "
@@ -77,6 +74,49 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
         )
     else:
         trouble.append("No linkability plot: the results hold no curve.")
+    missing = [element("p", problem, class_="left-out") for problem in trouble]
+    return join([element("div", *parts, class_="plots") if parts else None, *missing])
+
+
+def compared_curves(outcomes: Mapping[str, Outcome], folders: Mapping[str, Path], where: str, name: str) -> Html:
+    """Return DET and ZEBRA plots that hold a curve of each anonymiser, that of its least privacy.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to Outcome
+        By the anonymisers' names.
+    folders : mapping of str to path
+        Where the paths of their results start.
+    where : str
+        The data set.
+    name : str
+        Before the ids of the pictures.
+    """
+    systems, trouble = [], []
+    for label, outcome in outcomes.items():
+        try:
+            systems.append(
+                System(f"{short(label)}: {_label(outcome)}", *read_scores_of(outcome.condition, folders[label]))
+            )
+        except DataError as error:
+            _log.warning("no curve of %s: %s", label, error)
+            trouble.append(f"No curve of {label}: {error}")
+    parts = []
+    if systems:
+        parts = [
+            _figure(
+                lambda path: plot_det(systems, path=path, title=f"Errors of the attacker: {where}"),
+                f"{name}-det",
+                f"Detection error trade-off of {where}: one curve for each anonymiser.",
+                "The strongest attacker against each anonymiser; the further to the upper right, the more privacy.",
+            ),
+            _figure(
+                lambda path: plot_zebra(systems, path=path, title=f"What the scores disclose: {where}"),
+                f"{name}-zebra",
+                f"ZEBRA profile of {where}: one curve for each anonymiser.",
+                "ZEBRA: what remains unknown after the attack. In brackets: population (bit), worst case, category.",
+            ),
+        ]
     missing = [element("p", problem, class_="left-out") for problem in trouble]
     return join([element("div", *parts, class_="plots") if parts else None, *missing])
 

@@ -30,7 +30,7 @@ code, pre, table.plain td.hash {{ font-family: {_MONO}; font-size: .86em; }}
 """
 
 _TEXT = """
-.wrap { max-width: 70rem; margin: 0 auto; padding: 1.5rem 1.25rem 3rem; }
+.wrap { max-width: 84rem; margin: 0 auto; padding: 1.5rem 1.25rem 3rem; }
 h1, h2, h3 { line-height: 1.2; margin: 0; text-wrap: balance; overflow-wrap: anywhere; }
 h2 { font-size: 1.4rem; margin: 0 0 .4rem; }
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
@@ -71,6 +71,7 @@ header.verdict { border-top: 8px solid var(--level); }
 .verdict h1 { font-size: 1.3rem; font-weight: 600; }
 .stamp { display: inline-block; background: var(--level); color: #fff; font-weight: 700; font-size: 1.75rem;
   line-height: 1.15; padding: .35rem .9rem .42rem; border-radius: 8px; margin: .9rem 0 .3rem; }
+header.verdict > .soft { max-width: none; columns: 34rem 2; column-gap: 2rem; }
 .sentence { font-size: 1.16rem; max-width: 54rem; }
 .level-0 { --level: var(--level-0); }
 .level-1 { --level: var(--level-1); }
@@ -87,6 +88,14 @@ header.verdict { border-top: 8px solid var(--level); }
 .card .rate { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .6rem; font-size: 2.3rem; font-weight: 700;
   line-height: 1.15; letter-spacing: -.02em; }
 .card .rate small { font-size: .95rem; font-weight: 400; letter-spacing: 0; }
+.against { list-style: none; margin: .7rem 0 0; padding: 0; }
+.against li { display: grid; grid-template-columns: minmax(6rem, 9.5rem) 4.2rem 1fr; gap: .2rem .7rem;
+  align-items: center; padding: .3rem 0; }
+.against strong { text-align: right; font-variant-numeric: tabular-nums; }
+.against .ruler { min-width: 5rem; }
+.explained { margin: 0 0 1rem; padding-left: 1.2rem; }
+details { margin: .6rem 0; }
+summary { cursor: pointer; color: var(--accent); font-weight: 600; }
 .alerts { margin: .9rem 0 .7rem; padding: .55rem .9rem; border-radius: 8px; background: var(--warning-tint);
   color: var(--warning); font-weight: 600; max-width: none; }
 .alerts a { color: inherit; }
@@ -132,12 +141,12 @@ table.small td, table.small tbody th { white-space: nowrap; }
 table.plain { margin: .5rem 0 1rem; }
 table.plain td, table.plain th { padding: .28rem .7rem .28rem 0; font-size: .92rem; overflow-wrap: anywhere; }
 table.plain td.hash { font-size: .78rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)); gap: 1.2rem;
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(38rem, 100%), 1fr)); gap: 1.2rem;
   margin: .6rem 0; }
 figure { margin: 0; min-width: 0; }
 figure.tall { grid-row: span 2; }
 figcaption { font-size: .88rem; color: var(--soft); margin-top: .3rem; }
-svg.plot { display: block; width: 100%; max-width: 40rem; height: auto; margin: 0 auto; fill: var(--ink); }
+svg.plot { display: block; width: 100%; max-width: 44rem; height: auto; margin: 0 auto; fill: var(--ink); }
 svg.plot * { stroke-linejoin: round; stroke-linecap: butt; }
 """
 
@@ -146,14 +155,15 @@ _NARROW = """
   .wrap { padding: .7rem .6rem 2rem; }
   section, header.verdict { padding: 1rem .9rem 1.1rem; border-radius: 10px; }
   .stamp { font-size: 1.45rem; }
-  .sentence { font-size: 1.05rem; }
+  header.verdict > .soft { max-width: none; columns: 34rem 2; column-gap: 2rem; }
+.sentence { font-size: 1.05rem; }
   th, td { padding: .4rem; }
   table.grid { font-size: .9rem; }
   .optional { display: none; }
   figure.tall { grid-row: auto; }
   /* the words in a plot stay readable: it is wider than the screen, and can be pushed aside */
   figure { overflow-x: auto; }
-  figure svg.plot { min-width: 32rem; }
+  figure svg.plot { min-width: 38rem; }
   figcaption { position: sticky; left: 0; }
   ul.checks li { grid-template-columns: 1fr; }
   /* each row becomes a block, each cell a line with its column's name */
@@ -190,7 +200,10 @@ _PRINT = """
   p, tr, figure, .card, ul.checks li, dl.terms dd, table.stack, table.grid:not(.small) { break-inside: avoid; }
   h2, h3, caption, dt, .lead, tr:has(th.group) { break-after: avoid; }
   .scroll { overflow: visible; }
-  .plots { grid-template-columns: 1fr 1fr; gap: 6mm; }
+  .plots { grid-template-columns: 1fr; gap: 6mm; }
+  svg.plot { max-width: 160mm; }
+  figure.tall svg.plot { max-width: 135mm; }
+  figure { break-inside: avoid; }
   section.newpage { break-before: page; }
   a { color: inherit; text-decoration: none; }
   pre { border: 1px solid #ccc; }

@@ -25,6 +25,12 @@ from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_num
 from evaluation.uncertainty import Interval
 
 _SIMULATED = "SIMULATED speech: synthetic voices, from which nothing follows about the voices of people."
+_ATTACKERS = {
+    "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",
+    "gmm-svm": "a support vector machine for each speaker, on the adapted means of a mixture (supervectors)",
+    "supervector-cosine": "the angle between projected supervectors of the two recordings",
+}
+_BROUGHT_ALONG = "an attacker or a setting of the user, which the configuration describes"
 _WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 
 
@@ -47,7 +53,7 @@ def verdict(results: Results) -> Html:
         element("p", words, class_="stamp"),
         element("p", _SIMULATED, class_="alerts") if _hides_simulation(results) else None,
         element("p", unbroken(sentence(results, found)), class_="sentence"),
-        element("ul", cards, class_="cards", role="list") if cards else None,
+        element("ul", cards, _against(results, found[0]), class_="cards", role="list") if cards else None,
         _alerts(results),
         element("p", _who_attacked(results), class_="soft") if _who_attacked(results) else None,
         element("p", _explanation(anonymised=any(headline.anonymised for headline in found)), class_="soft")
@@ -112,8 +118,11 @@ def attackers(results: Results) -> Html:
         )
         parts += [element("h3", dataset), made]
     lead = "Equal error rates of every attacker. The strongest of each scenario is marked; its figure is the result."
+    run = dict.fromkeys(name for dataset in results.datasets() for name in results.attackers(dataset))
+    explained = [element("li", element("strong", name), f": {_ATTACKERS.get(name, _BROUGHT_ALONG)}.") for name in run]
     heading = element("h2", "Attackers and scenarios")
-    return element("section", heading, element("p", lead, class_="lead"), parts, id="attackers")
+    lines = element("ul", explained, class_="explained")
+    return element("section", heading, element("p", lead, class_="lead"), lines, parts, id="attackers")
 
 
 def ruler(eer: Interval, *, original: Interval | None = None, judged: bool = True) -> Html:
@@ -164,6 +173,30 @@ def _card(headline: Headline, level: float) -> Html:
             element("p", tested) if (tested := _tested(headline.worst)) else None,
             element("p", reach(headline), class_="soft") if reach(headline) else None,
         ]
+    )
+
+
+def _against(results: Results, headline: Headline) -> Html | None:
+    """Original against anonymised: all scenarios of the data set that leaves the least privacy, one ruler each."""
+    worst = headline.worst
+    outcomes = [outcome for outcome in results.outcomes_of(worst.dataset, worst.gender) if outcome.eer.known]
+    if len(outcomes) < 2:
+        return None
+    rows = [
+        element(
+            "li",
+            element("span", SCENARIO_NAMES.get(outcome.scenario, outcome.scenario)),
+            element("strong", percent(outcome.eer.value)),
+            ruler(outcome.eer, judged=outcome.scenario != "original"),
+        )
+        for outcome in outcomes
+    ]
+    return element(
+        "li",
+        element("p", f"Original against anonymised: {headline.who}", class_="who"),
+        element("p", "Equal error rate of the strongest attacker, the less informed ones first.", class_="soft"),
+        element("ul", rows, class_="against", role="list"),
+        class_=f"card {_level_class(None)}",
     )
 
 

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from gaussian_results import make_results
 
 from evaluation.cli import main
+from evaluation.reports.page.comparison import render_comparison
 from evaluation.reports.page.document import render_page, write_page
 from evaluation.reports.page.style import STYLE
 from evaluation.reports.page.svg import inline
@@ -444,7 +445,95 @@ def test_the_command_writes_the_page_beside_the_results(results: dict[str, Any],
     read((tmp_path / "report.html").read_text("utf-8"))
     done = CliRunner().invoke(main, ["page", str(tmp_path / "results.json"), "-o", str(tmp_path / "deep" / "p.html")])
     assert done.exit_code == 0
-    assert (tmp_path / "deep" / "p.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+    deep = (tmp_path / "deep" / "p.html").read_text("utf-8")
+    # the same, but that links to scores lead one folder up
+    assert deep.replace('href="../', 'href="') == (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_links_lead_to_score_files_inside_the_folder_alone(made: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
+    results, folder = made
+    conditions = [dict(condition) for condition in results["conditions"][:2]]
+    conditions[1] |= {"scores": ["../../etc/passwd", "/etc/passwd", "a b&<c>.txt"], "key": "javascript:alert(1)/../x"}
+    page = render_page(results | {"conditions": conditions, "summary": []}, folder=folder, base="../")
+    links = re.findall(r'href="(?!#)([^"]*)"', page)
+    assert links[0] == f"../{conditions[0]['scores']}"
+    assert (folder / links[0].removeprefix("../")).is_file()
+    assert links[2:] == ["../a%20b%26%3Cc%3E.txt"]
+    outside = render_page(results, folder=folder)
+    assert not re.findall(r'href="(?!#)', outside)
+    write_page(results, tmp_path / "elsewhere.html", folder=folder)
+    assert str(folder) not in (tmp_path / "elsewhere.html").read_text("utf-8")
+
+
+def test_hashes_and_configuration_are_folded(page: str) -> None:
+    folded = re.findall(r"<details>(.*?)</details>", page, flags=re.DOTALL)
+    assert [re.findall("<summary>(.*?)</summary>", part)[0] for part in folded] == [
+        "Lists that were read, with their SHA-256",
+        "Configuration",
+    ]
+    assert 'class="hash"' in folded[0]
+    assert "<pre" in folded[1]
+    assert page.count("<pre") == 1
+
+
+def test_the_first_screen_sets_original_against_anonymised(page: str) -> None:
+    head = page[page.index("<header") : page.index("</header>")]
+    panel = head[head.index("Original against anonymised") :]
+    for scenario in ("Original speech", "Ignorant", "Lazy-informed", "Semi-informed"):
+        assert f"<span>{scenario}</span><strong>" in panel
+
+
+def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None:
+    renamed = [
+        condition | {"attacker": condition["attacker"].replace("gmm-ubm", "<mine>")}
+        for condition in results["conditions"]
+    ]
+    page = render_page(bare(results) | {"conditions": renamed, "summary": []}, folder=".")
+    lines = re.findall(r'<ul class="explained">(.*?)</ul>', page)[0].split("</li>")[:-1]
+    assert len(lines) == 3
+    assert lines[0].startswith("<li><strong>&lt;mine&gt;</strong>: an attacker or a setting of the user")
+    assert "support vector machine" in lines[1]
+
+
+def test_words_in_plots_are_11_pixels_at_least(page: str) -> None:
+    """From the smallest letters (9.5 points), the width of pictures in points and the least width on the screen."""
+    from evaluation.plots import draw
+
+    sizes = [value for name, value in draw._SETTINGS.items() if name.endswith("size")]
+    # ticks are "medium", as large as the font
+    smallest = min(9.5, *sizes)
+    widths = [float(width) for width in re.findall(r'viewBox="0 0 ([\d.]+) [\d.]+"', page)]
+    on_screen = re.findall(r"\.plots \{[^}]*min\((\d+)rem|figure svg\.plot \{ min-width: (\d+)rem", STYLE)
+    least = min(float(rem) for pair in on_screen for rem in pair if rem)
+    assert len(on_screen) == 2
+    assert widths
+    assert smallest * least * 16 / max(widths) >= 11
+
+
+def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path], tmp_path: Path) -> None:
+    results, folder = made
+    write_json(folder / "results.json", results)
+    other = dict(results) | {"anonymiser": {"name": "<b>other</b>"}}
+    write_json(folder / "other.json", other)
+    arguments = [str(folder / "results.json"), str(folder / "other.json"), "-o", str(tmp_path / "c.html")]
+    done = CliRunner().invoke(main, ["page", *arguments])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "c.html").read_text("utf-8")
+    read(page)
+    assert "2 anonymisers side by side" in page
+    assert "<b>" not in page
+    assert page.count("Anonymiser: mcadams") == 1
+    assert "&lt;b&gt;other&lt;/b&gt;: semi-informed" not in page  # words of pictures are paths
+    targets = re.findall(r'href="#([^"]+)"', page)
+    names = re.findall(r' id="([^"]+)"', page)
+    assert len(names) == len(set(names))
+    assert set(targets) <= set(names)
+    assert page == render_comparison([(results, folder), (other, folder)])
+    twice = render_comparison([(results, folder), (results, folder)])
+    assert "mcadams (1)" in twice
+    assert "mcadams (2)" in twice
+    with pytest.raises(DataError, match="at least 2 anonymisers"):
+        render_comparison([(results, folder)])
 
 
 @pytest.fixture

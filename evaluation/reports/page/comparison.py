@@ -1,0 +1,129 @@
+"""Several anonymisers in one page: side by side first, then each by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.reports.page import summary
+from evaluation.reports.page.document import page_of
+from evaluation.reports.page.figures import compared_curves
+from evaluation.reports.page.markup import Html, element
+from evaluation.reports.page.numbers import MISSING, SPACE, cell, decimal, interval, percent
+from evaluation.reports.page.tables import Row, table
+from evaluation.reports.page.verdict import LEVELS, Headline, headlines, place_of
+from evaluation.reports.privacy_results import Results, parse_results
+from spkbase.errors import DataError
+from spkbase.files import write_text
+
+
+def write_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]], path: str | Path) -> None:
+    """Write one page of several privacy evaluations; see `render_comparison`.
+
+    Raises
+    ------
+    DataError
+        If results are malformed, there are fewer than two, or the file cannot be written.
+    """
+    write_text(path, render_comparison(sources))
+
+
+def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -> str:
+    """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
+
+    Parameters
+    ----------
+    sources : sequence of (mapping, path)
+        Results as ``results.json`` holds them, with the folder where their paths start. Those of one name are told
+        apart by numbers.
+    """
+    if len(sources) < 2:
+        raise DataError(f"expected results of at least 2 anonymisers to compare, got {len(sources)}")
+    systems = list(zip(_names([parse_results(raw) for raw, _ in sources]), sources, strict=True))
+    parsed = {name: parse_results(raw) for name, (raw, _) in systems}
+    places = list(
+        dict.fromkeys(
+            (headline.worst.dataset, headline.worst.gender)
+            for results in parsed.values()
+            for headline in headlines(results)
+        )
+    )
+    folders = {name: Path(folder) for name, (_, folder) in systems}
+    sections = [_side_by_side(parsed, places)]
+    for number, place in enumerate(places, 1):
+        worst = {name: outcome for name, results in parsed.items() if (outcome := results.worst(*place)) is not None}
+        drawn = compared_curves(worst, folders, place_of(*place), f"together-{number}")
+        heading = element("h2", f"Curves of all: {place_of(*place)}")
+        sections.append(element("section", heading, drawn, id=f"together-{number}"))
+    for number, (name, results) in enumerate(parsed.items(), 1):
+        parts = [summary.verdict(results), summary.scenarios(results), summary.attackers(results)]
+        own = [Html(re.sub(r' (id|href)="(#?)(?=[a-z])', rf' \1="\2system-{number}-', str(part))) for part in parts]
+        own[0] = Html(str(own[0]).replace(f'href="#system-{number}-checks"', f'href="#system-{number}"'))
+        sections.append(element("div", own, id=f"system-{number}", aria_label=name))
+    links = [
+        element("li", element("a", name, href=f"#system-{number}")) for number, name in enumerate(parsed, 1)
+    ]  # fmt: skip
+    origin = "Made by spkver from the results of each anonymiser, whose own pages say more. This page loads nothing."
+    return page_of("Voice privacy: anonymisers compared", sections[:1], links, sections[1:], origin)
+
+
+def _names(results: Sequence[Results]) -> list[str]:
+    names = [found.name or "no anonymiser" for found in results]
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
+        for place, name in enumerate(names)
+    ]
+
+
+def _side_by_side(parsed: Mapping[str, Results], places: Sequence[tuple[str, str]]) -> Html:
+    """Build the head: a table of all, the most private first, for each data set."""
+    parts = []
+    for place in places:
+        rows: list[tuple[float, Row]] = []
+        for name, results in parsed.items():
+            headline = next(
+                (found for found in headlines(results) if (found.worst.dataset, found.worst.gender) == place), None
+            )
+            eer = -1.0 if headline is None else headline.worst.eer.value
+            rows.append((-eer, (name, _cells(headline))))
+        made = table(
+            ["Anonymiser", "Protection", "Equal error rate", f"0{SPACE}% (no privacy) to 50{SPACE}% (guessing)",
+             "Strongest attacker", "Without anonymisation", "Disclosure on average"],
+            [(None, [row for _, row in sorted(rows, key=lambda row: row[0])])],
+            caption="The strongest attacker in the scenario that leaves the least privacy; the most private first",
+            label=f"{place_of(*place)}: anonymisers side by side",
+            kind="stack",
+            numbers=(2, 5, 6),
+            classes={3: "wide"},
+        )  # fmt: skip
+        parts += [element("h3", place_of(*place)), made]
+    lead = (
+        "The same attackers and trials make figures comparable; intervals that overlap widely need not differ. The "
+        "ring on each ruler is the speech without anonymisation."
+    )
+    return element(
+        "header",
+        element("p", "Voice privacy report", class_="eyebrow"),
+        element("h1", f"{len(parsed)} anonymisers side by side"),
+        element("p", lead, class_="lead"),
+        parts,
+        class_="verdict level-none",
+    )
+
+
+def _cells(headline: Headline | None) -> list[Any]:
+    if headline is None:
+        return [MISSING] * 6
+    worst = headline.worst
+    return [
+        LEVELS[headline.level] if headline.anonymised else "Not anonymised",
+        cell(percent(worst.eer.value), interval(worst.eer)),
+        summary.ruler(
+            worst.eer, original=headline.original if headline.anonymised else None, judged=headline.anonymised
+        ),
+        cell(worst.attacker, worst.scenario),
+        cell(percent(headline.original.value)),
+        cell(decimal(worst.population.value, 3)),
+    ]
