@@ -151,6 +151,14 @@ def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> N
     assert "5 trials of models are 3 of speakers" in " ".join(found["utterances"]["1"]["notes"])
 
 
+def test_folds_over_models_are_told(files: Path) -> None:
+    command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
+    told = passes(*command).stderr
+    assert "folds may part a speaker's trials" in told
+    assert "--model-speakers FILE" in told
+    assert passes(*command, "--model-speakers", files / "model2spk").stderr == ""
+
+
 # --- reversed scores -------------------------------------------------------------------------------------------------
 
 
