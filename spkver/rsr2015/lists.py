@@ -48,7 +48,7 @@ class ReportConfig:
     ----------
     p_target, c_miss, c_fa : float
         Operating point of the detection cost function.
-    window : {"old", "new", "big", "sre10"}
+    window : {"old", "new", "big", "sre10", "auto"}
         Of the DET plot.
     formats : tuple of {"png", "pdf", "svg"}
         Of the plots.
@@ -70,8 +70,8 @@ class ReportConfig:
             effective_prior(self.p_target, self.c_miss, self.c_fa)
         except DataError as error:
             raise ConfigError(f"report.p_target, report.c_miss, report.c_fa: {error}") from error
-        if self.window not in ("old", "new", "big", "sre10"):
-            raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10")
+        if self.window not in ("old", "new", "big", "sre10", "auto"):
+            raise ConfigError(f"report.window is {self.window!r}: expected one of old, new, big, sre10, auto")
         if not set(self.formats) <= {"png", "pdf", "svg"} or not self.formats:
             raise ConfigError(f"report.formats is {list(self.formats)}: expected some of png, pdf, svg")
         if self.replicates is not None and (self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES):
