@@ -1,10 +1,11 @@
 """What each step of a backend does to EER and Cllr on public speech: every chain of `CHAINS` on every condition.
 
-    python -m benchmarks.backends rsr2015 VECTORS LISTS...    LISTS: folders that recipes/rsr2015/prepare.py wrote
+    python -m benchmarks.backends rsr2015 --vectors VECTORS... --lists FOLDER...
+        FOLDER: what recipes/rsr2015/prepare.py wrote
     python -m benchmarks.backends voiceprivacy FOLDER LAYOUT SET --training NAME --anonymised-training NAME...
-                                                              vectors in FOLDER, lists in LAYOUT, SET as libri_test
-    python -m benchmarks.backends halve DATADIR OUTPUT        each recording as two utterances, for training sets with
-                                                              one a speaker
+        vectors in FOLDER, lists in LAYOUT, SET such as libri_test
+    python -m benchmarks.backends halve DATADIR OUTPUT
+        each recording as two utterances, for training sets with one a speaker
 
 Chains and calibrations are trained on the background speakers alone; nothing is chosen by the trials. Intervals hold
 95 % under a joint bootstrap of the speakers. A star marks a difference from the first chain whose own interval, under
@@ -76,8 +77,8 @@ class Condition:
 
     def sample(self, scores: Scores) -> Sample:
         """Return scores of its trials, ready for the bootstrap."""
-        maps = {"model_speakers": self.model_speakers, "segment_speakers": self.segment_speakers}
-        return sample_from(scores, self.key, **maps)[0]
+        model_speakers, segment_speakers = self.model_speakers, self.segment_speakers
+        return sample_from(scores, self.key, model_speakers=model_speakers, segment_speakers=segment_speakers)[0]
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,18 @@ def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
     training = [rows[name] for name in background]
     enrolled = [rows[segment] for _, segment in pairs]
     models = np.array([model for model, _ in pairs], object)
+    owners = read_speakers(lists / "utt2spk")
     # a recording that several models enrol with has one vector for each of them
     ids = np.array([f"{model} {segment}" for model, segment in pairs], object)
     return Condition(
-        Embeddings(vectors.ids[training], vectors.speakers[training], vectors.vectors[training]),
+        Embeddings(
+            vectors.ids[training], np.array([owners[name] for name in background], object), vectors.vectors[training]
+        ),
         Embeddings(ids, models, vectors.vectors[enrolled]),
         vectors,
         read_key(_only(lists, "*_key.txt")),
         read_speakers(lists / "model2spk"),
-        read_speakers(lists / "utt2spk"),
+        owners,
     )
 
 
@@ -307,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{options.output}: {len(halve(read_datadir(options.datadir), options.output))} utterances")
         return
     if options.what == "rsr2015":
-        vectors = read_embeddings(options.vectors)
+        vectors = merge_embeddings([read_embeddings(path) for path in options.vectors])
         conditions = {lists.name: rsr2015_condition(vectors, lists / "task") for lists in options.lists}
     else:
         training = (options.training, options.anonymised_training or [f"{options.training}{options.suffix}"])
@@ -336,8 +340,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Chains of a backend on public speech.")
     kinds = parser.add_subparsers(dest="what", required=True)
     rsr2015 = kinds.add_parser("rsr2015", help="the layout of RSR2015")
-    rsr2015.add_argument("vectors", type=Path, help="of all recordings, under the recipe's ids")
-    rsr2015.add_argument("lists", type=Path, nargs="+", help="output folder of recipes/rsr2015/prepare.py")
+    rsr2015.add_argument("--vectors", type=Path, nargs="+", required=True, help="under the recipe's ids")
+    rsr2015.add_argument("--lists", type=Path, nargs="+", required=True, help="outputs of recipes/rsr2015/prepare.py")
     challenge = kinds.add_parser("voiceprivacy", help="a set in the challenge's layout")
     challenge.add_argument("folder", type=Path, help="of vectors, NAME_EXTRACTOR.h5")
     challenge.add_argument("layout", type=Path, help="data directories of the originals")

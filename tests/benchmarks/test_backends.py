@@ -131,6 +131,7 @@ def test_lists_of_the_recipe(tmp_path: Path) -> None:
     (tmp_path / "utt2spk").write_text("".join(f"{utterance} {speaker}\n" for utterance, speaker in owners))
     found = backends.rsr2015_condition(vectors, tmp_path)
     assert found.training.ids.tolist() == background.ids.tolist()
+    assert found.training.speakers.tolist() == ["t0", "t0", "t1", "t1"]
     assert found.enrol.speakers.tolist() == ["x0_a", "x0_a", "x0_b", "x1_a"]
     assert np.array_equal(found.enrol.vectors, others.vectors[[0, 1, 0, 4]])
     (tmp_path / "other_key.txt").write_text("")
