@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,12 @@ def merge_embeddings(parts: Sequence[Embeddings]) -> Embeddings:
         every = [f"{name}#{number}" for number, part in enumerate(parts) for name in part.ids]
     speakers = np.concatenate([part.speakers for part in parts])
     return Embeddings(np.array(every, object), speakers, np.concatenate([part.vectors for part in parts]))
+
+
+def first_speakers(embeddings: Embeddings, n_speakers: int) -> Embeddings:
+    """Return the vectors of the first so many speakers, in the order of their ids."""
+    chosen = np.isin(embeddings.speakers.astype(str), np.unique(embeddings.speakers.astype(str))[:n_speakers])
+    return Embeddings(embeddings.ids[chosen], embeddings.speakers[chosen], embeddings.vectors[chosen])
 
 
 def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
@@ -241,7 +247,7 @@ def compare_chains(
                 intervals[chain][name] = _interval(name, value, drawn, sample)
                 if has_first and number:
                     between = _interval(name, value - values[0][name], drawn - draws[0][name], sample, difference=True)
-                    differs[chain][name] = not between.low <= 0 <= between.high
+                    differs[chain][name] = bool(between.low > 0 or between.high < 0)  # not where it is NaN
     return {chain: Outcome(intervals[chain], differs[chain], failures.get(chain, "")) for chain in chains}
 
 
@@ -292,7 +298,8 @@ def _cell(name: str, outcome: Outcome) -> str:
         return "-"
     found, (scale, form) = outcome.intervals[name], CELL[name]
     value, low, high = (format(scale * number, form) for number in (found.value, found.low, found.high))
-    return f"{value} ({low} to {high})" + "*" * outcome.differs.get(name, False)
+    ends = "" if np.isnan(found.low) else f" ({low} to {high})"  # without errors there is no interval
+    return value + ends + "*" * outcome.differs.get(name, False)
 
 
 def describe(condition: Condition) -> str:
@@ -318,6 +325,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         conditions = voiceprivacy_conditions(
             options.folder, options.layout, options.set, training, suffix=options.suffix, extractor=options.extractor
         )
+    if options.background is not None:
+        conditions = {
+            name: replace(condition, training=first_speakers(condition.training, options.background))
+            for name, condition in conditions.items()
+        }
     print(describe_machine())
     started = time.perf_counter()
     chains = tuple(options.chain or CHAINS)
@@ -352,6 +364,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     challenge.add_argument("--extractor", default="campplus")
     for parser_of_tables in (rsr2015, challenge):
         parser_of_tables.add_argument("--chain", action="append", help="in place of those of this module; repeatable")
+        parser_of_tables.add_argument("--background", type=int, help="train on so many speakers alone, the first by id")
         parser_of_tables.add_argument("--replicates", type=int, default=1000)
         parser_of_tables.add_argument("--jobs", type=int, default=1)
         parser_of_tables.add_argument("--json", type=Path)

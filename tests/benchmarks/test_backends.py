@@ -91,6 +91,13 @@ def test_ids_of_several_draws_stay_apart() -> None:
     assert merge_embeddings([first]).ids.tolist() == first.ids.tolist()
 
 
+def test_first_speakers_by_id() -> None:
+    every = drawn("t", 12, 2)
+    assert sorted(set(backends.first_speakers(every, 3).speakers)) == ["t0", "t1", "t10"]
+    assert len(backends.first_speakers(every, 3)) == 6
+    assert len(backends.first_speakers(every, 99)) == 24
+
+
 def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for end, seed in (("", 5), ("_anon", 6)):
         write_embeddings(tmp_path / f"train{end}_net.h5", drawn("t", 20, 4, seed))
@@ -109,7 +116,9 @@ def test_conditions_of_the_challenge(tmp_path: Path, capsys: pytest.CaptureFixtu
     arguments = ["voiceprivacy", str(tmp_path), str(tmp_path / "layout"), "s", "--training", "train"]
     arguments += ["--suffix", "_anon", "--extractor", "net", "--replicates", "10", "--json", str(tmp_path / "x.json")]
     backends.main([*arguments, "--chain", "cosine", "--chain", "centre,plda:4"])
-    assert "24 target and 168 nontarget trials" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "24 target and 168 nontarget trials" in out
+    assert "80 utterances of 20 speakers" in out
     found = json.loads((tmp_path / "x.json").read_text())
     assert list(found) == ["original", "ignorant", "lazy-informed", "semi-informed"]
     eer = {name: row["centre,plda:4"]["intervals"]["eer.rocch"][0] for name, row in found.items()}
