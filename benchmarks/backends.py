@@ -33,7 +33,7 @@ from evaluation.uncertainty import Interval, Sample, bootstrap, interval, sample
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import format_table, write_json
 from spkver.audio import read_audio, write_audio
-from spkver.backend import train_chain
+from spkver.backend import parse_chain, train_chain
 from spkver.datadir import DataDir, read_datadir, write_datadir
 
 CHAINS = (
@@ -228,8 +228,8 @@ def compare_chains(
     failures: dict[str, str] = {}
     for chain in chains:
         try:
-            raw[chain] = condition.sample(_scores(condition, chain.split(",")))
-            steps = [*chain.split(","), {"calibrate": {"enrolled": enrolled_of(condition), "ridge": RIDGE}}]
+            raw[chain] = condition.sample(_scores(condition, parse_chain(chain)))
+            steps = [*parse_chain(chain), {"calibrate": {"enrolled": enrolled_of(condition), "ridge": RIDGE}}]
             calibrated[chain] = condition.sample(_scores(condition, steps))
         except (ConfigError, DataError) as error:
             failures[chain] = str(error)
@@ -260,7 +260,7 @@ def enrolled_of(condition: Condition) -> int:
     return max(1, min(per_model, per_speaker - 1))
 
 
-def _scores(condition: Condition, steps: Sequence[Any]) -> Scores:
+def _scores(condition: Condition, steps: Any) -> Scores:
     backend = train_chain(condition.training, steps)
     return backend.score(condition.enrol, condition.test, condition.key.trials())
 

@@ -18,6 +18,7 @@ from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, read_datadir, write_datadir
 
 DIMENSIONS = 8
+LDA = "[centre, lda: {rank: 4, shrink: 0.01}]"  # a chain in YAML
 
 
 def drawn(name: str, n_speakers: int, n_each: int, seed: int = 0) -> Embeddings:
@@ -48,14 +49,14 @@ def condition() -> Condition:
 
 
 def test_steps_that_take_out_sessions_help_and_are_starred(condition: Condition) -> None:
-    outcomes = compare_chains(condition, ("cosine", "centre,length", "centre,lda:4"), replicates=100)
+    outcomes = compare_chains(condition, ("cosine", "centre,length", LDA), replicates=100)
     eer = {chain: found.intervals["eer.rocch"] for chain, found in outcomes.items()}
-    assert eer["cosine"].value > 0.2 > 0.1 > eer["centre,lda:4"].value
+    assert eer["cosine"].value > 0.2 > 0.1 > eer[LDA].value
     assert all(between.low <= between.value <= between.high for between in eer.values())
     assert outcomes["cosine"].differs == {}
-    assert outcomes["centre,lda:4"].differs == dict.fromkeys(("eer.rocch", "min_cllr", "cllr", "calibrated"), True)
+    assert outcomes[LDA].differs == dict.fromkeys(("eer.rocch", "min_cllr", "cllr", "calibrated"), True)
     assert not outcomes["centre,length"].differs["eer.rocch"]  # their mean is 0 as it is
-    found = outcomes["centre,lda:4"].intervals
+    found = outcomes[LDA].intervals
     assert found["min_cllr"].value < found["calibrated"].value < found["cllr"].value
     assert enrolled_of(condition) == 3
 
