@@ -31,6 +31,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
+_METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
 _TOPS = (2, 5, 10)  # the owner among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
 
@@ -67,7 +68,7 @@ def declare_assessment(
         make=make,
         read=_read,
         depends=Depends(
-            inputs=[scored, digests, config, seed],
+            inputs=[scored, digests, config, seed, _METHOD],
             after=[condition.stage for condition in conditions],
             libraries=("numpy", "scipy"),
         ),
@@ -118,7 +119,7 @@ def _metrics(
     """Every metric as ``spkver-eval metrics`` has it, its intervals, and notes about these."""
     statistic = Metrics(config.priors)
     try:
-        sample, _ = sample_from(scores, key, segment_speakers=speakers)
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
     except DataError as error:  # fewer than two speakers: the numbers stand without intervals
         return evaluate(*split_scores(scores, key), priors=config.priors), {}, {"intervals": f"none: {error.text}"}
     result = statistic.evaluate(sample.runs())

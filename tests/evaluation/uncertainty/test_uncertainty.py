@@ -253,9 +253,13 @@ def test_intervals_stay_in_range() -> None:
 
 def test_too_few_errors_are_said() -> None:
     draws = np.array([0.0, 0.01] * 20)
-    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
+    found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
     assert "too few errors" in found.note
+    # an error rate has another interval then
+    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
+    assert 0 <= found.low < 0.01 < found.high
+    assert "few errors" in found.note
     assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
 
 
@@ -335,7 +339,7 @@ def test_bad_samples() -> None:
 def test_bad_numbers() -> None:
     sample = sampled()
     for options in ({"replicates": 1}, {"seed": -1}):
-        with pytest.raises(DataError, match="at least 2 replicates and a seed from 0"):
+        with pytest.raises(DataError, match="2 to 1,000,000 replicates and a seed from 0"):
             bootstrap(sample, means, **options)
     for level in (0.0, 1.0, 95.0):
         with pytest.raises(DataError, match="level between 0 and 1"):
