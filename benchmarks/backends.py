@@ -166,6 +166,7 @@ def voiceprivacy_conditions(
         [segment for part in keys for _, segment in part.pairs()],
         np.concatenate([part.is_target for part in keys]),
     )
+    models = {model: model for model in key.model_ids.tolist()}
     original, anonymised = vectors(training[0]), vectors(*training[1])
     enrol = {end: vectors(f"{name}_enrolls{end}") for end in ("", suffix)}
     test = {end: vectors(*(f"{part}{end}" for part in tested)) for end in ("", suffix)}
@@ -176,7 +177,7 @@ def voiceprivacy_conditions(
         "semi-informed": (anonymised, suffix, suffix),
     }
     return {
-        title: Condition(background, enrol[first], test[second], key, None, segments)
+        title: Condition(background, enrol[first], test[second], key, models, segments)
         for title, (background, first, second) in table.items()
     }
 
