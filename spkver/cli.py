@@ -9,10 +9,13 @@ from spkbase.version import __version__
 
 # name: where it is, what it does
 COMMANDS = {
+    "demo": ("spkver.commands.demo:demo", "Run both recipes on synthetic speech: a DET curve and a report."),
     "rsr2015": ("spkver.commands.recipes:rsr2015", "Speaker verification on RSR2015, from audio to a DET curve."),
     "voiceprivacy": ("spkver.recipes.voiceprivacy.run:main", "How much identity leaks through an anonymiser."),
     "status": ("spkver.commands.status:status", "Show which stages of a run are done, stale, missing or damaged."),
     "simulate": ("spkver.commands.simulate:simulate", "Make corpora of synthetic speech, for trying things out."),
+    "datadir": ("spkver.commands.datadir:datadir", "Make a data directory of a folder of recordings."),
+    "split": ("spkver.commands.datadir:split", "Split a data directory into training, enrolment and trials."),
     "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),

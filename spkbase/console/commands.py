@@ -19,7 +19,6 @@ import click
 
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
-from spkbase.work import stop_workers
 
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
 
@@ -129,6 +128,8 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)
         with _deaf():
+            from spkbase.work import stop_workers  # loads NumPy, which a help text has no use for
+
             # workers that wait for work would keep the process alive
             stop_workers()
             what = "terminated" if terminated else "interrupted"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import ResumableCommand, echo_log, worker_options
-from spkbase.work import Device
+
+if TYPE_CHECKING:
+    from spkbase.work import Device
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
