@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     anonymization,
     attackers,
+    backend,
     e_step,
     embeddings,
     engines,
@@ -12,12 +13,15 @@ from benchmarks import (
     features,
     linkability,
     scoring,
+    total_variability,
     uncertainty,
 )
 
 e_step.main()
 print()
 scoring.main()
+print()
+backend.main()
 print()
 evaluation.main()
 print()
@@ -32,5 +36,7 @@ print()
 anonymization.main()
 print()
 attackers.main()
+print()
+total_variability.main()
 print()
 engines.main()

@@ -1,12 +1,17 @@
-"""Rate of the E-step (8 T C D operations) against the rate of a 4096 x 4096 float32 matrix product."""
+"""Rate of the E-step against the rate of a 4096 x 4096 float32 matrix product, with diagonal and with full covariances.
+
+Operations are those of its two products: 8 T C D, or 4 T C (D (D + 1) / 2 + D) with full covariances.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
 from benchmarks.measure import describe_machine, matmul_rate, median_seconds
 from spkbase.work import Work, default_jobs
-from spkver.mixture import GaussianMixture, e_step
+from spkver.mixture import GaussianMixture, e_step, with_full_covariances
 
 
 def main(n_frames: int = 400_000, n_components: int = 512, dimension: int = 60) -> None:
@@ -18,16 +23,23 @@ def main(n_frames: int = 400_000, n_components: int = 512, dimension: int = 60) 
     mixture = GaussianMixture(np.full(n_components, 1 / n_components), means, variances)
     drawn = rng.integers(n_components, size=n_frames)
     frames = (means[drawn] + np.sqrt(variances[drawn]) * rng.standard_normal((n_frames, dimension))).astype(np.float32)
-    operations = 8 * n_frames * n_components * dimension
     print(describe_machine())
-    print(f"E-step: {n_frames} frames, {n_components} Gaussians, {dimension} dimensions, float32, median of 5")
-    for threads in sorted({1, default_jobs()}):
-        reference = matmul_rate(threads)
-        rate = operations / median_seconds(lambda threads=threads: e_step(frames, mixture, work=Work(jobs=threads)))  # type: ignore[misc]
-        print(
-            f"  {threads} thread(s): {rate / 1e9:6.1f} GFLOP/s, matrix product {reference / 1e9:6.1f} GFLOP/s, "
-            f"ratio {rate / reference:.2f}"
-        )
+    some = frames[: n_frames // 16]  # full covariances take 16 times as many operations
+    for name, model, used, terms in (
+        ("diagonal", mixture, frames, 2 * dimension),
+        ("full", with_full_covariances(mixture), some, dimension * (dimension + 3) // 2),
+    ):
+        size = f"{len(used)} frames, {n_components} Gaussians, {dimension} dimensions, float32"
+        print(f"E-step, {name} covariances: {size}, median of 5")
+        operations = 4 * len(used) * n_components * terms
+        for threads in sorted({1, default_jobs()}):
+            reference = matmul_rate(threads)
+            seconds = median_seconds(partial(e_step, used, model, work=Work(jobs=threads)))
+            rate = operations / seconds
+            print(
+                f"  {threads} thread(s): {rate / 1e9:6.1f} GFLOP/s, matrix product {reference / 1e9:6.1f} GFLOP/s, "
+                f"ratio {rate / reference:.2f}, {seconds:.2f} s"
+            )
 
 
 if __name__ == "__main__":

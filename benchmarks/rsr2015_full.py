@@ -1,11 +1,13 @@
 """The whole male protocol of RSR2015 on simulated speech, from audio to `results.json`: time, memory, growth.
 
-    python -m benchmarks.rsr2015_full [--corpus DIR] [--output DIR] [--sizes 2 8 30] [--json FILE] [--update PAGE]
+    python -m benchmarks.rsr2015_full [--recipe svm_gmm|ivector] [--corpus DIR] [--output DIR] [--sizes 2 8 30]
+                                      [--json FILE] [--update PAGE]
 
 50 background and 57 evaluation speakers say up to 30 sentences in 9 sessions: 28,890 recordings, 13,500 of them for the
 UBM, 1,710 models, 10,260 tests, 584,820 trials. A size is a number of sentences: then recordings, frames, vectors,
-models and trials all grow by the same factor, 1/15 for two sentences. `recipes/rsr2015/svm_gmm.py` runs as its
-users run it, in processes of its own, each size in an empty folder. Options unknown here go to the recipe.
+models and trials all grow by the same factor, 1/15 for two sentences. `recipes/rsr2015/svm_gmm.py`, or `ivector.py`
+with `--recipe ivector`, runs as its users run it, in processes of its own, each size in an empty folder. Options that are
+unknown here go to the recipe.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from benchmarks.measure import describe_machine, replace_block, workers_rate
@@ -35,6 +38,7 @@ from benchmarks.rsr2015_work import (
     kind_of,
     read_frames,
     stage_work,
+    vector_work,
 )
 from benchmarks.sampling import Usage, folder_bytes, run_sampled
 from benchmarks.stage_times import stage_spans
@@ -73,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": machine,
         "jobs": options.jobs,
         "gaussians": options.gaussians,
+        "recipe": options.recipe,
         "nap_rank": options.nap_rank,
+        "rank": options.rank,
         "products_per_second": float(np.mean(rates)),
         "runs": runs,
     }
@@ -82,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     summary = _summary(figures)
     print(summary)
     if options.update:
-        replace_block(options.update, "rsr2015", summary)
+        replace_block(options.update, "rsr2015" if options.recipe == "svm_gmm" else "rsr2015-ivector", summary)
     return 0
 
 
@@ -92,7 +98,9 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[st
     parser.add_argument("--output", type=Path, help="folder for the runs; a temporary one by default")
     parser.add_argument("--sizes", type=int, nargs="+", default=[2, 8, 30], help="numbers of sentences, up to 30")
     parser.add_argument("--gaussians", type=int, default=512)
-    parser.add_argument("--nap-rank", type=int, default=40)
+    parser.add_argument("--recipe", choices=("svm_gmm", "ivector"), default="svm_gmm")
+    parser.add_argument("--nap-rank", type=int, default=40, help="of svm_gmm")
+    parser.add_argument("--rank", type=int, default=400, help="of the i-vectors")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="file for all figures, which benchmarks.scale reads")
     parser.add_argument("--update", type=Path, metavar="PAGE", help="put the figures into this page")
@@ -139,9 +147,12 @@ def _run_size(
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     printed = folder / f"run-{protocol.sentences}.txt"
-    settings = {"ubm.components": options.gaussians, "nap.rank": options.nap_rank}
-    command = [sys.executable, str(ROOT / "recipes/rsr2015/svm_gmm.py"), "--corpus", str(part), "--output", str(output)]
-    command += ["--jobs", str(options.jobs)]
+    settings = {"ubm.components": options.gaussians}
+    settings |= (
+        {"nap.rank": options.nap_rank} if options.recipe == "svm_gmm" else {"total_variability.rank": options.rank}
+    )
+    script = str(ROOT / f"recipes/rsr2015/{options.recipe}.py")
+    command = [sys.executable, script, "--corpus", str(part), "--output", str(output), "--jobs", str(options.jobs)]
     command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     audio_seconds, reading = _read_all(part)
     print(f"{protocol.sentences} sentences: a plain read took {reading:.1f} s; {' '.join(command[1:] + for_recipe)}")
@@ -210,6 +221,10 @@ def measure_run(protocol: Protocol, output: Path, usage: Usage, audio_seconds: f
             raise SystemExit(f"{name} has {counts} target and nontarget trials, the protocol has {protocol}")
     frames = read_frames(output, nap_rank)
     work = stage_work(protocol, frames, audio_seconds)
+    if results["recipe"] == "rsr2015/ivector":
+        with h5py.File(output / "data/tv.h5") as file:
+            matrix = file["loadings"].shape[-1], len(file["log_likelihoods"])
+        work = vector_work(protocol, frames, audio_seconds, matrix, len(results["systems"]))
     rows: dict[str, dict[str, Any]] = {}
     for span in stage_spans(output / "run.log", usage.started, usage.ended):
         row = rows.setdefault(kind_of(span.name), {"wall": 0.0, "cpu": 0.0, "peak": 0.0, "private": 0.0, "stages": []})
@@ -294,8 +309,8 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     memory = "proportional set sizes" if largest["proportional"] else "resident sets, shared pages counted repeatedly"
     lines = [
         f"{largest['recordings']:,} recordings, {largest['audio_seconds'] / 3600:.1f} h, {largest['models']:,} models, "
-        f"{largest['tests']:,} tests, {largest['trials']:,} trials, {figures['gaussians']} Gaussians, NAP rank "
-        f"{figures['nap_rank']}, {jobs} workers",
+        f"{largest['tests']:,} tests, {largest['trials']:,} trials, {figures['gaussians']} Gaussians, "
+        f"{_rank(figures)}, {jobs} workers",
         f"matrix product: {rate / 1e9:.0f} GFLOP/s (float32, {jobs} threads with one BLAS thread each)",
         f"from audio to results.json: {whole['wall']:.0f} s (target {TARGET_SECONDS}), peak "
         f"{whole['peak'] / 1e9:.2f} GB (target {TARGET_BYTES / 1e9:.0f}; {memory}; {whole['private'] / 1e9:.2f} GB "
@@ -310,6 +325,12 @@ def _lines(figures: dict[str, Any]) -> list[str]:
     steep = [f"{kind} ({slope:.2f})" for kind, slope in slopes.items() if slope > MOST_SLOPE]
     lines.append(f"slopes over {MOST_SLOPE}, of stages of {SHORT:.0f} s or more: {', '.join(steep) or 'none'}")
     return lines
+
+
+def _rank(figures: dict[str, Any]) -> str:
+    if figures["recipe"] == "ivector":
+        return f"i-vectors of rank {figures['rank']}"
+    return f"NAP rank {figures['nap_rank']}"
 
 
 if __name__ == "__main__":

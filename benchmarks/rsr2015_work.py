@@ -1,4 +1,4 @@
-"""How much work each stage of the RSR2015 SVM recipe has: in its own measure, in operations and in bytes.
+"""How much work each stage of the RSR2015 recipes has: in its own measure, in operations and in bytes.
 
 The formulas count what must be computed, not what a program does: T frames of D dimensions, C Gaussians, N vectors of
 C D dimensions, S background vectors, k nuisance directions.
@@ -27,6 +27,9 @@ KINDS = (
     ("supervectors", r"supervectors of .*"),
     ("NAP", r"nap.*|projection.*|projected .*"),
     ("SVM training", r"models of .*"),
+    ("total variability", r"total variability"),
+    ("i-vectors", r"vectors of .*"),
+    ("backends", r"backend of .*"),
     ("scoring", r"scores of .*"),
     ("evaluation", r"evaluation|report|results"),
 )
@@ -120,7 +123,8 @@ def read_frames(output: Path, nap_rank: int) -> Frames:
     }
     with h5py.File(output / "gmm/ubm.h5") as file:
         rounds = tuple(int(count) for count in file.attrs["n_components"])
-    with h5py.File(output / "data/stat_back.h5") as file:
+    back = output / "data/stat_back.h5"
+    with h5py.File(back if back.is_file() else output / "data/stat_training.h5") as file:
         n_background, gaussians = file["stat0"].shape
         dimension = file["stat1"].shape[1] // gaussians
         background = float(file["stat0"][:].sum(dtype=np.float64))
@@ -161,6 +165,29 @@ def stage_work(protocol: Protocol, frames: Frames, audio_seconds: float) -> dict
         "scoring": Work("trials", 2 * protocol.trials, scoring),
         "evaluation": Work("trials", 2 * protocol.trials),
         "all": Work("s of audio", audio_seconds),
+    }
+
+
+def vector_work(
+    protocol: Protocol, frames: Frames, audio_seconds: float, matrix: tuple[int, int], n_systems: int
+) -> dict[str, Work]:
+    """Work of each kind of stage in a run of `ivector.py`; `matrix` is the rank and the rounds of total variability."""
+    gaussians, long, (rank, rounds) = frames.gaussians, frames.gaussians * frames.dimension, matrix
+    packed = rank * (rank + 1) / 2
+    # a segment's precision, sum n_c T_c' T_c of packed matrices, 2 C R(R+1)/2, what its frames project to, 2 CD R, and
+    # its Cholesky factor with a solution, R^3 / 3 + 2 R^2
+    segment = 2.0 * gaussians * packed + 2 * long * rank + rank**3 / 3 + 2 * rank**2
+    # training adds the covariance, 2 R^3 / 3, and the sums of either side; once a round T_c' T_c and C solutions
+    training = segment + 2 * rank**3 / 3 + 2.0 * gaussians * packed + 2 * long * rank
+    once = long * rank**2 + gaussians * rank**3 / 3 + 2 * long * rank**2
+    common = stage_work(protocol, frames, audio_seconds)
+    kept = ("lists and headers", "features", "post-processing", "UBM", "statistics", "all")
+    return {name: common[name] for name in kept} | {
+        "total variability": Work("segments", protocol.background, rounds * (protocol.background * training + once)),
+        "i-vectors": Work("segments", protocol.recordings, protocol.recordings * segment),
+        "backends": Work("vectors", n_systems * protocol.background),
+        "scoring": Work("trials", n_systems * protocol.trials, 2.0 * n_systems * protocol.trials * rank),
+        "evaluation": Work("trials", n_systems * protocol.trials),
     }
 
 

@@ -253,6 +253,10 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         if len(value) != len(arguments):
             raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
         return tuple(_convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise ConfigError(f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}")
+        return value
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{name} holds names with values, got {value!r:.80}")

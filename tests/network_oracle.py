@@ -113,11 +113,10 @@ def campplus(frames: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
             y = conv1d(relu(norm(x, f"{layer}.nonlinear1.batchnorm")), f"{layer}.linear1")
             y = relu(norm(y, f"{layer}.nonlinear2.batchnorm"))
             local = conv1d(y, f"{layer}.cam_layer.linear_local", dilation=dilation)
-            for frame in range(y.shape[1]):
-                first = frame // 100 * 100
+            for first in range(0, y.shape[1], 100):
                 context = (y.mean(axis=1) + y[:, first : first + 100].mean(axis=1))[:, None]
                 hidden = relu(conv1d(context, f"{layer}.cam_layer.linear1"))
-                local[:, frame] /= 1 + np.exp(-conv1d(hidden, f"{layer}.cam_layer.linear2")[:, 0])
+                local[:, first : first + 100] /= 1 + np.exp(-conv1d(hidden, f"{layer}.cam_layer.linear2"))
             x = np.concatenate([x, local])
         name = f"xvector.transit{number}"
         x = conv1d(relu(norm(x, f"{name}.nonlinear.batchnorm")), f"{name}.linear")

@@ -10,6 +10,6 @@ WHOLE = (
     *("test_hostile_archives", "test_linkability_cli", "test_parallel", "test_console", "test_score_commands"),
     *("test_page", "test_plots", "test_transcription", "test_shorten", "test_simulated", "test_simulated_voices"),
     *("test_attacker_runs", "test_anonymize_crashes", "test_evaluation_cli", "test_full_size", "test_scale"),
-    *("test_packaging", "test_utility_pitch"),
+    *("test_packaging", "test_utility_pitch", "test_embed"),
 )
 RANK = {name: number for number, name in enumerate(WHOLE)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
 
-from spkbase.configuration import load_config, to_dict
+from spkbase.configuration import load_config
 from spkbase.version import __version__
 from spkver.rsr2015.lists import Config
 from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
@@ -50,7 +51,7 @@ def test_make_targets_exist():
 
 
 def test_keys_of_the_recipe_table_exist():
-    keys = to_dict(Config())
+    keys = asdict(Config(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
         r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|", (ROOT / "recipes/rsr2015/README.md").read_text(), re.M
     )

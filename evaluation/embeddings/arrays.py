@@ -65,7 +65,7 @@ def read_npz_columns(path: Path, map_above: int) -> Columns:
             columns[key] = mapped
     except BROKEN_NPZ as error:
         if isinstance(error, DataError):
-            raise
+            raise DataError(error.text, file=error.file or path, remedy=error.remedy) from error
         raise broken(path, "npz", error) from error
     made = columns_of(columns, path, "an npz with")
     if made.ids is None and set(_WINDOW) <= set(columns):
@@ -138,6 +138,9 @@ def read_hdf5_columns(path: Path, map_above: int) -> Columns:
         with h5py.File(path, "r") as file:
             check_hdf5(file)
             vectors = name_among(file, VECTORS)
+            if vectors == "stat1" and "stat0" in file and file["stat0"].shape[1:] != (1,):
+                got = f"stat0 {file['stat0'].shape}"
+                raise DataError(f"holds statistics of a mixture, {got}", remedy="extract i-vectors from them first")
             for name in _needed(list(file)) - {*_WINDOW}:
                 columns[name] = _read_dataset(file[name], path, map_above if name == vectors else None)
     except BROKEN_HDF5 as error:

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 
-VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x")
+VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
 IDS = (
     *("ids", "id", "utterances", "utterance", "utts", "utt", "utt_ids", "utt_id", "utterance_id", "segments"),
-    *("segment", "segment_ids", "segment_id", "keys", "key", "names", "name", "filename", "file"),
+    *("segment", "segment_ids", "segment_id", "keys", "key", "names", "name", "filename", "file", "segset"),
 )
-SPEAKERS = ("speakers", "speaker", "spks", "spk", "speaker_ids", "speaker_id", "spk_ids", "spk_id")
-"""Names of columns, in lower case; where a file has several of a kind, the first of these counts."""
+SPEAKERS = ("speakers", "speaker", "spks", "spk", "speaker_ids", "speaker_id", "spk_ids", "spk_id", "modelset")
+"""Names of columns, in lower case; where a file has several of a kind, the first of these counts.
+
+The last of each are those of SIDEKIT's StatServer.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,9 @@
     python recipes/rsr2015/ivector.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                      [--force] [--only STAGE | --until STAGE]
 
-DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems are those of SIDEKIT's i-vector
-tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm. Background speakers train them.
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The systems are those of SIDEKIT's
+i-vector tutorial: cosine, WCCN, LDA, Mahalanobis, two covariances and PLDA, with EFR and SphNorm; the background
+speakers train them. With given.vectors=FILE the vectors of `spkver embed` take the place of i-vectors.
 """
 
 from __future__ import annotations

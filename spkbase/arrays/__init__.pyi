@@ -1,3 +1,4 @@
+from .computed import ComputedRows as ComputedRows
 from .selected import SelectedRows as SelectedRows
 from .selected import fill_rows as fill_rows
 from .stored import Rows as Rows

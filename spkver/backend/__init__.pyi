@@ -13,6 +13,9 @@ from .chain_steps import Step as Step
 from .chain_training import train_chain as train_chain
 from .closeness import cosine_of_sessions as cosine_of_sessions
 from .closeness import mahalanobis_scores as mahalanobis_scores
+from .joint_factor_scoring import score_joint_factors as score_joint_factors
+from .joint_factor_scoring import score_products as score_products
+from .kaldi_backend import backend_from_kaldi as backend_from_kaldi
 from .kaldi_files import VbxTransform as VbxTransform
 from .kaldi_files import read_kaldi_matrix as read_kaldi_matrix
 from .kaldi_files import read_kaldi_plda as read_kaldi_plda

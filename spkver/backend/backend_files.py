@@ -21,7 +21,7 @@ from spkbase.files import fingerprint, open_file, read_arrays, write_arrays
 from spkver.backend.chain import Chain, parse_chain, plain_chain, step_of
 from spkver.backend.nap import Projection
 from spkver.backend.trained import Backend
-from spkver.backend.transforms import AffineMap, LengthNorm, Map
+from spkver.backend.transforms import AffineMap, LengthNorm, Map, dimension_after
 
 _KIND, _VERSION = "spkver backend", 1
 _REMEDY = "write it again with spkver backend train"
@@ -52,7 +52,7 @@ def write_backend(path: str | Path, backend: Backend) -> None:
         arrays["calibration"] = np.array([*affine.weights, affine.offset, affine.prior])
     texts = {"chain": plain_chain(backend.chain), "maps": kinds, "facts": backend.facts}
     attributes = {name: json.dumps(value, sort_keys=True) for name, value in texts.items()}
-    attributes["checksum"] = _checksum(attributes, arrays)
+    attributes["checksum"] = checksum_of(attributes, arrays)
     write_arrays(path, arrays, attributes={"kind": _KIND, "version": _VERSION, **attributes})
 
 
@@ -70,7 +70,7 @@ def read_backend(path: str | Path) -> Backend:
     """
     texts = _attributes(path)
     arrays = read_arrays(path)
-    if _checksum(texts, arrays) != texts["checksum"]:
+    if checksum_of(texts, arrays) != texts["checksum"]:
         raise DataError("the file is damaged: its checksum is another", file=path, remedy=_REMEDY)
     try:
         return _built(texts, arrays)
@@ -96,7 +96,7 @@ def _built(texts: dict[str, str], arrays: Arrays) -> Backend:
     if not isinstance(facts, dict) or not all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
         raise DataError(f"expected the facts {', '.join(_FACTS)}, got {facts!r:.200}")
     maps = tuple(_map(kind, _of(arrays, f"map{number}.")) for number, kind in enumerate(kinds))
-    dimension = _dimension(maps, facts["dimension"])
+    dimension = dimension_after(maps, facts["dimension"])
     cohort = arrays.get("cohort")
     norm = step_of(chain, "norm")
     if (cohort is None) != (norm is None):
@@ -148,19 +148,6 @@ def _checked(kind: type, arrays: Arrays) -> Arrays:
     return arrays
 
 
-def _dimension(maps: tuple[Map, ...], dimension: int) -> int:
-    """Dimensions that leave the maps."""
-    for step in maps:
-        if isinstance(step, LengthNorm):
-            continue
-        size = step.directions.shape[1] if isinstance(step, Projection) else len(step.offset)
-        if size != dimension:
-            raise DataError(f"expected a map of {dimension} dimensions, got one of {size}")
-        if isinstance(step, AffineMap) and step.matrix.ndim == 2:
-            dimension = step.matrix.shape[1]
-    return dimension
-
-
 def _fields(holder: Any) -> Arrays:
     values = {field.name: getattr(holder, field.name) for field in dataclasses.fields(holder)}
     return {name: np.asarray(array, np.float64) for name, array in values.items() if array is not None}
@@ -170,5 +157,6 @@ def _of(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _checksum(texts: dict[str, str], arrays: Arrays) -> str:
+def checksum_of(texts: dict[str, str], arrays: Arrays) -> str:
+    """Return the digest of all that a file holds: texts of the attributes, and arrays."""
     return fingerprint({name: texts[name] for name in ("chain", "maps", "facts")}, arrays)

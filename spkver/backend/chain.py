@@ -35,6 +35,7 @@ _ROLE_NAMES = {
     "calibration": "a calibration",
 }
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_LONGEST = 100
 _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 
 Chain = tuple["ChosenStep", ...]
@@ -64,7 +65,8 @@ class ChosenStep:
     @property
     def needs(self) -> tuple[Need, ...]:
         """What it needs of the training vectors."""
-        is_adapted = self.values.get("on") == "adapt" or self.values.get("adapt", "none") != "none"
+        is_adapted = "adapt" in (self.values.get("on"), self.values.get("cohort"))
+        is_adapted = is_adapted or self.values.get("adapt", "none") != "none"
         return self.step.needs + (("adapt",) if is_adapted else ())
 
 
@@ -200,6 +202,9 @@ def check_chain(chain: Chain, facts: Facts) -> None:
     if calibrate and facts.n_speakers < 2 * calibrate.values["folds"]:
         text = f"calibrate deals {facts.n_speakers} speakers into {calibrate.values['folds']} parts: each needs two"
         problems.add(text, remedy="lower calibrate.folds, or give more speakers")
+    if calibrate and there["sessions"] and facts.most_vectors <= calibrate.values["enrolled"]:
+        text = f"calibrate.enrolled is {calibrate.values['enrolled']}, but no speaker has more vectors: none is tested"
+        problems.add(text, remedy="lower it")
     _raise(problems)
 
 
@@ -223,6 +228,8 @@ def _items(spec: Spec) -> list[Any]:
         raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
     if not spec:
         raise ConfigError("the chain is empty", remedy=_REMEDY)
+    if len(spec) > _LONGEST:
+        raise ConfigError(f"expected a chain of at most {_LONGEST} steps, got {len(spec)}", remedy=_REMEDY)
     return list(spec)
 
 
@@ -285,11 +292,11 @@ def _value(parameter: Parameter, value: Any, step: str) -> Any:
         known = math.isfinite(value)
     expected = _KINDS[kind]
     if parameter.choices:
-        known, expected = value in parameter.choices, "one of " + ", ".join(parameter.choices)
-    if known and (parameter.least is not None or parameter.most is not None):
-        low = -math.inf if parameter.least is None else parameter.least
+        known, expected = known and value in parameter.choices, "one of " + ", ".join(parameter.choices)
+    if parameter.least is not None:
         high = math.inf if parameter.most is None else parameter.most
-        known, expected = low <= value <= high, f"{expected} from {low:g}" + f" to {high:g}" * (high < math.inf)
+        known = known and parameter.least <= value <= high
+        expected += f" from {parameter.least:g}" + f" to {high:g}" * (high < math.inf)
     if not known:
         raise ConfigError(f"{step}.{parameter.name} is {value!r:.60}: expected {expected}")
     return value

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.work import Work
+from spkver.backend.kaldi_plda import LENGTHS
 from spkver.backend.nap import fit_nap
 from spkver.backend.plda_scoring import SESSIONS_AS
 from spkver.backend.scorers import (
@@ -200,6 +201,7 @@ def _plda(training: Training, values: Values) -> Plda:
 
 
 _CONVENTIONS = ("book", "sidekit")
+_COHORTS = ("speakers", "vectors", "adapt")
 _SHRINK = Parameter(
     "shrink", float, None, "share of shrinkage; by default only of a singular covariance", least=0, most=1
 )
@@ -277,7 +279,7 @@ STEPS: tuple[Step, ...] = (
         "scorer",
         "cosine with the mean of the enrolled vectors",
         fit=_cosine,
-        scorer=Scorer(Cosine, score_cosine, lambda model: None),
+        scorer=Scorer(Cosine, score_cosine, lambda model: None, needs_direction=True),
     ),
     Step(
         "mahalanobis",
@@ -308,6 +310,7 @@ STEPS: tuple[Step, ...] = (
             Parameter("residual", str, "full", "covariance of the rest", ("full", "diagonal")),
             Parameter("rounds", int, 10, "of EM", least=0),
             _SESSIONS,
+            Parameter("length", str, "none", "scaling of vectors within the model, as Kaldi scores", LENGTHS),
             Parameter("prior", float, None, "weight of the residual's prior; only where it is singular", least=0),
             Parameter(
                 "adapt", str, "none", "to unlabelled vectors of another domain, as Kaldi does", ("none", "kaldi")
@@ -334,8 +337,17 @@ STEPS: tuple[Step, ...] = (
     Step(
         "snorm",
         "norm",
-        "normalise scores by those of a cohort, the training vectors, on both sides (s-norm)",
-        (_TOP, Parameter("cohort", str, "speakers", "means of the speakers, or all vectors", ("speakers", "vectors"))),
+        "normalise scores by those of a cohort on both sides (s-norm)",
+        (
+            _TOP,
+            Parameter(
+                "cohort",
+                str,
+                "speakers",
+                "means of the training speakers, all training vectors, or those to adapt to",
+                _COHORTS,
+            ),
+        ),
     ),
     Step(
         "calibrate",
@@ -343,6 +355,7 @@ STEPS: tuple[Step, ...] = (
         "scores to natural log-likelihood ratios, learnt on trials of held-out training speakers",
         (
             Parameter("prior", float, 0.5, "of a target, that it is trained for", least=1e-6, most=1 - 1e-6),
+            Parameter("enrolled", int, 1, "vectors of a model in these trials", least=1),
             Parameter("folds", int, 5, "parts that the speakers are dealt into", least=2),
             Parameter("ridge", float, 0.0, "penalty on the weight", least=0),
         ),

@@ -20,7 +20,7 @@ from spkver.backend.chain import Chain, ChosenStep, Facts, Spec, check_chain, pa
 from spkver.backend.chain_steps import Training
 from spkver.backend.moments import class_means
 from spkver.backend.sessions import Sessions
-from spkver.backend.trained import Backend
+from spkver.backend.trained import Backend, errors_of
 from spkver.backend.transforms import Map, apply_maps
 
 _ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
@@ -74,7 +74,7 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
         adapt.norms()
         if adapt.vectors.shape[1] != dimension:
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
-            raise DataError(text, remedy="use one extractor for both")
+            raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
     names, codes = factorise(embeddings.speakers)
     facts = Facts.of(dimension, codes, adapt is not None)
     check_chain(chain, facts)
@@ -92,10 +92,11 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
         None if adapt is None else np.asarray(adapt.vectors), seed,
     )  # fmt: skip
     made = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
-    backend = _trained(chain, training, made)
-    if calibrate is None:
-        return backend
-    return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
+    with errors_of(embeddings):
+        backend = _trained(chain, training, made)
+        if calibrate is None:
+            return backend
+        return replace(backend, calibration=_calibration(chain, calibrate, training, seed))
 
 
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:
@@ -113,9 +114,14 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
                 assert chosen.step.fit is not None
                 model = chosen.step.fit(training, chosen.values)
             elif chosen.step.role == "norm":
-                means = chosen.values["cohort"] == "speakers"
-                cohort = class_means(training.vectors, training.codes) if means else training.vectors
+                cohort = _cohort(training, chosen.values["cohort"])
     return Backend(chain, tuple(maps), model, cohort, None, facts)
+
+
+def _cohort(training: Training, which: str) -> NDArray[np.float64]:
+    if which == "adapt" and training.adapt is not None:
+        return training.adapt
+    return class_means(training.vectors, training.codes) if which == "speakers" else training.vectors
 
 
 def _mapped(training: Training, maps: tuple[Map, ...], *, training_only: bool) -> Training:
@@ -139,7 +145,7 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
     """Train the calibration on trials of speakers that the rest of the chain was not trained on.
 
     Speakers are dealt into folds. For each fold the chain is trained on the others; of at most 300 of its speakers with
-    two vectors or more, the first vector is a model and the next three at most are tested, all models against all.
+    enough vectors, the first (or first few) are a model and the next three at most are tested, all models against all.
     """
     n_speakers, n_folds = int(training.codes.max()) + 1, calibrate.values["folds"]
     fold = np.empty(n_speakers, np.int64)
@@ -151,7 +157,9 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
         facts = {"dimension": training.vectors.shape[1], "vectors": len(others), "speakers": int(others.max()) + 1}
         part = Training(training.vectors[~held], others, training.adapt)
         backend = _trained(chain[:-1], part, facts)
-        scores, is_target = _scores_of_held(backend, training.vectors[held], training.codes[held])
+        scores, is_target = _scores_of_held(
+            backend, training.vectors[held], training.codes[held], calibrate.values["enrolled"]
+        )
         target.append(scores[is_target])
         nontarget.append(scores[~is_target])
     values = calibrate.values
@@ -165,21 +173,22 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 
 
 def _scores_of_held(
-    backend: Backend, vectors: NDArray[np.float64], codes: NDArray
+    backend: Backend, vectors: NDArray[np.float64], codes: NDArray, n_enrolled: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Scores of all trials of a fold, see `_calibration`, and which are of one speaker."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) > 0])
     counts = np.diff(np.r_[starts, len(order)])
-    chosen = np.flatnonzero(counts > 1)[:_ENROLLED]
-    enrolled = order[starts[chosen]]
+    chosen = np.flatnonzero(counts > n_enrolled)[:_ENROLLED]
     if not len(chosen):
         return np.zeros(0), np.zeros(0, bool)
-    ends = starts[chosen] + np.minimum(counts[chosen], 1 + _TESTED)
-    tested = np.concatenate([order[start + 1 : end] for start, end in zip(starts[chosen], ends, strict=True)])
-    sessions = Sessions(backend.transform(vectors[enrolled]), np.arange(len(enrolled)))
-    pairs = np.divmod(np.arange(len(enrolled) * len(tested)), len(tested))
-    ids = [np.array([str(number) for number in range(len(side))], object) for side in (enrolled, tested)]
+    enrolled = order[(starts[chosen, None] + np.arange(n_enrolled)).ravel()]
+    firsts = starts[chosen] + n_enrolled
+    ends = np.minimum(starts[chosen] + counts[chosen], firsts + _TESTED)
+    tested = np.concatenate([order[first:end] for first, end in zip(firsts, ends, strict=True)])
+    sessions = Sessions(backend.transform(vectors[enrolled]), np.arange(len(enrolled)) // n_enrolled)
+    pairs = np.divmod(np.arange(len(chosen) * len(tested)), len(tested))
+    ids = [np.array([str(number) for number in range(size)], object) for size in (len(chosen), len(tested))]
     trials = Trials(ids[0], ids[1], *pairs)
     scores = backend.score_vectors(sessions, backend.transform(vectors[tested]), trials).values
-    return scores, codes[enrolled][pairs[0]] == codes[tested][pairs[1]]
+    return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]

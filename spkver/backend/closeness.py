@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, row_norms
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import lower_factor
 from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
@@ -79,9 +80,9 @@ def mahalanobis_scores(
             f"expected a finite Mahalanobis matrix of shape {(sessions.dimension,) * 2}, got {matrix.shape}",
             remedy="use one that was estimated on such vectors",
         )
-    factor = lower_factor(matrix, "the Mahalanobis matrix")
     tests = checked_vectors(tests, "tested vectors", sessions.dimension)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        factor = lower_factor(matrix, "the Mahalanobis matrix")
         # distances from a point in the middle: less is lost where the differences are taken by a product
         middle = tests.mean(axis=0)
         enrolled, tested = (sessions.means - middle) @ factor, (tests - middle) @ factor

@@ -23,7 +23,7 @@ from spkver.backend.plda_scoring import enrolled, ratio_rows
 from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
 
-_LENGTHS = ("kaldi", "simple", "none")
+LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
 
 
@@ -60,7 +60,8 @@ class KaldiPlda:
             if not np.isfinite(part).all():
                 raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
             object.__setattr__(self, name, part)
-        values = np.linalg.svd(parts["transform"], compute_uv=False)
+        with one_blas_thread():
+            values = np.linalg.svd(parts["transform"], compute_uv=False)
         if not values[-1] > _SINGULAR * values[0]:
             raise DataError("the transform of a PLDA is singular", remedy="train it again, on more vectors")
         if parts["psi"].min() < 0:
@@ -180,8 +181,8 @@ def kaldi_plda_scores(
     DataError
         If dimensions differ, a vector is not finite or has no length, or a code is out of its range.
     """
-    if length not in _LENGTHS:
-        raise ConfigError(f"length is {length!r}: expected one of {', '.join(_LENGTHS)}")
+    if length not in LENGTHS:
+        raise ConfigError(f"length is {length!r}: expected one of {', '.join(LENGTHS)}")
     vectors, counts = enrolled(sessions, plda.dimension, sessions_as)
     tests = checked_vectors(tests, "tested vectors", plda.dimension)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -12,6 +12,8 @@ stays as it is to the bit.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -20,6 +22,8 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.linear import GroupMeans
+
+logger = logging.getLogger(__name__)
 
 _ROWS = 1 << 13
 _EQUAL = 1e-24  # of the squared length: below it a variance is rounding
@@ -195,6 +199,7 @@ def regularised(
         spread = (n_free + 1 - 2 / size) * (squares - trace**2 / size)
         share = ((1 - 2 / size) * squares + trace**2) / spread if spread > 0 else 1.0
         shrink = min(1.0, share)
+        logger.info("the %s is singular: shrunk by %.3g", what, shrink)
     shrunk: NDArray[np.float64] = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
     if is_singular(shrunk):
         raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
-from spkver.backend.latent_basis import latent_basis, lower_factor
+from spkver.backend.latent_basis import LatentBasis, latent_basis
 from spkver.backend.residual_prior import ResidualPrior, residual_prior
 from spkver.backend.sessions import Sessions, checked_vectors
 
@@ -70,7 +71,7 @@ class Plda:
             if not np.isfinite(array).all():
                 raise DataError(f"{name} of a PLDA holds NaN or infinity", remedy="train it again")
             object.__setattr__(self, name, array)
-        lower_factor(self.within)
+        _ = self.basis  # which S must allow
 
     @property
     def dimension(self) -> int:
@@ -81,6 +82,12 @@ class Plda:
     def within(self) -> NDArray[np.float64]:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
         return self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
+
+    @cached_property
+    def basis(self) -> LatentBasis:
+        """What scores and the E-step need of F, G and S."""
+        with one_blas_thread():
+            return latent_basis(self.loadings, self.within)
 
     @property
     def between(self) -> NDArray[np.float64]:
@@ -194,7 +201,7 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
     -------
     Moments
     """
-    basis = latent_basis(model.loadings, model.within)
+    basis = model.basis
     spreads = 1 / (1 + np.outer(of.counts, basis.precisions))  # (M, K), variances of the posterior
     projected = of.sums @ basis.projection
     means = projected * spreads
@@ -264,13 +271,27 @@ def maximisation(
     return loadings, residual
 
 
+def _start(of: SpeakerSums, rank: int, channels: int, *, unscaled: bool) -> NDArray[np.float64]:
+    """Return the first [F G]."""
+    values, vectors = np.linalg.eigh(of.scatter / of.counts.sum())
+    lengths = np.sqrt(np.maximum(values[::-1], 0))
+    columns = np.arange(rank + channels) % len(values)
+    directions: NDArray[np.float64] = vectors[:, ::-1][:, columns]
+    directions[:, rank:] *= lengths[columns[rank:]]
+    if not unscaled:
+        directions[:, :rank] *= np.maximum(lengths[:rank], 1)
+    return directions
+
+
 def fit_plda(
     vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
 ) -> tuple[Plda, NDArray[np.float64]]:
     """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
 
-    The eigenvectors have length 1; S starts at the total covariance, as in SIDEKIT, and G at the eigenvectors that
-    follow. m stays the mean of the vectors.
+    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT; but where the standard deviation
+    along one is above 1 that is its length, or else EM would not come to vectors of large numbers in any number of
+    rounds (SIDEKIT's convention does without). G starts at the eigenvectors that follow, as long as the deviations. m
+    stays the mean of the vectors.
 
     Parameters
     ----------
@@ -306,8 +327,7 @@ def fit_plda(
         weight = config.session_weight
         counts, sums = sessions.counts, sessions.sums - sessions.counts[:, None] * mean
         of = SpeakerSums(weight * counts.astype(np.float64), weight * sums, weight * (centred.T @ centred))
-        directions = np.linalg.eigh(of.scatter)[1][:, ::-1]
-        directions = np.hstack([directions, directions])[:, : rank + channels]
+        directions = _start(of, rank, channels, unscaled=config.minimum_divergence == "sidekit")
         residual = prior.posterior(of.scatter, of.counts.sum())
         residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
         objective = []

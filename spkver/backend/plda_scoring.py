@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.backend.latent_basis import latent_basis
 from spkver.backend.plda import Plda
 from spkver.backend.products import pair_products
 from spkver.backend.sessions import Sessions, checked_vectors
@@ -103,7 +102,7 @@ def plda_scores(
     vectors, counts = enrolled(sessions, plda.dimension, sessions_as)
     tests = checked_vectors(tests, "tested vectors", plda.dimension)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        basis = latent_basis(plda.loadings, plda.within)
+        basis = plda.basis
         offset = plda.mean @ basis.projection
         sums = (vectors @ basis.projection - offset) * counts[:, None]
         rows = ratio_rows(basis.precisions, sums, counts, tests @ basis.projection - offset)

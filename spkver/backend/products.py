@@ -80,6 +80,8 @@ def _codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
 
 
 def _of_all_pairs(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
+    if _is_grid(pairs, len(left), len(right)):
+        return (left @ right.T).ravel()
     bounds = chunk_bounds(len(left), max(1, _CELLS // len(right)))
     if len(bounds) == 1:
         return _taken(left @ right.T, pairs.models, pairs.segments)
@@ -90,6 +92,17 @@ def _of_all_pairs(left: NDArray[np.float64], right: NDArray[np.float64], pairs: 
         rows = order[first:last]
         scores[rows] = _taken(left[start:stop] @ right.T, pairs.models[rows] - start, pairs.segments[rows])
     return scores
+
+
+def _is_grid(pairs: Pairs, n_models: int, n_segments: int) -> bool:
+    """Return whether the list holds all pairs, model after model: its scores are then the product as it is."""
+    if len(pairs.models) != n_models * n_segments:
+        return False
+    shape = n_models, n_segments
+    return bool(
+        (pairs.segments.reshape(shape) == np.arange(n_segments)).all()
+        and (pairs.models.reshape(shape) == np.arange(n_models)[:, None]).all()
+    )
 
 
 def _taken(product: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:

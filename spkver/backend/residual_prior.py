@@ -13,6 +13,8 @@ from spkver.backend.sessions import Sessions
 
 _SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
 _CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
+_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
+_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
     or, where it is diagonal, no dimension without variance) the weight is 0, and numbers are what they would be without
     a prior. Else (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance
     of each dimension, times the part of it that is within speakers, on average over the dimensions; a constant
-    dimension gets the mean of the others.
+    dimension (or one that varies by less than 1e-10 of the one that varies most) gets the mean of the others.
 
     Parameters
     ----------
@@ -71,6 +73,40 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         If there are fewer than two speakers, no speaker has two vectors that differ, speakers do not differ, or the
         weight is 0 and the covariance is not determined.
     """
+    within, total, varies = variances_within(sessions)
+    parts = np.diag(within)[varies] / total[varies]
+    variances = np.where(varies, total * parts.mean(), 0)
+    variances[~varies] = variances[varies].mean()
+    singular = not varies.all() or parts.min() < _SINGULAR
+    if not singular and not diagonal:
+        scale = 1 / np.sqrt(np.diag(within))
+        singular = bool(np.linalg.eigvalsh(within * scale[:, None] * scale)[0] < _SINGULAR)
+    if weight == 0 and singular:
+        raise DataError(
+            f"{len(sessions.vectors)} vectors of {len(sessions.counts)} speakers do not determine the covariance "
+            f"within speakers in {sessions.dimension} dimensions",
+            remedy="reduce the dimensions (lda), or leave plda.prior out",
+        )
+    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+
+
+def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what varies in vectors of speakers.
+
+    Returns
+    -------
+    within : ndarray of shape (R, R)
+        Covariance within speakers, divided by the number of vectors.
+    total : ndarray of shape (R,)
+        Variances.
+    varies : ndarray of bool of shape (R,)
+        Dimensions that are not constant.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers, no speaker has two vectors that differ, or speakers do not differ.
+    """
     vectors, speakers = sessions.vectors, sessions.means
     if len(speakers) < 2:
         raise DataError(
@@ -78,13 +114,17 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
             "cannot be learnt",
             remedy="name the speaker of each vector",
         )
+    largest = np.abs(vectors).max(axis=0)
+    if largest.max() > _LARGEST:
+        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
     inside = vectors - speakers[sessions.models]
-    within = inside.T @ inside / len(vectors)
+    within: NDArray[np.float64] = inside.T @ inside / len(vectors)
     total = vectors.var(axis=0)
-    varies = np.sqrt(total) > _CONSTANT * np.abs(vectors).max(axis=0)
-    parts = np.diag(within)[varies] / total[varies]
+    deviations = np.sqrt(total)
+    varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
     if not varies.any():
         raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
+    parts = np.diag(within)[varies] / total[varies]
     if not parts.max() > _CONSTANT:
         why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
         raise DataError(
@@ -94,16 +134,4 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
         )
     if not parts.min() < 1 - _CONSTANT:
         raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
-    variances = np.where(varies, total * parts.mean(), 0)
-    variances[~varies] = variances[varies].mean()
-    singular = not varies.all() or parts.min() < _SINGULAR
-    if not singular and not diagonal:
-        scale = 1 / np.sqrt(np.diag(within))
-        singular = bool(np.linalg.eigvalsh(within * np.outer(scale, scale))[0] < _SINGULAR)
-    if weight == 0 and singular:
-        raise DataError(
-            f"{len(vectors)} vectors of {len(speakers)} speakers do not determine the covariance within speakers in "
-            f"{sessions.dimension} dimensions",
-            remedy="reduce the dimensions (lda), or leave plda.prior out",
-        )
-    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+    return within, total, varies

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Trials
+from spkbase.errors import DataError
 from spkbase.work import Work
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
-from spkver.backend.kaldi_plda import adapt_plda_unsupervised, plda_from_kaldi, plda_to_kaldi
+from spkver.backend.kaldi_plda import adapt_plda_unsupervised, kaldi_plda_scores, plda_from_kaldi, plda_to_kaldi
 from spkver.backend.moments import regularised, within_covariance
 from spkver.backend.plda import Plda, PldaConfig, fit_plda
 from spkver.backend.plda_scoring import plda_scores
@@ -42,11 +43,14 @@ class Scorer:
         See the module.
     dimension : callable
         Gives the dimensions R that a model is for; None where it is for any.
+    needs_direction : bool
+        Means of sessions and tested vectors must not be 0.
     """
 
     model: type
     score: Callable[[Any, Sessions, Floats, Codes, Codes, Values], Floats]
     dimension: Callable[[Any], int | None]
+    needs_direction: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,10 @@ def score_two_covariance(
 def score_plda(
     model: Plda, sessions: Sessions, tests: Floats, models: Codes, segments: Codes, values: Values
 ) -> Floats:
-    """Return log-likelihood ratios of the PLDA."""
+    """Return log-likelihood ratios of the PLDA, by the book or as Kaldi scores."""
+    if values["length"] != "none":
+        options = {"sessions_as": values["sessions"], "length": values["length"]}
+        return kaldi_plda_scores(plda_to_kaldi(model), sessions, tests, models, segments, **options)
     return plda_scores(model, sessions, tests, models, segments, sessions_as=values["sessions"])
 
 
@@ -136,7 +143,13 @@ def score_svm(
     work, config = Work(jobs=1), SvmConfig(**values)
     sizes = len(sessions.counts), len(tests)
     names, tested = (np.array([str(code) for code in range(size)], object) for size in sizes)
-    trained = train_svms(names[sessions.models], sessions.vectors, Background(model.vectors), config, work=work)
+    try:
+        trained = train_svms(names[sessions.models], sessions.vectors, Background(model.vectors), config, work=work)
+    except DataError:
+        raise
+    except ValueError as error:  # libsvm keeps its kernel in float32
+        text = f"the support vector machines have no finite solution: {error}"
+        raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
     scores: Floats = score_trials(trained, tested, tests, trials, work=work).values
     return scores

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.score_maps import Affine, Moments, apply_affine, cohort_moments, normalise
 from evaluation.trials import Scores, Trials, factorise
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.chain import Chain, format_chain, step_of
 from spkver.backend.sessions import Sessions
@@ -47,11 +49,14 @@ class Backend:
     facts: dict[str, Any]
 
     def __repr__(self) -> str:
-        facts = self.facts
-        counts = (
-            f"{facts['dimension']} dimensions, trained on {facts['vectors']} vectors of {facts['speakers']} speakers"
-        )
-        return f"Backend({format_chain(self.chain)}, {counts})"
+        return f"Backend({format_chain(self.chain)}, {self.facts['dimension']} dimensions, {self.origin})"
+
+    @property
+    def origin(self) -> str:
+        """What it was made of, in words."""
+        if not self.facts["vectors"]:
+            return "models of Kaldi"
+        return f"trained on {self.facts['vectors']} vectors of {self.facts['speakers']} speakers"
 
     def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
@@ -103,8 +108,10 @@ class Backend:
         rows, codes = _sessions_of(model_ids, enrol, problems)
         test_rows = _rows_of(segment_ids, test, problems)
         problems.raise_if_any()
-        sessions = Sessions(self.transform(enrol.vectors[rows], names=enrol.ids[rows]), codes)
-        tests = self.transform(test.vectors[test_rows], names=test.ids[test_rows])
+        with errors_of(enrol):
+            sessions = Sessions(self.transform(enrol.vectors[rows], names=enrol.ids[rows]), codes)
+        with errors_of(test):
+            tests = self.transform(test.vectors[test_rows], names=test.ids[test_rows])
         listed = Trials.trusted(
             model_ids=model_ids, segment_ids=segment_ids, models=models.astype(np.int32),
             segments=segments.astype(np.int32),
@@ -114,6 +121,10 @@ class Backend:
 
     def score_vectors(self, sessions: Sessions, tests: NDArray[np.float64], trials: Trials) -> Scores:
         """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
+        scorer = step_of(self.chain, "scorer")
+        if scorer is not None and scorer.step.scorer is not None and scorer.step.scorer.needs_direction:
+            check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model")
+            check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
         values = self._raw(sessions, tests, trials.models, trials.segments)
         scores = Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
         if self.cohort is not None:
@@ -168,7 +179,8 @@ def _sessions_of(model_ids: NDArray, enrol: Embeddings, problems: Problems) -> t
     speakers = {name: order[starts[place] : starts[place + 1]] for place, name in enumerate(names.tolist())}
     utterances = {name: np.array([row]) for row, name in enumerate(enrol.ids.tolist())}
     rows = [speakers[name] if name in speakers else utterances.get(name) for name in model_ids.tolist()]
-    _complain("models", [name for name, of_model in zip(model_ids, rows, strict=True) if of_model is None], problems)
+    absent = [name for name, of_model in zip(model_ids, rows, strict=True) if of_model is None]
+    _complain("models", absent, enrol, problems)
     known = [of_model for of_model in rows if of_model is not None]
     counts = [len(of_model) for of_model in known]
     return np.concatenate([np.zeros(0, np.int64), *known]), np.repeat(np.arange(len(known)), counts)
@@ -176,11 +188,24 @@ def _sessions_of(model_ids: NDArray, enrol: Embeddings, problems: Problems) -> t
 
 def _rows_of(segment_ids: NDArray, test: Embeddings, problems: Problems) -> NDArray[np.int64]:
     rows = {name: row for row, name in enumerate(test.ids.tolist())}
-    _complain("segments", [name for name in segment_ids.tolist() if name not in rows], problems)
+    _complain("segments", [name for name in segment_ids.tolist() if name not in rows], test, problems)
     return np.array([rows.get(name, 0) for name in segment_ids.tolist()], np.int64)
 
 
-def _complain(what: str, absent: list[str], problems: Problems) -> None:
+def _complain(what: str, absent: list[str], within: Embeddings, problems: Problems) -> None:
     if absent:
-        remedy = "extract them, or leave their trials out"
-        problems.add(f"{len(absent)} {what} without a vector: {few(absent)}", remedy=remedy)
+        text, file = f"{len(absent)} {what} without a vector: {few(absent)}", within.source or None
+        problems.add(text, file=file, remedy="extract them, or leave their trials out")
+
+
+@contextmanager
+def errors_of(embeddings: Embeddings) -> Iterator[None]:
+    """Put the file of vectors before errors that have none."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except DataError as error:
+        if error.file is not None or not embeddings.source:
+            raise
+        raise DataError(error.text, file=embeddings.source, remedy=error.remedy) from error

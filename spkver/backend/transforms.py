@@ -106,6 +106,19 @@ def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = No
     return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
 
 
+def dimension_after(maps: Sequence[Map], dimension: int) -> int:
+    """Return the dimensions that vectors of so many have after the maps; DataError if the maps do not fit."""
+    for step in maps:
+        if isinstance(step, LengthNorm):
+            continue
+        size = step.directions.shape[1] if isinstance(step, Projection) else len(step.offset)
+        if size != dimension:
+            raise DataError(f"expected a map of {dimension} dimensions, got one of {size}")
+        if isinstance(step, AffineMap):
+            dimension = step.matrix.shape[-1]
+    return dimension
+
+
 def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDArray[np.float64]:
     """Return a matrix M with M^T S M = I, for row vectors x @ M.
 

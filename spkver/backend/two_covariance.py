@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.errors import DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda
 from spkver.backend.plda_scoring import plda_scores
 from spkver.backend.residual_prior import residual_prior
 from spkver.backend.sessions import Sessions, checked_vectors
+
+_ROUNDING = 1e-14  # of the largest eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +41,23 @@ class TwoCovariance:
     between: NDArray[np.float64]
     within: NDArray[np.float64]
 
-    def as_plda(self) -> Plda:
-        """Return the same model as a PLDA, F F' = B and S = W.
+    @cached_property
+    def plda(self) -> Plda:
+        """The same model as a PLDA: F F' = B without directions that are rounding, and S = W.
 
         Raises
         ------
         DataError
             If shapes disagree, a number is not finite, or W is not positive definite.
         """
-        plain = Plda(self.mean, self.between, self.within)  # checks shapes and numbers
+        between = np.asarray(self.between, np.float64)
+        shapes = {between.shape, np.shape(self.within), 2 * np.shape(self.mean)}
+        if len(shapes) > 1 or not between.size or not np.isfinite(between).all():
+            raise DataError(f"expected the mean (R,) and finite matrices B and W (R, R), got shapes {sorted(shapes)}")
         with one_blas_thread():
-            values, directions = np.linalg.eigh(plain.loadings)
-        return Plda(plain.mean, directions * np.sqrt(np.maximum(values, 0)), plain.residual)
+            values, directions = np.linalg.eigh(between)
+        used = values > _ROUNDING * values[-1]
+        return Plda(self.mean, directions[:, used] * np.sqrt(values[used]), self.within)
 
 
 def fit_two_covariance(vectors: NDArray, speakers: Sequence[str] | NDArray) -> TwoCovariance:
@@ -101,4 +110,4 @@ def two_covariance_scores(
     ndarray of float64 of shape (n,)
         In nat.
     """
-    return plda_scores(model.as_plda(), sessions, tests, models, segments, sessions_as=sessions_as)
+    return plda_scores(model.plda, sessions, tests, models, segments, sessions_as=sessions_as)

@@ -1,4 +1,4 @@
-"""The commands ``spkver backend train``, ``score`` and ``show``."""
+"""The commands ``spkver backend train``, ``score``, ``import`` and ``show``."""
 
 from __future__ import annotations
 
@@ -110,6 +110,36 @@ def score(
     click.echo(f"{len(scores)} scores -> {output}")
 
 
+@backend.command("import", cls=Command)
+@click.option("--plda", required=True, type=_PATH, metavar="FILE", help="Kaldi's plda, binary or text.")
+@click.option("--mean", type=_PATH, metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
+@click.option("--transform", type=_PATH, metavar="FILE", help="Kaldi's transform.mat, or VBx's transform.h5.")
+@click.option(
+    "--length",
+    type=click.Choice(["kaldi", "simple", "none"]),
+    default="kaldi",
+    show_default=True,
+    help="Scaling within the PLDA.",
+)
+@click.option("--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the backend.")
+def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
+    """Make a backend of models that Kaldi or VBx trained."""
+    from spkver.backend import (
+        backend_from_kaldi,
+        read_kaldi_matrix,
+        read_kaldi_plda,
+        read_vbx_transform,
+        write_backend,
+    )
+
+    centre = None if mean is None else read_kaldi_matrix(mean)
+    read = read_vbx_transform if transform is not None and transform.suffix in (".h5", ".hdf5") else read_kaldi_matrix
+    lda = None if transform is None else read(transform)
+    made = backend_from_kaldi(read_kaldi_plda(plda), mean=centre, transform=lda, length=length)
+    write_backend(output, made)
+    click.echo(f"{output}: {made!r}")
+
+
 @backend.command(cls=Command)
 @click.argument("trained", metavar="BACKEND", type=_PATH)
 def show(trained: Path) -> None:
@@ -121,7 +151,7 @@ def show(trained: Path) -> None:
     rows = {
         "chain": format_chain(loaded.chain),
         "vectors": f"{facts['dimension']} dimensions",
-        "trained on": f"{facts['vectors']} vectors of {facts['speakers']} speakers",
+        "origin": loaded.origin,
         "made from": facts["made_from"],
     }
     if loaded.cohort is not None:

@@ -10,6 +10,7 @@ SYSTEMS = {
     "svm-gmm": ("spkver.recipes.rsr2015.svm_gmm:main", "MAP supervectors, with and without NAP, and SVMs."),
     "gmm-ubm": ("spkver.recipes.rsr2015.gmm_ubm:main", "MAP-adapted models and log-likelihood ratios."),
     "ivector": ("spkver.recipes.rsr2015.ivector:main", "i-vectors: cosine, WCCN, LDA, two covariances, PLDA in one."),
+    "jfa": ("spkver.recipes.rsr2015.jfa:main", "Joint factor analysis: eigenvoices, eigenchannels, a residual."),
     "prepare": ("spkver.recipes.rsr2015.prepare:main", "Write the lists of an experiment only."),
 }
 

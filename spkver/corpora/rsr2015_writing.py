@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ from spkver.sidekit import write_idmap
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
 
-    Beside them go the speakers of recordings and of models, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes them.
+    Beside them go the speakers of recordings and of models, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes them,
+    and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes it.
 
     Returns
     -------
@@ -50,7 +51,25 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
         written.append(folder / name)
         write_text(written[-1], _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)))
-    return written
+    return written + _write_data_directory(lists, of_recording, folder / "data")
+
+
+def _write_data_directory(lists: Rsr2015, speakers: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write a Kaldi data directory, where no id can hold a slash; none where two recordings have the same name."""
+    paths = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
+    if len(paths) < len(lists.recordings):
+        return []
+    of_speaker: dict[str, list[str]] = {}
+    for name in sorted(paths):
+        of_speaker.setdefault(speakers[paths[name]], []).append(name)
+    texts = {
+        "wav.scp": (f"{name} {lists.recordings[paths[name]].absolute()}" for name in sorted(paths)),
+        "utt2spk": (f"{name} {speakers[paths[name]]}" for name in sorted(paths)),
+        "spk2utt": (f"{speaker} {' '.join(names)}" for speaker, names in sorted(of_speaker.items())),
+    }
+    for name, lines in texts.items():
+        write_text(folder / name, _lines(lines))
+    return [folder / name for name in texts]
 
 
 def list_hashes(lists: Rsr2015) -> dict[str, str]:

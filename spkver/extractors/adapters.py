@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkver.audio import write_audio
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors, checked_vector, each_by
+from spkver.extractors.protocol import Extraction, ExtractorSettings, each_by, guarded
 
 _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
+_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
 _RATE = 16000
 
 Vector = Any
@@ -48,7 +49,7 @@ def load_speechbrain_ecapa(source: str) -> Callable[[NDArray, int], Vector]:
 
 def load_wespeaker(source: str) -> Callable[[NDArray, int], Vector]:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
-    package = _imported("wespeaker", "wespeaker")
+    package = _imported("wespeaker", "wespeaker", _WESPEAKER)
     is_folder = Path(source).is_dir() if source else False
     model = package.load_model_local(source) if is_folder else package.load_model(source or "english")
     if hasattr(model, "set_vad"):
@@ -84,51 +85,18 @@ def open_adapter(
     except Exception as error:  # whatever the other package raises
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
-    windows: dict[str, Any] = settings.windows(settings.window) if settings.window else {}
+    windows = settings.windows_if_any()
     rate = settings.rate or _RATE
     record = {"package": package, "version": _version(package), "model": source, **windows, "rate": rate}
     return Extraction(each_by(partial(guarded, function=function, name=package), rate, **windows), record, rate)
 
 
-def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], Vector], name: str) -> NDArray:
-    """Return what a function of others gives as a vector; whatever it raises is a DataError that names it."""
-    try:
-        value = function(samples, rate)
-    except DataError:
-        raise
-    except Exception as error:
-        raise DataError(f"{name} raised {type(error).__name__}: {error}") from error
-    try:
-        return checked_vector(value)
-    except DataError as error:
-        raise DataError(f"{name}: {error.text}") from error
-
-
-def extract_by(
-    recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
-) -> Vectors:
-    """Return the vectors of recordings that are worked on together, those that did not come as errors."""
-    try:
-        found = read(recordings)
-    except DataError as error:
-        return [DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)]
-    vectors: Vectors = []
-    for utterance, path in recordings:
-        try:
-            if utterance not in found:
-                raise DataError("there is no vector of it")
-            vectors.append(checked_vector(found[utterance]))
-        except DataError as error:
-            vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
-    return vectors
-
-
-def _imported(module: str, package: str) -> Any:
+def _imported(module: str, package: str, source: str = "") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
         text = f"this extractor needs the package {package}, which cannot be imported: {error}"
-        raise ConfigError(text, remedy=f"pip install {package}") from error
+        raise ConfigError(text, remedy=f"pip install {source or package}") from error
 
 
 def _version(package: str) -> str:

@@ -30,13 +30,12 @@ from spkbase.files import (
     write_strings,
 )
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, Destination, Journal, file_destination, sole_use, working_folder
-from spkbase.version import __version__
+from spkbase.runs import SUFFIX, Destination, Journal, file_destination, sole_use, versions, working_folder
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
 from spkver.extractors.doors import Extractor
-from spkver.extractors.protocol import Extraction, Recording, Vectors, too_short
+from spkver.extractors.protocol import Extraction, Recording, too_short
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ def embed_directory(
     names = sorted(source.recordings)
     extraction = extractor.extraction
     rates = _check_audio(source, extraction, work.jobs) if extraction.reads_audio else Counter[int]()
-    made_by = digest_of("vectors", extraction.record, __version__)
+    made_by = digest_of("vectors", extraction.record, versions())
     digests = _digests(source, work.jobs) if extraction.reads_audio else dict.fromkeys(names, "")
     origin = digest_of(made_by, destination.fingerprint, [[n, source.speakers[n], digests[n]] for n in names])
     if _origin(path) == origin:
@@ -91,7 +90,7 @@ def embed_directory(
             vectors = _kept(journal, digests)
             if vectors:
                 logger.info("%d of %d vectors taken up from an earlier run", len(vectors), len(names))
-            due = [(name, source.recordings[name]) for name in names if name not in vectors]
+            due = [(name, source.recordings[name].absolute()) for name in names if name not in vectors]
             vectors |= _extract(due, extractor, digests, journal, work.jobs)
         record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
         attributes = {"extractor": extractor.spec, **record, "origin": origin, **destination.attributes}
@@ -115,7 +114,7 @@ def _extract(
     """Work out vectors, each kept as soon as its task is done; all errors at once in the end."""
     problems, done = Problems(), dict[str, NDArray]()
     tasks = chunks(due, extractor.extraction.batch)
-    results = ordered_map(partial(extract_some, extractor=extractor), tasks, jobs=jobs, description="vectors")
+    results = ordered_map(extractor, tasks, jobs=jobs, description="vectors")
     for recordings, vectors in zip(tasks, results, strict=True):
         if len(vectors) != len(recordings):  # the whole task failed
             recordings = [("", Path()) for _ in vectors]
@@ -130,11 +129,6 @@ def _extract(
             journal.append({str(row): done[name] for row, name in enumerate(good)}, [[n, digests[n]] for n in good])
     problems.raise_if_any()
     return done
-
-
-def extract_some(recordings: Sequence[Recording], extractor: Extractor) -> Vectors:
-    """Return the vectors of some recordings, or what is wrong with them: the work of one task."""
-    return extractor(recordings)
 
 
 def _kept(journal: Journal, digests: Mapping[str, str]) -> dict[str, NDArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from spkbase.errors import ConfigError, DataError
@@ -66,18 +67,21 @@ class Extractor:
     settings : ExtractorSettings
     extraction : Extraction
         What it does.
+    located : str
+        `spec` with absolute paths.
     """
 
     spec: str
     settings: ExtractorSettings
     extraction: Extraction
+    located: str
 
     def __call__(self, recordings: Sequence[Recording]) -> Vectors:
         """Return the vectors of recordings, or what is wrong with them."""
         return self.extraction.extract(recordings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.spec, self.settings, tuple(self.extraction.record.items()))
+        return _reopened, (self.located, self.settings, tuple(self.extraction.record.items()))
 
 
 def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extractor:
@@ -104,13 +108,23 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
         raise ConfigError(f"extractor {spec!r}: expected {known}")
     if kind is not None and not rest and "[" not in kind.form:
         raise ConfigError(f"extractor {spec!r}: expected {kind.form}")
+    located = _located(spec)
     try:
-        opened = FUNCTION.open(spec, settings) if kind is None else kind.open(rest, settings)
+        opened = FUNCTION.open(located, settings) if kind is None else kind.open(located.partition(":")[2], settings)
     except ConfigError as error:
         if error.text.startswith(("extractor ", "the extractor ")):
             raise
         raise ConfigError(f"extractor {spec!r}: {error.text}", file=error.file, remedy=error.remedy) from error
-    return Extractor(spec, settings, opened)
+    return Extractor(spec, settings, opened, located)
+
+
+def _located(spec: str) -> str:
+    """The same with an absolute path, where it names a file or folder: workers may stand elsewhere."""
+    prefix, _, rest = spec.partition(":")
+    if prefix in EXTRACTORS:
+        return f"{prefix}:{Path(rest).absolute()}" if rest and Path(rest).exists() else spec
+    where, _, function = spec.rpartition(":")
+    return f"{Path(where).absolute()}:{function}" if where.endswith(".py") else spec
 
 
 @lru_cache(maxsize=2)

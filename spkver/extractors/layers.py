@@ -18,6 +18,8 @@ from spkbase.errors import DataError
 EPSILON = 1e-5
 """What PyTorch adds to the variances of a batch normalisation."""
 
+_BLOCK = 1 << 18  # numbers of taps that are laid out at a time: they stay in the cache
+
 
 class Affine(NamedTuple):
     """A linear map and what is added: `kernel` (O, K), `offset` (O, 1)."""
@@ -73,15 +75,28 @@ def convolve_maps(maps: NDArray, layer: Affine, *, stride: int = 1) -> NDArray:
     ndarray of shape (ceil(F / stride), O, T)
     """
     bands, channels, frames = maps.shape
+    count = (bands - 1) // stride + 1
+    at_once = max(1, min(count, _BLOCK // (3 * channels * frames * stride)))
     # the three taps over frames are laid out once; those over bands are neighbouring rows, a view
-    taps = np.zeros((bands + 2, 3, channels, frames), maps.dtype)
-    taps[1:-1, 1] = maps
-    taps[1:-1, 0, :, 1:] = maps[:, :, :-1]
-    taps[1:-1, 2, :, :-1] = maps[:, :, 1:]
+    taps = np.zeros(((at_once - 1) * stride + 3, 3, channels, frames), maps.dtype)
     steps = taps.strides
-    shape = ((bands - 1) // stride + 1, 9 * channels, frames)
-    neighbours = np.lib.stride_tricks.as_strided(taps, shape, (stride * steps[0], steps[2], steps[3]), writeable=False)
-    result: NDArray = np.matmul(layer.kernel, neighbours)
+    result = np.empty((count, len(layer.kernel), frames), maps.dtype)
+    for first in range(0, count, at_once):
+        last = min(first + at_once, count)
+        low, high = first * stride - 1, (last - 1) * stride + 2  # bands of the taps, one beyond each edge
+        rows = maps[max(0, low) : high]
+        before = max(0, -low)
+        taps[:before] = 0
+        taps[before + len(rows) :] = 0
+        inner = taps[before : before + len(rows)]
+        inner[:, 1] = rows
+        inner[:, 0, :, 1:] = rows[:, :, :-1]
+        inner[:, 2, :, :-1] = rows[:, :, 1:]
+        shape = (last - first, 9 * channels, frames)
+        neighbours = np.lib.stride_tricks.as_strided(
+            taps, shape, (stride * steps[0], steps[2], steps[3]), writeable=False
+        )
+        np.matmul(layer.kernel, neighbours, out=result[first:last])
     result += layer.offset
     return result
 

@@ -27,8 +27,7 @@ from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
 from spkbase.own_code import check_places, import_function, run_filled
-from spkver.extractors.adapters import extract_by, guarded
-from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by
+from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by, extract_by, guarded
 
 PLACES = ("recordings", "vectors")
 _COMMAND_BATCH = 256
@@ -37,8 +36,9 @@ _COMMAND_BATCH = 256
 def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied Python function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = import_function(spec, "extractor")
-    windows = settings.windows(settings.window) if settings.window else {}
-    record = {"function": spec, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
+    windows = settings.windows_if_any()
+    name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
+    record = {"function": name, "module": None if file is None else file_digest(file), **windows, "rate": settings.rate}
     extract = each_by(partial(guarded, function=function, name=spec), settings.rate, **windows)
     return Extraction(extract, record, settings.rate)
 

@@ -71,6 +71,20 @@ class ExtractorSettings:
             raise ConfigError(f"a hop of {hop:g} s leaves gaps between windows of {window:g} s")
         return {"window": window, "hop": hop}
 
+    def windows_if_any(self) -> dict[str, float]:
+        """Return `window` and `hop` where a user asks for windows, else nothing: recordings go in whole.
+
+        Raises
+        ------
+        ConfigError
+            If there is a hop alone, or gaps would lie between windows.
+        """
+        if self.window is not None:
+            return self.windows(self.window)
+        if self.hop is not None:
+            raise ConfigError("--hop needs --window: this extractor takes recordings whole", remedy="give both")
+        return {}
+
 
 @dataclass(frozen=True)
 class Extraction:
@@ -210,6 +224,39 @@ def extract_each(
         except DataError as error:
             remedy = error.remedy or "mend the recording or remove it from the lists"
             vectors.append(DataError(f"{name}: {error.text}", file=error.file or path, remedy=remedy))
+    return vectors
+
+
+def guarded(samples: NDArray, rate: int, *, function: Callable[[NDArray, int], Any], name: str) -> NDArray:
+    """Return what a function of others gives as a vector; whatever it raises is a DataError that names it."""
+    try:
+        value = function(samples, rate)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{name} raised {type(error).__name__}: {error}") from error
+    try:
+        return checked_vector(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error.text}") from error
+
+
+def extract_by(
+    recordings: Sequence[Recording], *, read: Callable[[Sequence[Recording]], dict[str, NDArray]], name: str
+) -> Vectors:
+    """Return the vectors of recordings that are worked on together, those that did not come as errors."""
+    try:
+        found = read(recordings)
+    except DataError as error:
+        return [DataError(f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy)]
+    vectors: Vectors = []
+    for utterance, path in recordings:
+        try:
+            if utterance not in found:
+                raise DataError("there is no vector of it")
+            vectors.append(checked_vector(found[utterance]))
+        except DataError as error:
+            vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
     return vectors
 
 

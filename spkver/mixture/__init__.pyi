@@ -1,4 +1,7 @@
 from .frames_device import Table as Table
+from .full_covariance import clipped_covariances as clipped_covariances
+from .full_covariance import full_m_step as full_m_step
+from .full_covariance import with_full_covariances as with_full_covariances
 from .gmm import GaussianMixture as GaussianMixture
 from .gmm import PosteriorKernel as PosteriorKernel
 from .gmm import block_size as block_size

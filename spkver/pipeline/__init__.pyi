@@ -12,5 +12,7 @@ from .trials import gmm_scores as gmm_scores
 from .trials import scores_of as scores_of
 from .vector_systems import backend as backend
 from .vector_systems import ivectors as ivectors
+from .vector_systems import joint_factor_scores as joint_factor_scores
+from .vector_systems import joint_factors as joint_factors
 from .vector_systems import total_variability as total_variability
 from .vector_systems import vector_scores as vector_scores

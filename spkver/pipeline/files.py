@@ -47,7 +47,7 @@ class RowsFile:
 
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
-    """Return the row of each segment of a list among vectors.
+    """Return the row of each segment of a list among vectors, by its id or by the last part of it, ``m101_02_001``.
 
     Raises
     ------
@@ -55,14 +55,15 @@ def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64
         With the first segments that have none.
     """
     rows = {name: row for row, name in enumerate(known.ids.tolist())}
-    absent = [name for name in idmap.segments.tolist() if name not in rows]
+    segments = [name if name in rows else name.rpartition("/")[2] for name in idmap.segments.tolist()]
+    absent = [name for name, key in zip(idmap.segments.tolist(), segments, strict=True) if key not in rows]
     if absent:
         raise DataError(
             f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}",
             file=file,
-            remedy="extract the vectors of all recordings of the lists, under their ids",
+            remedy="extract those of all recordings of the lists: spkver embed takes task/data of a recipe's output",
         )
-    return np.array([rows[name] for name in idmap.segments.tolist()], np.int64)
+    return np.array([rows[key] for key in segments], np.int64)
 
 
 def machine_files(given: Path, models: list[str]) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""From statistics to i-vectors, and from one vector a segment to the scores of a chain of steps."""
+"""From statistics to i-vectors, and from one vector a segment to the scores of a chain of steps; joint factors."""
 
 from __future__ import annotations
 
@@ -9,19 +9,32 @@ import numpy as np
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Scores, Trials
 from spkbase.runs import Depends, Draft, Handle, Run, Stage
-from spkver.backend import Backend, Chain, plain_chain, read_backend, train_chain, write_backend
+from spkver.backend import (
+    Backend,
+    Chain,
+    plain_chain,
+    read_backend,
+    score_joint_factors,
+    train_chain,
+    write_backend,
+)
 from spkver.mixture import Statistics, TrainedUbm
 from spkver.pipeline.files import RowsFile
 from spkver.pipeline.trials import scores_of
 from spkver.vectors import (
     IVectorMethod,
     IVectors,
+    JointFactorConfig,
+    JointFactors,
     TotalVariability,
     TotalVariabilityConfig,
     extract_ivectors,
     open_ivectors,
+    read_joint_factors,
     read_total_variability,
+    train_joint_factors,
     train_total_variability,
+    write_joint_factors,
     write_total_variability,
 )
 
@@ -123,3 +136,50 @@ def _embeddings(vectors: IVectors) -> Embeddings:
         return vectors.embeddings()
     ids = np.array([f"{model} {name}" for model, name in zip(vectors.models, vectors.segments, strict=True)], object)
     return Embeddings(ids, vectors.models, np.asarray(vectors.vectors))
+
+
+def joint_factors(
+    run: Run, ubm: Handle[TrainedUbm], accumulated: Handle[Statistics], config: JointFactorConfig
+) -> Stage[JointFactors]:
+    """Train joint factors on the statistics of a list, whose models are the speakers (`data/jfa.h5`)."""
+
+    def make(draft: Draft) -> None:
+        mixture = ubm.value.mixture
+        trained = train_joint_factors(mixture, accumulated.value, config, work=run.work, destination=draft.destination)
+        write_joint_factors(draft.path, trained, attributes=draft.attributes)
+
+    return run.stage(
+        "joint factors",
+        "data/jfa.h5",
+        make=make,
+        read=read_joint_factors,
+        depends=Depends(inputs=config, after=[ubm, accumulated], libraries=_LAPACK, on_device=True),
+    )
+
+
+def joint_factor_scores(
+    run: Run,
+    system: str,
+    factors: Handle[JointFactors],
+    statistics: Mapping[str, Handle[Statistics]],
+    trials: Trials,
+) -> Stage[Scores]:
+    """Score the trials by joint factors, all sessions of a model together (`scores/<system>.h5` and `.txt`).
+
+    Parameters
+    ----------
+    run : Run
+    system : str
+    factors : Handle of JointFactors
+    statistics : mapping
+        Of the lists enroll and test.
+    trials : Trials
+    """
+    enroll, test = statistics["enroll"], statistics["test"]
+
+    def compute(draft: Draft) -> Scores:
+        return score_joint_factors(
+            factors.value, enroll.value, test.value, trials, work=run.work, destination=draft.destination
+        )
+
+    return scores_of(run, system, trials, compute, after=[factors, enroll, test])

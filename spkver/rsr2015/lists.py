@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evaluation.metrics import effective_prior
 from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
@@ -16,10 +18,10 @@ from spkver.backend import Chain, NapConfig, SvmConfig, check_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
-from spkver.mixture import UbmConfig, check_ubm
+from spkver.mixture import Statistics, UbmConfig, check_ubm
 from spkver.rsr2015.given import Given, GivenConfig, check_given
 from spkver.rsr2015.vectors import IVectorsConfig, check_vectors, parse_systems, vector_lists
-from spkver.vectors import MapConfig, TotalVariabilityConfig
+from spkver.vectors import JointFactorConfig, MapConfig, TotalVariabilityConfig, check_joint_ranks
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Config:
     lists: ListsConfig = field(default_factory=ListsConfig, metadata=LATER)
     given: GivenConfig = field(default_factory=GivenConfig, metadata=LATER)
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig, metadata=LATER)
+    joint_factors: JointFactorConfig = field(default_factory=JointFactorConfig, metadata=LATER)
     ivectors: IVectorsConfig = field(default_factory=IVectorsConfig, metadata=LATER)
     systems: dict[str, Any] = field(default_factory=dict, metadata=LATER)
 
@@ -151,6 +154,22 @@ def training_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
     width = config.ubm.components * config.features.dimension
     rank = config.total_variability.rank
     check_vectors(maps, config.chains(), rank=rank, width=width, file=config.given.vectors)
+    return maps
+
+
+def speaker_lists(config: Config, lists: Rsr2015) -> dict[str, IdMap]:
+    """Return the lists training, enroll and test of joint factors, checked against their ranks.
+
+    Raises
+    ------
+    ConfigError
+        If the training list has too few speakers or sessions.
+    """
+    maps = vector_lists(lists, config.ivectors)
+    training = maps["training"]
+    nothing = np.zeros((len(training), 1))
+    counted = Statistics(training.models, training.segments, nothing, nothing)
+    check_joint_ranks(config.joint_factors, counted, width=config.ubm.components * config.features.dimension)
     return maps
 
 

@@ -204,7 +204,9 @@ def _table(results: dict[str, dict[str, Any]], key: Key) -> str:
         "D_sys": ".2f",
         "linked": ".2f",
     }
-    return format_table(rows, {name: form for name, form in columns.items() if any(name in row for row in rows)})
+    return format_table(
+        rows, {name: form for name, form in columns.items() if any(row.get(name) is not None for row in rows)}
+    )
 
 
 def _privacy_columns(privacy: dict[str, Any], linked: dict[str, Any] | None) -> dict[str, Any]:
@@ -231,9 +233,13 @@ def _remarks(results: dict[str, dict[str, Any]]) -> str:
     if "linkability" in first:
         number = first["linkability"]["n_enrolled"]
         lines.append(f"linked: how often the speaker is first among the {number} who enrolled the sentence.")
-    losses = ", ".join(
-        f"{name} {metrics['privacy']['cllr']:.2f} for {metrics['privacy']['min_cllr']:.2f}"
-        for name, metrics in results.items()
-    )
-    lines.append(f"Scores are not calibrated: Cllr as they are, for calibrated ones: {losses}. ZEBRA calibrates them.")
+    lines.append(f"Scores are not calibrated, ZEBRA calibrates them. {_losses(results)}")
     return "\n".join(lines)
+
+
+def _losses(results: dict[str, dict[str, Any]]) -> str:
+    if len(results) > _SHOWN:
+        return "results.json has the Cllr of each, as they are and calibrated."
+    numbers = {name: metrics["privacy"] for name, metrics in results.items()}
+    losses = [f"{name} {privacy['cllr']:.2f} for {privacy['min_cllr']:.2f}" for name, privacy in numbers.items()]
+    return f"Cllr as they are, for calibrated ones: {', '.join(losses)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError, Problems
@@ -15,8 +15,6 @@ from spkver.idmap import IdMap
 from spkver.pipeline import vector_rows
 from spkver.vectors import IVectorMethod, check_rank
 
-LISTS = ("ubm", "background", "nap")
-CLASSES = ("speaker", "sentence")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -34,15 +32,9 @@ class IVectorsConfig:
         Of extraction: the posterior mean, or one of two fast approximations.
     """
 
-    list: str = "ubm"
-    classes: str = "speaker"
+    list: Literal["ubm", "background", "nap"] = "ubm"
+    classes: Literal["speaker", "sentence"] = "speaker"
     method: IVectorMethod = "exact"
-
-    def __post_init__(self) -> None:
-        choices = {"list": LISTS, "classes": CLASSES, "method": get_args(IVectorMethod)}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ConfigError(f"ivectors.{name} is {getattr(self, name)!r}: expected one of {', '.join(known)}")
 
 
 def parse_systems(systems: dict[str, Any]) -> dict[str, Chain]:

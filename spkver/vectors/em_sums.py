@@ -8,77 +8,92 @@ Processing 13(3), 2005.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.work import Work, chunk_bounds
-from spkver.vectors.packed import packed_length
+from spkbase.work import Work, chunk_bounds, one_blas_thread
+from spkver.vectors.packed import add_outer_products, invert, packed_length
 from spkver.vectors.posteriors import (
     COLUMNS,
+    PIECE,
+    WIDE,
     Block,
     PosteriorTerms,
-    component_ranges,
-    factor_pieces,
-    of_components,
+    precisions,
     project,
-    sum_in_order,
+    share_out,
+    solve_rows,
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class EmSums:
     """Sums of the E-step over segments; they add.
 
     Attributes
     ----------
-    second : tuple of ndarray of shape (C, w)
-        Columns of the packed A_c = sum_s n_c (L^-1 + h h'), one range after the other.
-    cross : tuple of ndarray of shape (w, R)
-        Rows of B = sum_s f h', f centred but not whitened, one range of components after the other.
+    second : ndarray of shape (C, R (R + 1) / 2)
+        Packed A_c = sum_s n_c (L^-1 + h h').
+    cross : ndarray of shape (R, C * D)
+        sum_s h f', f as it is, neither centred nor whitened.
+    counted : ndarray of shape (R, C)
+        sum_s h n', which centring needs.
     moment : ndarray of shape (R (R + 1) / 2,)
         Packed sum_s (L^-1 + h h').
     log_likelihood : float
-        Sum of `likelihood_part`.
+        Sum of `spkver.vectors.likelihood_part`.
     n_segments : int
     """
 
-    second: tuple[NDArray[np.float64], ...]
-    cross: tuple[NDArray[np.float64], ...]
+    second: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    counted: NDArray[np.float64]
     moment: NDArray[np.float64]
-    log_likelihood: float
-    n_segments: int
+    log_likelihood: float = 0.0
+    n_segments: int = 0
+
+    @classmethod
+    def empty(cls, n_components: int, width: int, rank: int) -> EmSums:
+        """Return the sums over no segment; `width` is C D."""
+        length = packed_length(rank)
+        cross, counted = np.zeros((rank, width)), np.zeros((rank, n_components))
+        return cls(np.zeros((n_components, length)), cross, counted, np.zeros(length))
 
     def __add__(self, other: EmSums) -> EmSums:
         return EmSums(
-            tuple(map(np.add, self.second, other.second)),
-            tuple(map(np.add, self.cross, other.cross)),
+            self.second + other.second,
+            self.cross + other.cross,
+            self.counted + other.counted,
             self.moment + other.moment,
             self.log_likelihood + other.log_likelihood,
             self.n_segments + other.n_segments,
         )
 
 
-def block_sums(block: Block, terms: PosteriorTerms, *, work: Work, before: EmSums | None = None) -> EmSums:
-    """Return the sums of the E-step over a block of segments, added to those of the blocks before it.
+def add_block(
+    sums: EmSums, block: Block, terms: PosteriorTerms, *, work: Work, room: NDArray[np.float64] | None = None
+) -> None:
+    """Add a block of segments to the sums of the E-step, in place.
 
-        A_c = sum_s n_c (L^-1 + h h'),   B_c = sum_s f_c h'
+        A_c += sum_s n_c (L^-1 + h h'),   B_c += sum_s f_c h'
 
     Parameters
     ----------
+    sums : EmSums
     block : Block
     terms : PosteriorTerms
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
-    before : EmSums, optional
+    room : ndarray of shape (at least n, R (R + 1) / 2), optional
+        `spkver.vectors.posteriors.packed_room`.
 
     Raises
     ------
     DataError
-        If statistics are not finite, or not those of any frames.
+        If statistics are not finite, or counts are below 0; the sums are as before then.
 
     References
     ----------
@@ -86,49 +101,38 @@ def block_sums(block: Block, terms: PosteriorTerms, *, work: Work, before: EmSum
     """
     counts, first = block.counts(), np.asarray(block.first)
     projected = project(block, counts, first, terms, work)
-    pieces = list(factor_pieces(block, counts, projected, terms, work, "moments"))
-    means = np.concatenate([piece.means for piece in pieces])
-    columns = chunk_bounds(packed_length(terms.rank), COLUMNS)
-    second = work.map(
-        partial(_add_product, counts),
-        [
-            (None if before is None else before.second[number], [piece.rest[:, start:stop] for piece in pieces])
-            for number, (start, stop) in enumerate(columns)
-        ],
-    )
-    ranges = component_ranges(terms)
-    cross = work.map(
-        partial(_add_cross, means),
-        [
-            (None if before is None else before.cross[number], *of_components(counts, first, terms, *bounds))
-            for number, bounds in enumerate(ranges)
-        ],
-    )
-    sums = EmSums(
-        tuple(second),
-        tuple(cross),
-        sum_in_order([piece.rest.sum(axis=0) for piece in pieces]),
-        float(sum(piece.log_likelihoods.sum() for piece in pieces)),
-        len(counts),
-    )
-    if before is None:
-        return sums
-    return EmSums(
-        sums.second,
-        sums.cross,
-        before.moment + sums.moment,
-        before.log_likelihood + sums.log_likelihood,
-        before.n_segments + sums.n_segments,
-    )
+    matrices = precisions(counts, terms, work, room)
+
+    def moments(bounds: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
+        rows = slice(*bounds)
+        vectors, likelihoods = solve_rows(matrices[rows], projected[rows], block.segments[rows])
+        invert(matrices[rows])
+        add_outer_products(matrices[rows], vectors)
+        return vectors, likelihoods, matrices[rows].sum(axis=0)
+
+    of_pieces = share_out(work, moments, chunk_bounds(len(counts), PIECE))
+    vectors = np.concatenate([piece[0] for piece in of_pieces]).T
+
+    def add_second(bounds: tuple[int, int]) -> None:
+        columns = slice(*bounds)
+        sums.second[:, columns] += counts.T @ matrices[:, columns]
+
+    def add_cross(bounds: tuple[int, int]) -> None:
+        columns = slice(*bounds)
+        sums.cross[:, columns] += vectors @ first[:, columns].astype(np.float64)
+
+    share_out(work, add_second, chunk_bounds(matrices.shape[1], COLUMNS))
+    share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
+    with one_blas_thread():
+        sums.counted += vectors @ counts
+    # first those of the block, then one sum: so it is the same where blocks come from workers
+    sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
+    sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
+    sums.n_segments += len(counts)
 
 
-def _add_product(counts: NDArray, item: tuple[NDArray | None, Sequence[NDArray]]) -> NDArray:
-    product = counts.T @ np.concatenate(item[1])
-    return product if item[0] is None else item[0] + product
-
-
-def _add_cross(vectors: NDArray, item: tuple[NDArray | None, NDArray, NDArray, NDArray, NDArray]) -> NDArray:
-    before, counts, first, _, means = item
-    cross = first.astype(np.float64).T @ vectors
-    cross -= (means[:, :, None] * (counts.T @ vectors)[:, None, :]).reshape(cross.shape)
-    return cross if before is None else before + cross
+def sums_of_block(block: Block, terms: PosteriorTerms, n_components: int, width: int) -> EmSums:
+    """Return the sums over one block, for a worker process that is one of many."""
+    sums = EmSums.empty(n_components, width, terms.rank)
+    add_block(sums, block, terms, work=Work(1))
+    return sums

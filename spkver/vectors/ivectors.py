@@ -25,9 +25,17 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, stored_array
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, Destination, file_destination
-from spkbase.work import ALL_CORES, Array, Namespace, Work, one_blas_thread, ships_items
+from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
-from spkver.vectors.posteriors import Block, PosteriorTerms, block_bounds, block_posteriors, blocks_of, project
+from spkver.vectors.posteriors import (
+    Block,
+    PosteriorTerms,
+    block_bounds,
+    block_posteriors,
+    blocks_of,
+    packed_room,
+    project,
+)
 from spkver.vectors.posteriors_device import DeviceTerms, block_on_device, fast_block_on_device
 from spkver.vectors.total_variability import TotalVariability
 
@@ -79,9 +87,7 @@ def fast_terms(model: TotalVariability, method: IVectorMethod) -> FastTerms:
         return FastTerms(basis, np.square(model.loadings @ basis).sum(axis=1))
 
 
-def fast_posterior(
-    zeroth: Array, projected: Array, basis: Array, precisions: Array, *, xp: Namespace = np
-) -> tuple[Array, Array]:
+def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Array) -> tuple[Array, Array]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -94,15 +100,13 @@ def fast_posterior(
         b, see `spkver.vectors.posterior`.
     basis, precisions : ndarray of shape (R, R) and (C, R)
         See `FastTerms`.
-    xp : module
 
     References
     ----------
     Glembek et al., equations 13 and 17.
     """
     spread = 1 / (1 + zeroth @ precisions)
-    turned = xp.matrix_transpose(basis)
-    return ((projected @ basis) * spread) @ turned, spread @ (turned * turned)
+    return ((projected @ basis) * spread) @ basis.T, spread @ (basis.T * basis.T)
 
 
 @dataclass(frozen=True)
@@ -183,10 +187,11 @@ def extract_ivectors(
     model.check(statistics)
     shape = len(statistics), model.rank
     names = ["vectors", "variances"] if variances else ["vectors"]
+    n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
 
     def blocks(done: int = 0) -> Iterator[tuple[NDArray, ...]]:
-        found = _blocks(model, statistics, method, variances, work, done)
-        return (block[: len(names)] for block in found)
+        pairs = _blocks(model, statistics, method, variances, work, done)
+        return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", total=n_blocks - done))
 
     if destination is None or destination.path is None:
         arrays = [np.empty(shape) for _ in names]
@@ -200,7 +205,7 @@ def extract_ivectors(
         dict.fromkeys(names, (shape, np.float64)),
         {"ids": statistics.segments, "speakers": statistics.models},
         {"kind": "i-vectors", "method": method, **destination.attributes},
-        n_blocks=len(block_bounds(len(statistics), model.rank, statistics.first.shape[1])),
+        n_blocks=n_blocks,
     ) as draft:
         for block in blocks(draft.n_done):
             draft.write(draft.n_done, draft.n_rows, dict(zip(names, block, strict=True)))
@@ -231,17 +236,18 @@ def _blocks(
     of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1])) - done
-        yield from work.map(partial(of_block, work=Work(1)), blocks, total=n_blocks)
+        yield from work.map(partial(of_block, work=Work(1), room=None), blocks, total=n_blocks)
     else:
+        room = packed_room(statistics, model.rank) if fast is None else None
         for block in blocks:
-            yield of_block(block, work=work)
+            yield of_block(block, work=work, room=room)
 
 
 def _block_vectors(
-    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work
+    block: Block, terms: PosteriorTerms, fast: FastTerms | None, variances: bool, work: Work, room: NDArray | None
 ) -> tuple[NDArray, NDArray]:
     if fast is None:
-        return block_posteriors(block, terms, work=work, variances=variances)[:2]
+        return block_posteriors(block, terms, work=work, variances=variances, room=room)
     counts = block.counts()
     projected = project(block, counts, np.asarray(block.first), terms, work)
     with one_blas_thread():

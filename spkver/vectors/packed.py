@@ -93,19 +93,22 @@ def diagonal_places(rank: int) -> NDArray[np.int64]:
     return places
 
 
-def squares(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+def squares(matrices: NDArray[np.float64], *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return X' X of each matrix, packed.
 
     Parameters
     ----------
     matrices : ndarray of shape (n, D, R)
+    out : ndarray of shape (n, R (R + 1) / 2), optional
+        Where to put them.
 
     Returns
     -------
     ndarray of shape (n, R (R + 1) / 2)
     """
     n_matrices, depth, rank = matrices.shape
-    packed = np.zeros((n_matrices, packed_length(rank)))
+    packed = np.empty((n_matrices, packed_length(rank))) if out is None else out
+    packed[:] = 0
     _add_squares(packed, np.ascontiguousarray(matrices, np.float64), rank, depth)
     return packed
 

@@ -5,9 +5,9 @@ I, counts n_c and centred first-order sums f_c give
 
     L = I + sum_c n_c T_c' T_c,   b = sum_c T_c' f_c,   h | segment ~ N(L^-1 b, L^-1)
 
-`posterior` is that. `block_sums` and `block_posteriors` do the same for hundreds of segments: matrices are packed
-(`spkver.vectors.packed`), L of all segments is one product of counts and packed T_c' T_c, the sums of the E-step are
-another. Whitening and centring of the statistics are folded into the matrix, so the statistics are read as they are.
+`posterior` is that. `block_posteriors` does the same for hundreds of segments: matrices are packed
+(`spkver.vectors.packed`), and L of all segments is one product of counts and packed T_c' T_c. Whitening and centring of
+the statistics are folded into the matrix, so the statistics are read as they are.
 
 References
 ----------
@@ -17,20 +17,19 @@ Processing 13(3), 2005.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
+from functools import reduce
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
-from spkbase.work import Array, Namespace, Work, chunk_bounds, use_engine
+from spkbase.work import Array, Namespace, Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
 from spkver.vectors.packed import (
-    add_outer_products,
     diagonal_places,
     factor,
     invert,
@@ -40,14 +39,20 @@ from spkver.vectors.packed import (
     squares,
 )
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+COLUMNS, WIDE = 1280, 960  # columns of packed matrices, and of first-order sums, in one task
+PIECE = 32  # segments whose matrices are factored in one task
+_GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
 _MOST_SEGMENTS = 1024  # in a block
-COLUMNS, _WIDE = 512, 2048  # of packed matrices, and of first-order sums, in one task
-_PIECE = 32  # segments whose matrices are factored in one task
-_GROUP = 16  # components whose squares are taken in one task
+_MOST_FRAMES = 1e100  # of a component
 
 
-def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace = np) -> tuple[Array, Array, Array]:
+def posterior(
+    zeroth: Array, projected: Array, products: Array, *, xp: Namespace = np, place: Any = None
+) -> tuple[Array, Array, Array]:
     """Return the posterior means and covariances of the factors of segments, and the determinants of their precisions.
 
         L = I + sum_c n_c T_c' T_c,   h = L^-1 b
@@ -62,6 +67,8 @@ def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace
         T_c' T_c, with whitened T_c.
     xp : module
         Namespace of the arrays, after the array API standard.
+    place : object, optional
+        Where the library keeps them (`spkbase.work.Device`).
 
     Returns
     -------
@@ -83,13 +90,10 @@ def posterior(zeroth: Array, projected: Array, products: Array, *, xp: Namespace
     """
     n_components, rank = products.shape[0], products.shape[1]
     precision = xp.reshape(zeroth @ xp.reshape(products, (n_components, rank * rank)), (-1, rank, rank))
-    identity = xp.eye(rank, dtype=xp.float64, device=getattr(zeroth, "device", None))
-    precision = precision + identity
+    precision = precision + xp.eye(rank, dtype=xp.float64, **({} if place is None else {"device": place}))
     covariances = xp.linalg.inv(precision)
-    covariances = (covariances + xp.matrix_transpose(covariances)) / 2
     means = xp.squeeze(covariances @ xp.expand_dims(projected, axis=2), axis=2)
-    diagonal = xp.linalg.diagonal(xp.linalg.cholesky(precision))
-    return means, covariances, 2 * xp.sum(xp.log(diagonal), axis=1)
+    return means, covariances, xp.linalg.slogdet(precision)[1]
 
 
 def likelihood_part(projected: Array, means: Array, log_determinants: Array, *, xp: Namespace = np) -> Array:
@@ -115,26 +119,22 @@ class PosteriorTerms:
 
     Attributes
     ----------
-    products : tuple of ndarray of shape (g, R (R + 1) / 2)
-        Packed T_c' T_c of groups of components, which are C together.
-    loadings : ndarray of shape (C, D, R)
+    products : ndarray of shape (C, R (R + 1) / 2)
+        Packed T_c' T_c.
+    loadings : ndarray of shape (C * D, R)
         S_c^-T T_c for S_c S_c' the covariance of the component and T_c in the whitened space.
-    means : ndarray of shape (C, D)
-        Of the mixture.
+    offsets : ndarray of shape (C, R)
+        m_c' S_c^-T T_c: what the centring takes from b for each frame of a component.
     """
 
-    products: tuple[NDArray[np.float64], ...]
+    products: NDArray[np.float64]
     loadings: NDArray[np.float64]
-    means: NDArray[np.float64]
+    offsets: NDArray[np.float64]
 
     @property
     def rank(self) -> int:
         """Length of the factors, R."""
-        return self.loadings.shape[2]
-
-    def offsets(self) -> NDArray[np.float64]:
-        """Return m_c' S_c^-T T_c of each component, shape (C, R): what its centring takes from b for each frame."""
-        return np.matmul(self.means[:, None, :], self.loadings)[:, 0]
+        return self.loadings.shape[1]
 
 
 def posterior_terms(
@@ -158,12 +158,15 @@ def posterior_terms(
     products : bool
         Without them only b can be had.
     """
-    groups = [loadings[start:stop] for start, stop in chunk_bounds(len(loadings) if products else 0, _GROUP)]
-    with use_engine("threads"):  # to send the products would take longer than to make them
-        packed = tuple(work.on_cores().map(squares, groups))
+    rank = loadings.shape[2]
+    packed = np.empty((len(loadings) if products else 0, packed_length(rank)))
+    groups = chunk_bounds(len(packed), _GROUP)
+    share_out(work, lambda bounds: squares(loadings[slice(*bounds)], out=packed[slice(*bounds)]), groups)
     turned = np.swapaxes(factors, 1, -1)
     raw = loadings / factors[:, :, None] if factors.ndim == 2 else np.linalg.solve(turned, loadings)
-    return PosteriorTerms(packed, np.ascontiguousarray(raw, np.float64), means)
+    with one_blas_thread():
+        offsets = np.matmul(means[:, None, :], raw)[:, 0]
+    return PosteriorTerms(packed, np.ascontiguousarray(raw.reshape(-1, rank), np.float64), offsets)
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def block_bounds(n_segments: int, rank: int, width: int) -> list[tuple[int, int]
     >>> block_bounds(2000, 400, 512 * 60)[:2]
     [(0, 334), (334, 668)]
     """
-    most = max(_PIECE, min(_MOST_SEGMENTS, _BLOCK_BYTES // (8 * packed_length(rank) + 4 * width)))
+    most = max(PIECE, min(_MOST_SEGMENTS, _BLOCK_BYTES // (8 * packed_length(rank) + 4 * width)))
     n_blocks = -(-n_segments // most)
     return chunk_bounds(n_segments, -(-n_segments // max(1, n_blocks)))
 
@@ -208,28 +211,72 @@ def blocks_of(statistics: Statistics, rank: int, *, done: int = 0) -> Iterator[B
         yield Block(statistics.segments[start:stop], *rows)
 
 
-def block_posteriors(
-    block: Block, terms: PosteriorTerms, *, work: Work, variances: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the posterior means (n, R), variances (n, R) or nothing (n, 0), and likelihoods (n,) of a block.
+def packed_room(statistics: Statistics, rank: int) -> NDArray[np.float64]:
+    """Return memory for the packed matrices of any block: what is used again need not be cleared by the system."""
+    bounds = block_bounds(len(statistics), rank, statistics.first.shape[1])
+    return np.empty((max(stop - start for start, stop in bounds), packed_length(rank)))
 
-    Parameters and errors as for `spkver.vectors.em_sums.block_sums`; variances are the diagonals of L^-1, likelihoods
-    those of `likelihood_part`.
+
+def block_posteriors(
+    block: Block, terms: PosteriorTerms, *, work: Work, variances: bool = False, room: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
+
+    Parameters
+    ----------
+    block : Block
+    terms : PosteriorTerms
+    work : spkbase.work.Work
+        Its workers share the block; the result does not depend on their number.
+    variances : bool
+        Give the diagonals of L^-1.
+    room : ndarray of shape (at least n, R (R + 1) / 2), optional
+        `packed_room`.
+
+    Raises
+    ------
+    DataError
+        If statistics are not finite, or counts are below 0.
     """
     counts = block.counts()
     projected = project(block, counts, np.asarray(block.first), terms, work)
-    pieces = list(factor_pieces(block, counts, projected, terms, work, "variances" if variances else "means"))
-    means, rest = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("means", "rest"))
-    return means, rest, np.concatenate([piece.log_likelihoods for piece in pieces])
+    matrices = precisions(counts, terms, work, room)
+
+    def of_rows(bounds: tuple[int, int]) -> tuple[NDArray, NDArray]:
+        rows = slice(*bounds)
+        means, _ = solve_rows(matrices[rows], projected[rows], block.segments[rows])
+        if not variances:
+            return means, np.empty((len(means), 0))
+        invert(matrices[rows])
+        return means, matrices[rows][:, diagonal_places(terms.rank)]
+
+    means, spreads = zip(*share_out(work, of_rows, chunk_bounds(len(counts), PIECE)), strict=True)
+    return np.concatenate(means), np.concatenate(spreads)
+
+
+def share_out(work: Work, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return ``function(item)`` of each item from threads of this process, so that it may fill arrays of its caller.
+
+    The parts of a block are hundreds of megabytes: to send them to other processes would take longer than the work.
+    """
+    with use_engine("threads"):
+        return list(work.on_cores().map(function, items))
 
 
 def project(
     block: Block, counts: NDArray[np.float64], first: NDArray, terms: PosteriorTerms, work: Work
 ) -> NDArray[np.float64]:
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from statistics as they are; checks these."""
-    items = [of_components(counts, first, terms, *bounds) for bounds in component_ranges(terms)]
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found just below
-        projected = sum_in_order(list(work.map(_project_part, items)))
+
+    def of_columns(bounds: tuple[int, int]) -> NDArray[np.float64]:
+        # with the segments along the rows the product is a third faster where the rank is low
+        columns = slice(*bounds)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found below
+            return terms.loadings[columns].T @ first[:, columns].astype(np.float64).T
+
+    parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
+    with np.errstate(invalid="ignore", over="ignore"), one_blas_thread():
+        projected = reduce(np.add, parts).T - counts @ terms.offsets
     return checked_projection(projected, counts, block.segments)
 
 
@@ -238,6 +285,7 @@ def checked_projection(projected: NDArray[np.float64], counts: NDArray[np.float6
     for good, what in (
         (np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1), "are not finite"),
         (~(counts < 0).any(axis=1), "have counts below 0"),
+        ((counts < _MOST_FRAMES).all(axis=1), "have counts too large to be computed with"),
     ):
         if not good.all():
             name = str(segments[np.argmin(good)])
@@ -245,76 +293,30 @@ def checked_projection(projected: NDArray[np.float64], counts: NDArray[np.float6
     return projected
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Posteriors of a few segments: means (n, R), `rest` as asked for, likelihoods (n,)."""
+def precisions(
+    counts: NDArray[np.float64], terms: PosteriorTerms, work: Work, room: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return L = I + sum_c n_c T_c' T_c of each segment, packed, shape (n, R (R + 1) / 2)."""
+    shape = len(counts), packed_length(terms.rank)
+    matrices = np.empty(shape) if room is None else room[: len(counts)]
 
-    means: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    log_likelihoods: NDArray[np.float64]
+    def fill(bounds: tuple[int, int]) -> None:
+        columns = slice(*bounds)
+        np.matmul(counts, terms.products[:, columns], out=matrices[:, columns])
 
-
-def factor_pieces(
-    block: Block, counts: NDArray, projected: NDArray, terms: PosteriorTerms, work: Work, rest: str
-) -> Iterator[Piece]:
-    """Posteriors of pieces of a block: precisions by ranges of their columns, then factors by segments."""
-    columns = chunk_bounds(packed_length(terms.rank), COLUMNS)
-    items = ([group[:, start:stop] for group in terms.products] for start, stop in columns)
-    precisions = list(work.map(partial(_product, counts), items, total=len(columns)))
-    rows = chunk_bounds(len(counts), _PIECE)
-    pieces = [
-        ([precision[start:stop] for precision in precisions], projected[start:stop], block.segments[start:stop])
-        for start, stop in rows
-    ]
-    return work.map(partial(_solve_piece, rest=rest), pieces)
+    share_out(work, fill, chunk_bounds(shape[1], COLUMNS))
+    matrices[:, diagonal_places(terms.rank)] += 1
+    return matrices
 
 
-def _solve_piece(item: tuple[Sequence[NDArray], NDArray, NDArray], rest: str) -> Piece:
-    matrices = np.concatenate(item[0], axis=1)
-    projected, segments = item[1:]
-    diagonal = diagonal_places(projected.shape[1])
-    matrices[:, diagonal] += 1
+def solve_rows(
+    matrices: NDArray[np.float64], projected: NDArray[np.float64], segments: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return h = L^-1 b (n, R) and `likelihood_part` (n,); packed precisions L are replaced by their factors."""
     good = factor(matrices)
     if not good.all():
         text = f"the statistics of segment {str(segments[np.argmin(good)])!r} are too large to be computed with"
         raise DataError(text, remedy="compute the statistics again")
-    of_precision = log_determinants(matrices)
     means = projected.copy()
     solve(matrices, means)
-    likelihoods = likelihood_part(projected, means, of_precision)
-    if rest == "means":
-        return Piece(means, np.empty((len(means), 0)), likelihoods)
-    invert(matrices)
-    if rest == "variances":
-        return Piece(means, matrices[:, diagonal], likelihoods)
-    add_outer_products(matrices, means)
-    return Piece(means, matrices, likelihoods)
-
-
-def _product(counts: NDArray, groups: Sequence[NDArray]) -> NDArray:
-    return counts @ np.concatenate(groups)
-
-
-Components = tuple[NDArray, NDArray, NDArray, NDArray]  # counts, first-order sums, loadings and means of some
-
-
-def component_ranges(terms: PosteriorTerms) -> list[tuple[int, int]]:
-    n_components, dimension = terms.means.shape
-    return chunk_bounds(n_components, max(1, _WIDE // dimension))
-
-
-def of_components(counts: NDArray, first: NDArray, terms: PosteriorTerms, start: int, stop: int) -> Components:
-    dimension = terms.means.shape[1]
-    sums = first[:, start * dimension : stop * dimension]
-    return counts[:, start:stop], sums, terms.loadings[start:stop], terms.means[start:stop]
-
-
-def _project_part(item: Components) -> NDArray:
-    counts, first, loadings, means = item
-    offsets = np.matmul(means[:, None, :], loadings)[:, 0]
-    return first.astype(np.float64) @ loadings.reshape(-1, loadings.shape[2]) - counts @ offsets
-
-
-def sum_in_order(arrays: Sequence[NDArray]) -> NDArray:
-    """Return the sum of arrays, added one after the other."""
-    return reduce(add, arrays)
+    return means, likelihood_part(projected, means, log_determinants(matrices))

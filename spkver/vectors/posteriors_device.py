@@ -27,17 +27,17 @@ class DeviceTerms:
     loadings : ndarray of shape (C, D, R)
         T in the whitened space.
     terms : PosteriorTerms
-        Its `loadings` and `means` are used, its products made again there.
+        Its products are not used; they are made there, of whole matrices.
     device : spkbase.work.Device
     """
 
     def __init__(self, loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device) -> None:
         xp = device.xp
-        self.device, self.rank, self.means = device, terms.rank, terms.means
+        self.device, self.rank = device, terms.rank
         whitened = device.asarray(loadings)
         self.products = xp.matrix_transpose(whitened) @ whitened
-        self.raw = device.asarray(terms.loadings.reshape(-1, terms.rank))
-        self.offsets = device.asarray(terms.offsets())
+        self.raw = device.asarray(terms.loadings)
+        self.offsets = device.asarray(terms.offsets)
 
     def parts(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
         """Yield counts (n, C), first-order sums (n, C * D) and b (n, R) of the block, as many rows as there is room."""
@@ -47,7 +47,8 @@ class DeviceTerms:
         for start, stop in chunk_bounds(len(counts), size):
             zeroth = device.asarray(counts[start:stop])
             sums = xp.astype(device.asarray(first[start:stop]), xp.float64)
-            projected = sums @ self.raw - zeroth @ self.offsets
+            with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found just below
+                projected = sums @ self.raw - zeroth @ self.offsets
             checked_projection(device.to_numpy(projected), counts[start:stop], block.segments[start:stop])
             yield zeroth, sums, projected
 
@@ -56,7 +57,7 @@ class DeviceTerms:
 def sums_on_device(
     blocks: Iterable[Block], loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device
 ) -> EmSums:
-    """Return the sums of the E-step over all blocks; as `spkver.vectors.em_sums.block_sums` on the cores.
+    """Return the sums of the E-step over all blocks; as `spkver.vectors.em_sums.add_block` on the cores.
 
     Parameters
     ----------
@@ -69,29 +70,28 @@ def sums_on_device(
     xp, there = device.xp, DeviceTerms(loadings, terms, device)
     n_components, dimension, rank = loadings.shape
     second = xp.zeros((n_components, rank * rank), dtype=xp.float64, device=device.place)
-    cross = xp.zeros((n_components * dimension, rank), dtype=xp.float64, device=device.place)
-    counted = xp.zeros((n_components, rank), dtype=xp.float64, device=device.place)
+    cross = xp.zeros((rank, n_components * dimension), dtype=xp.float64, device=device.place)
+    counted = xp.zeros((rank, n_components), dtype=xp.float64, device=device.place)
     moment = xp.zeros((rank * rank,), dtype=xp.float64, device=device.place)
     log_likelihood, n_segments = 0.0, 0
     for block in blocks:
         for zeroth, sums, projected in there.parts(block):
-            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp)
+            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
             log_likelihood += float(xp.sum(likelihood_part(projected, means, determinants, xp=xp)))
             outer = xp.expand_dims(means, axis=2) * xp.expand_dims(means, axis=1)
             moments = xp.reshape(covariances + outer, (-1, rank * rank))
-            turned = xp.matrix_transpose(zeroth)
-            second = second + turned @ moments
-            counted = counted + turned @ means
-            cross = cross + xp.matrix_transpose(sums) @ means
+            turned = xp.matrix_transpose(means)
+            second = second + xp.matrix_transpose(zeroth) @ moments
+            counted = counted + turned @ zeroth
+            cross = cross + turned @ sums
             moment = moment + xp.sum(moments, axis=0)
             n_segments += int(zeroth.shape[0])
     rows, columns = packed_places(rank)
     packed = device.asarray(rows * rank + columns)
-    centred = device.to_numpy(cross).reshape(n_components, dimension, rank)
-    centred = centred - terms.means[:, :, None] * device.to_numpy(counted)[:, None, :]
     return EmSums(
-        (device.to_numpy(xp.take(second, packed, axis=1)),),
-        (centred.reshape(-1, rank),),
+        device.to_numpy(xp.take(second, packed, axis=1)),
+        device.to_numpy(cross),
+        device.to_numpy(counted),
         device.to_numpy(xp.take(moment, packed, axis=0)),
         log_likelihood,
         n_segments,
@@ -106,7 +106,7 @@ def block_on_device(
     device, xp = there.device, there.device.xp
     means, spreads = [], []
     for zeroth, _, projected in there.parts(block):
-        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp)
+        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
         means.append(device.to_numpy(of_part))
         if variances:
             spreads.append(device.to_numpy(xp.linalg.diagonal(covariances)))
@@ -124,6 +124,6 @@ def fast_block_on_device(
     """Return what a formula of counts, b and two matrices, such as `fast_posterior`, gives for a block of segments."""
     device = there.device
     matrices = [device.asarray(matrix) for matrix in terms]
-    found = [formula(zeroth, projected, *matrices, xp=device.xp) for zeroth, _, projected in there.parts(block)]
-    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
+    pairs = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
+    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*pairs, strict=True))
     return means, variances

@@ -17,7 +17,6 @@ verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008 (mi
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -32,17 +31,18 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
 from spkbase.seeding import stream
-from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items, use_engine
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
-from spkver.vectors.em_sums import EmSums, block_sums
+from spkver.vectors.em_sums import EmSums, add_block, sums_of_block
 from spkver.vectors.packed import factor, solve, unpack
-from spkver.vectors.posteriors import PosteriorTerms, block_bounds, blocks_of, posterior_terms
+from spkver.vectors.posteriors import PosteriorTerms, block_bounds, blocks_of, packed_room, posterior_terms, share_out
 from spkver.vectors.posteriors_device import sums_on_device
 
 logger = logging.getLogger(__name__)
 
 MinimumDivergence = Literal["right", "sidekit", "none"]
 _RELEVANCE = 16.0  # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+_GROUP = 8  # components in one task of the M-step
 _EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
 
 
@@ -134,16 +134,20 @@ class TotalVariability:
         return posterior_terms(self.loadings, self.means, self.factors, work=work, products=products)
 
     def check(self, statistics: Statistics) -> None:
-        """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
-        n_components, dimension = self.means.shape
-        if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
-            raise DataError(
-                f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
-                f"{n_components} Gaussians in {dimension} dimensions",
-                remedy="accumulate them on the mixture that the matrix belongs to",
-            )
-        if not len(statistics):
-            raise DataError("no statistics: expected those of at least one segment")
+        """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
+        check_statistics(statistics, *self.means.shape)
+
+
+def check_statistics(statistics: Statistics, n_components: int, dimension: int) -> None:
+    """Raise DataError unless statistics are those of a mixture of this shape, and there are some."""
+    if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (n_components * dimension,):
+        raise DataError(
+            f"statistics of shapes {statistics.zeroth.shape} and {statistics.first.shape} do not fit a mixture of "
+            f"{n_components} Gaussians in {dimension} dimensions",
+            remedy="accumulate them on the mixture that the matrix belongs to",
+        )
+    if not len(statistics):
+        raise DataError("no statistics: expected those of at least one segment")
 
 
 def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -249,15 +253,15 @@ def train_total_variability(
         If the rank is higher than the segments or the mixture allow.
     """
     config = config or TotalVariabilityConfig()
-    shape = mixture.means.shape
+    shape = mixture.n_components, mixture.dimension
+    check_statistics(statistics, *shape)
+    check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
     loadings = start_loadings(shape, config) if start is None else np.asarray(start, np.float64)
     if loadings.size != mixture.means.size * config.rank:
         expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
     loadings = loadings.reshape(*shape, config.rank)
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
-    model.check(statistics)
-    check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
     with ExitStack() as stack:
         rounds = None
         if destination is not None and destination.folder is not None:
@@ -327,16 +331,17 @@ def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_
     """
     model.check(statistics)
     blocks = blocks_of(statistics, model.rank)
+    shape = len(model.means), model.means.size
     if work.device is not None:
         return sums_on_device(blocks, model.loadings, model.terms(work=work, products=False), work.device)
     terms = model.terms(work=work)
     if ships_items():
         n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
-        return reduce(add, work.map(partial(block_sums, terms=terms, work=Work(1)), blocks, total=n_blocks))
-    sums = None
+        of_block = partial(sums_of_block, terms=terms, n_components=shape[0], width=shape[1])
+        return reduce(add, work.map(of_block, blocks, total=n_blocks))
+    sums, room = EmSums.empty(*shape, model.rank), packed_room(statistics, model.rank)
     for block in blocks:
-        sums = block_sums(block, terms, work=work, before=sums)
-    assert sums is not None  # there is a segment
+        add_block(sums, block, terms, work=work, room=room)
     return sums
 
 
@@ -346,30 +351,20 @@ def updated(
     """Return the matrix (C, D, R) after the M-step and, by its convention, the minimum divergence step."""
     with one_blas_thread():
         rotation = minimum_divergence(unpack(sums.moment) / sums.n_segments, convention)
-    items = []
-    first = 0
-    dimension = model.means.shape[1]
-    for cross in sums.cross:
-        last = first + len(cross) // dimension
-        second = [columns[first:last] for columns in sums.second]
-        whole = model.loadings[first:last], model.factors[first:last]
-        items.append((second, cross.reshape(-1, dimension, model.rank), *whole))
-        first = last
-    with use_engine("threads"):  # the sums are here: to send them would take longer
-        update = partial(_update_components, rotation=None if convention == "none" else rotation)
-        return np.concatenate(list(work.on_cores().map(update, items)))
+    cross = sums.cross.reshape(model.rank, *model.means.shape)
+    loadings = np.empty(model.loadings.shape)
 
+    def update(bounds: tuple[int, int]) -> None:
+        some = slice(*bounds)
+        centred = cross[:, some] - sums.counted[:, some, None] * model.means[some]
+        whitened = np.moveaxis(whiten(centred, model.factors[some]), 0, 2)
+        second = sums.second[some].copy()
+        second[~(np.abs(second).max(axis=1) > _EMPTY)] = -1  # has no Cholesky factor
+        solved = m_step(second, whitened, model.loadings[some])
+        loadings[some] = solved if convention == "none" else solved @ rotation
 
-def _update_components(
-    item: tuple[Sequence[NDArray], NDArray, NDArray, NDArray], rotation: NDArray | None
-) -> NDArray[np.float64]:
-    second, cross, before, factors = item
-    matrices = np.concatenate(second, axis=1)
-    whitened = np.moveaxis(whiten(np.moveaxis(cross, 2, 0), factors), 0, 2)
-    empty = ~(np.abs(matrices).max(axis=1) > _EMPTY)
-    matrices[empty] = -1  # has no Cholesky factor
-    loadings = m_step(matrices, whitened, before)
-    return loadings if rotation is None else loadings @ rotation
+    share_out(work, update, chunk_bounds(len(loadings), _GROUP))
+    return loadings
 
 
 def log_likelihood_of(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> float:

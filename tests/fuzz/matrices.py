@@ -26,6 +26,8 @@ from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.files.plain_pickle import read_pickle
 from spkbase.files.torch_files import read_torch
 from spkbase.runs.journal import Journal
+from spkver.backend.backend_files import checksum_of, read_backend, write_backend
+from spkver.backend.chain_training import train_chain
 from spkver.backend.svm import SvmModels, read_svms, write_svms
 from spkver.features.frames import read_feature_table
 from spkver.mixture.statistics import open_statistics
@@ -34,6 +36,7 @@ from spkver.sidekit.features import SidekitFeatures, read_feature_file, write_fe
 from spkver.sidekit.mixture import read_mixture, write_mixture
 from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 from spkver.sidekit.svms import read_svm
+from spkver.vectors import JointFactors, read_joint_factors, write_joint_factors
 from tests.fuzz.containers import inside_gzip, inside_hdf5, inside_npz, inside_torch, values
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser, any_of, joined, written
@@ -58,7 +61,16 @@ def _mixtures(folder: Path) -> list[bytes]:
     ones = np.ones((2, 3))
     parts = {"weights": np.array([0.5, 0.5]), "means": 0 * ones, "variances": ones, "variance_control": ones}
     history = {"log_likelihoods": [1.0, 2.0], "n_components": [1, 2]}
-    return [written(write_mixture, folder / "seed.h5", **parts, attributes=history), *_sidekit("ubm16.h5")]
+    full = {**parts, "variances": np.tile(np.eye(3) + 0.5, (2, 1, 1))}
+    ours = [written(write_mixture, folder / "seed.h5", **values, attributes=history) for values in (parts, full)]
+    return [*ours, *_sidekit("ubm16.h5")]
+
+
+def _joint_factors(folder: Path) -> list[bytes]:
+    means, loadings = np.zeros((2, 3)), np.ones((2, 3, 2))
+    whitening = (np.ones((2, 3)), np.tile(np.eye(3), (2, 1, 1)))
+    models = [JointFactors(loadings, loadings, means, means, factors, np.full(2, 0.5)) for factors in whitening]
+    return [written(write_joint_factors, folder / "seed.h5", model) for model in models]
 
 
 def _features(folder: Path) -> list[bytes]:
@@ -87,6 +99,52 @@ def _read_statistics(path: Path) -> object:
 
 def _machines(folder: Path) -> list[bytes]:
     return [written(write_svms, folder / "seed.h5", SvmModels(_NAMES, _NUMBERS, np.zeros(3)))]
+
+
+def _backends(folder: Path) -> list[bytes]:
+    draw = np.random.default_rng(0)
+    ids = [f"u{row}" for row in range(24)]
+    training = Embeddings(ids, [f"s{row // 4}" for row in range(24)], draw.normal(size=(24, 4)))
+    chains = (
+        "whiten,length,lda:2,plda:1,snorm",
+        "nap:1,svm",
+        "[centre, calibrate: {folds: 2, ridge: 1}]",
+        "mahalanobis",
+        "two_covariance,snorm",
+    )
+    return [written(write_backend, folder / "seed.h5", train_chain(training, chain)) for chain in chains]
+
+
+def _sealed(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """A file whose contents are odd, and whose checksum holds."""
+    with h5py.File(io.BytesIO(data), "r") as file:
+        arrays = {name: file[name][()] for name in file}
+        texts = {name: str(file.attrs[name]) for name in ("chain", "maps", "facts")}
+    for _ in range(chance.randrange(1, 3)):
+        if arrays and chance.random() < 0.6:
+            name = chance.choice([*arrays])
+            odd = chance.choice(
+                (None, values(chance), arrays[name].T, arrays[name][:1], -arrays[name], arrays[name] * np.nan)
+            )
+            if odd is None:
+                del arrays[name]
+            else:
+                arrays[chance.choice((name, "cohort", "model.x"))] = np.atleast_1d(odd)
+        else:
+            name = chance.choice([*texts])
+            swaps = (
+                ("2", "9"), ("lda", "nap"), ("plda", "svm"), ("AffineMap", "LengthNorm"), ("null", "true"), ("[", "{"),
+                ("4", '"4"'), ("LengthNorm", "Projection"), ("snorm", "calibrate"), ("{", "[" * 3000), ("1", "1e999"),
+            )  # fmt: skip
+            texts[name] = texts[name].replace(*chance.choice(swaps))
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+        sealed = {"kind": "spkver backend", "version": 1, **texts, "checksum": checksum_of(texts, arrays)}
+        for name, value in sealed.items():
+            file.attrs[name] = value
+    return content.getvalue()
 
 
 # --- embeddings ------------------------------------------------------------------------------------------------------
@@ -269,9 +327,11 @@ _HDF5 = (damage, inside_hdf5, inside_hdf5)
 PARSERS = [
     Parser("sidekit-statserver", "input.h5", _stat_servers, any_of(read_stat_server, _read_statistics), _HDF5),
     Parser("sidekit-mixture", "input.h5", _mixtures, any_of(read_mixture, read_ubm), _HDF5),
+    Parser("joint-factors", "input.h5", _joint_factors, read_joint_factors, _HDF5),
     Parser("sidekit-features", "input.h5", _features, read_feature_file, _HDF5),
     Parser("sidekit-svm", "input.svm", _svms, _read_svm, (damage, inside_gzip, _pickle_inside)),
     Parser("feature-store", "input.h5", _stores, any_of(_read_store, read_arrays), _HDF5),
+    Parser("backend", "input.h5", _backends, read_backend, (damage, inside_hdf5, _sealed, _sealed)),
     Parser("machines", "input.h5", _machines, read_svms, _HDF5),
     Parser("embeddings-npz", "input.npz", _packed_embeddings, _read_all(), (damage, inside_npz, inside_npz)),
     Parser("embeddings-hdf5", "input.h5", _hdf5_embeddings, _read_all(), _HDF5),

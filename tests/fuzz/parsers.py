@@ -94,8 +94,9 @@ def any_of(*readers: Callable[[Path], object]) -> Callable[[Path], object]:
 
 def all_parsers() -> dict[str, Parser]:
     """By name."""
-    from tests.fuzz import audio, documents, lists, matrices
+    from tests.fuzz import audio, backends, documents, lists, matrices, networks
 
-    found = [*lists.PARSERS, *documents.PARSERS, *audio.PARSERS, *matrices.PARSERS]
+    rooms = (lists, documents, audio, matrices, backends, networks)
+    found = [parser for room in rooms for parser in room.PARSERS]
     assert len({parser.name for parser in found}) == len(found)
     return {parser.name: parser for parser in found}

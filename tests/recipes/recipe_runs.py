@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import tiny_corpus
 
-from spkver.recipes.rsr2015 import gmm_ubm, svm_gmm
+from spkver.recipes.rsr2015 import gmm_ubm, ivector, jfa, svm_gmm
 
-COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main}
+COMMANDS = {"svm_gmm": svm_gmm.main, "gmm_ubm": gmm_ubm.main, "ivector": ivector.main, "jfa": jfa.main}
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ def test_all_files_are_there(finished):
     stems = ["sesspwd_eval_m_trn", *(f"sess-pwd_eval_m_{kind}" for kind in ("test", "back", "nap", "key", "ndx"))]
     lists = {f"task/3{stem}{extension}" for stem in stems for extension in (".h5", ".txt")}
     lists |= {f"task/{name}" for name in ("ubm_list.txt", "utt2spk", "model2spk")}
+    lists |= {f"task/data/{name}" for name in ("wav.scp", "utt2spk", "spk2utt")}
     systems = ("svm-gmm", "svm-gmm-nap")
     expected = lists | {f"data/{name}.h5" for name in (*FLOAT32, "nap")} | {f"svm/{name}.h5" for name in systems}
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import yaml
@@ -207,3 +208,26 @@ def test_what_is_written_is_read_back(tmp_path_factory, seed, name, rate, count,
     write_yaml(path, config)
     assert load_config(Outer, file=path) == config
     assert yaml.safe_load(path.read_text(encoding="utf-8")) == to_dict(config)
+
+
+# --- choices and names with values -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choices:
+    method: Literal["exact", "fast"] = "exact"
+    systems: dict[str, Any] = field(default_factory=dict)
+
+
+def test_a_choice_is_one_of_those_there_are():
+    assert load_config(Choices, settings=["method=fast"]).method == "fast"
+    with pytest.raises(ConfigError, match="method must be one of exact, fast, got 'quick'"):
+        load_config(Choices, settings=["method=quick"])
+
+
+def test_names_with_values_are_merged_and_keep_their_order():
+    defaults = {"systems": {"a": [1], "b": [2]}}
+    config = load_config(Choices, defaults=defaults, settings=["systems.b=[3, 4]", "systems.c=null"])
+    assert list(config.systems.items()) == [("a", [1]), ("b", [3, 4]), ("c", None)]
+    with pytest.raises(ConfigError, match="systems holds names with values, got 5"):
+        load_config(Choices, settings=["systems=5"])

@@ -13,6 +13,8 @@ from threading import Timer
 import numpy as np
 import pytest
 from dask_cluster import DaskCluster
+from network_oracle import random_ge2e
+from torch_writer import write_torch
 
 from evaluation.embeddings.speaker_means import SpeakerVectors
 from evaluation.linkage.counts import count_beaters
@@ -34,6 +36,8 @@ from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import train_svms
 from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin
+from spkver.extractors.directories import embed_directory
+from spkver.extractors.doors import open_extractor
 from spkver.features.frames import Frames
 from spkver.mixture.statistics import accumulate_statistics
 from spkver.mixture.ubm import UbmConfig, train_ubm
@@ -202,3 +206,22 @@ def test_data_directories_are_checked_by_any_worker(kind, dask_cluster, tmp_path
         with pytest.raises(DataError, match="original audio in 2 of 2 utterances"):
             check_twin(original, original)
     assert len(list((tmp_path / "pipes" / "set").rglob("*.wav"))) == 2
+
+
+@pytest.mark.parametrize("kind", ["threads", "loky", "dask"])
+def test_vectors_are_extracted_by_any_worker(kind, dask_cluster, tmp_path, monkeypatch):
+    """An extractor is opened again by each worker, from paths that are relative to us."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write_torch(tmp_path / "ge2e.pt", random_ge2e(0))
+    for number in range(20):
+        write_audio(folder / f"{number}.wav", 0.1 * np.random.default_rng(number).standard_normal(4000), 16000)
+    (folder / "wav.scp").write_text("".join(f"s-{number} set/{number}.wav\n" for number in range(20)))
+    (folder / "utt2spk").write_text("".join(f"s-{number} s\n" for number in range(20)))
+    monkeypatch.chdir(tmp_path)
+    source, extractor = read_datadir(Path("set")), open_extractor("ge2e:ge2e.pt")
+    here = embed_directory(source, extractor, tmp_path / "here.h5", work=Work(jobs=1))
+    with use_engine(kind, scheduler=dask_cluster.address if kind == "dask" else None):
+        there = embed_directory(source, extractor, tmp_path / "there.h5", work=Work(jobs=2))
+    assert here.vectors.tobytes() == there.vectors.tobytes()
+    assert (tmp_path / "here.h5").read_bytes() == (tmp_path / "there.h5").read_bytes()

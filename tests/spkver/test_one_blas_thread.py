@@ -11,27 +11,47 @@ import threading
 import numpy as np
 import pytest
 import threadpoolctl
+from network_oracle import random_ge2e
 from scipy.special import expit
 
+from evaluation.embeddings import Embeddings
 from evaluation.linkage.intervals import mean_interval
 from evaluation.metrics.summary import evaluate
 from evaluation.metrics.zebra_profile import expected_disclosure
 from evaluation.score_maps.affine import apply_affine, train_affine
+from evaluation.trials import Trials
 from evaluation.uncertainty.draws import Resampling
 from spkbase.work.blas_threads import one_blas_thread
+from spkver.backend import train_chain
+from spkver.extractors.ge2e import ge2e_network
+from spkver.extractors.networks import embed_ge2e
 from spkver.features.cepstra import MfccSettings, mfcc
 
 RNG = np.random.default_rng(0)
 TARGET, NONTARGET = RNG.standard_normal(30011) + 2, RNG.standard_normal(50021)
 LLR, COUNTS, OTHERS = RNG.standard_normal(80000), RNG.random(80000), RNG.random(80000)
 SIGNAL = RNG.standard_normal(160000)
+GE2E = ge2e_network(random_ge2e(0, cells=256, size=256))
 SETTINGS = MfccSettings(16000, 400, 160, 0.97, 40, 133.3333, 6955.4976, 19)
 
+VECTORS = RNG.standard_normal((40, 200))[np.repeat(np.arange(40), 20)] + RNG.standard_normal((800, 200))
+TRAINING = Embeddings([f"u{row}" for row in range(800)], [f"s{row // 20:02d}" for row in range(800)], VECTORS)
+TRIALS = Trials.from_ids(np.repeat([f"s{row:02d}" for row in range(40)], 800).tolist(), TRAINING.ids.tolist() * 40)
+
+
+def scores_of_chain() -> np.ndarray:
+    backend = train_chain(TRAINING, "whiten,length,lda:30,wccn,nap:3,plda:20,snorm:7")
+    return backend.score(TRAINING, TRAINING, TRIALS).values
+
+
 CALLS = {
+    "chain": scores_of_chain,
+    "map": lambda: train_chain(TRAINING, "efr:2,lda").transform(VECTORS),
     "affine": lambda: apply_affine(train_affine(TARGET, NONTARGET), LLR),
     "cllr": lambda: evaluate(TARGET, NONTARGET, convention="bosaris").cllr,
     "disclosure": lambda: expected_disclosure(LLR, COUNTS, OTHERS),
     "mean interval": lambda: mean_interval(expit(TARGET), Resampling(200)).low,
+    "ge2e": lambda: embed_ge2e(SIGNAL.astype(np.float32), 16000, GE2E),
     "mfcc": lambda: mfcc(SIGNAL, SETTINGS)[0],
 }
 

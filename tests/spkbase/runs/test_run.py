@@ -14,7 +14,7 @@ from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.runs.ledger import versions
 from spkbase.runs.run import Run, start_run
-from spkbase.runs.stages import Depends
+from spkbase.runs.stages import Depends, Stage
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,9 @@ class Counted:
         self.made: list[str] = []
 
     def stage(self, name: str, value: float, inputs: object, after: tuple[str, ...] = ()) -> float:
+        return self.declare(name, value, inputs, after).value
+
+    def declare(self, name: str, value: float, inputs: object, after: tuple[str, ...] = ()) -> Stage[float]:
         def make(draft):
             self.made.append(name)
             write_arrays(draft.path, {"x": np.array(value)}, attributes=draft.attributes)
@@ -37,9 +40,7 @@ class Counted:
         def read(path):
             return float(read_arrays(path, "x")["x"])
 
-        return self.run.stage(
-            name, f"{name}.h5", make=make, read=read, depends=Depends(inputs=inputs, after=after)
-        ).value
+        return self.run.stage(name, f"{name}.h5", make=make, read=read, depends=Depends(inputs=inputs, after=after))
 
     def both(self, first: float = 3.0, options: Options = Options()) -> tuple[float, list[str]]:
         value = self.stage("first", first, first)
@@ -193,3 +194,20 @@ def test_versions():
     found = versions()
     assert found["numpy"] == np.__version__
     assert json.dumps(found)
+
+
+def test_stages_that_nothing_wanted_depends_on_are_forgotten(tmp_path):
+    """What is given takes the place of what would make it."""
+    counted = Counted(tmp_path)
+    first = counted.declare("first", 1.0, 0)
+    second = counted.declare("second", 2.0, 0, after=("first",))
+    counted.declare("third", 3.0, 0, after=("first",))
+    counted.run.stamp("frames", Depends(after=["third"]))
+    counted.run.keep_only(["second"])
+    assert [*counted.run.stages] == ["first", "second"]
+    assert counted.run.complete()
+    assert (first.value, second.value) == (1.0, 2.0)
+    assert counted.made == ["first", "second"]
+    plan = json.loads((tmp_path / "stages.json").read_text())
+    assert "third" not in json.dumps(plan)
+    assert "frames" not in json.dumps(plan)

@@ -376,7 +376,8 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
     written = write_lists(lists, tmp_path / "task")
     stems = ["3sesspwd_eval_m_trn", *(f"3sess-pwd_eval_m_{name}" for name in ("test", "back", "nap", "key", "ndx"))]
     names = [f"{stem}{extension}" for extension in (".h5", ".txt") for stem in stems]
-    assert [path.name for path in written] == [*names, "ubm_list.txt", "utt2spk", "model2spk"]
+    beside = ["ubm_list.txt", "utt2spk", "model2spk", "wav.scp", "utt2spk", "spk2utt"]
+    assert [path.name for path in written] == [*names, *beside]
     assert all(path.is_file() for path in written)
     for extension in (".h5", ".txt"):
         at = {stem.rsplit("_", 1)[1]: tmp_path / "task" / f"{stem}{extension}" for stem in stems}
@@ -388,7 +389,10 @@ def test_lists_are_written_under_the_tutorials_names(corpus: Path, tmp_path: Pat
         key = read_key(at["key"])
         truth = dict(zip(lists.key.pairs(), lists.key.is_target, strict=True))
         assert dict(zip(key.pairs(), key.is_target, strict=True)) == truth
-    assert (tmp_path / "task/ubm_list.txt").read_text().split() == list(lists.ubm)
+    assert (tmp_path / "task/ubm_list.txt").read_text().split("\n") == list(lists.ubm), "as the tutorial reads it"
+    assert (tmp_path / "task/model2spk").read_text().splitlines()[0] == "m101_001 m101"
+    data = dict(line.split() for line in (tmp_path / "task/data/wav.scp").read_text().splitlines())
+    assert data == {segment.split("/")[1]: str(path) for segment, path in lists.recordings.items()}
 
 
 def test_hashes_are_those_of_the_documented_text(corpus: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy.signal import correlate
 
 from spkbase.errors import DataError
+from spkbase.work.blas_threads import one_blas_thread
 from spkver.audio.reading import read_audio
 from spkver.extractors.campplus import campplus_network, campplus_vector
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
@@ -33,7 +34,9 @@ from spkver.extractors.weights import read_network
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("bands", "frames"), [(8, 11), (7, 1), (1, 5)])
-def test_maps_are_convolved_as_they_are_defined(stride, bands, frames):
+@pytest.mark.parametrize("block", [1, 250, 1 << 18])
+def test_maps_are_convolved_as_they_are_defined(stride, bands, frames, block, monkeypatch):
+    monkeypatch.setattr("spkver.extractors.layers._BLOCK", block)
     rng = np.random.default_rng(bands)
     maps, kernel, offset = (
         rng.standard_normal((bands, 3, frames)),
@@ -86,6 +89,7 @@ def test_a_cell_forgets_and_remembers_as_it_is_told():
 
 
 @pytest.mark.parametrize("length", [3, 8, 250])
+@one_blas_thread()
 def test_campplus_is_the_network_of_the_paper(length):
     """Random weights, some scales below 0; 250 frames are two segments of contexts, the last of 25."""
     state = oracle.random_campplus(length)
@@ -178,19 +182,22 @@ def test_front_ends_equal_those_of_kaldi_and_librosa(golden, shared):
 
 
 @pytest.mark.golden
+@one_blas_thread()
 def test_campplus_equals_pytorch(golden, weights, shared):
+    """In float64 on the short recordings and one of 8 s; in float32 from the audio on all."""
     double = read_network(CAMPPLUS, weights, lambda state: campplus_network(state, dtype="float64"))[0]
     single = read_network(CAMPPLUS, weights, campplus_network)[0]
     for number, path in enumerate(golden["paths"].tolist()):
-        frames = golden[f"fbank_{number}"]
-        np.testing.assert_allclose(campplus_vector(frames, single), golden[f"campplus_{number}"], atol=1e-5)
-        expected = golden[f"campplus_float64_{number}"]
-        np.testing.assert_allclose(campplus_vector(frames.astype(float), double), expected, rtol=1e-9, atol=1e-12)
+        frames, expected = golden[f"fbank_{number}"], golden[f"campplus_float64_{number}"]
+        if len(frames) < 900:
+            np.testing.assert_allclose(campplus_vector(frames.astype(float), double), expected, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(campplus_vector(frames, single), golden[f"campplus_{number}"], atol=1e-5)
         samples = read_audio(shared / "corpora" / path).samples
         np.testing.assert_allclose(campplus_vector(kaldi_filterbanks(samples), single), expected, atol=1e-4)
 
 
 @pytest.mark.golden
+@one_blas_thread()
 def test_ge2e_equals_pytorch(golden, weights, shared):
     network = read_network(GE2E, weights, ge2e_network)[0]
     for number, path in enumerate(golden["paths"].tolist()):

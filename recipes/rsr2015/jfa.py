@@ -1,0 +1,38 @@
+"""Joint factor analysis on RSR2015 part 1: eigenvoices, eigenchannels and a residual, scored by inner products.
+
+    python recipes/rsr2015/jfa.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
+                                  [--force] [--only STAGE | --until STAGE]
+
+DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". The background speakers train the factors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spkbase.runs import Run
+from spkver import pipeline
+from spkver.rsr2015 import Config, given_files, prepare, recipe_command, report, speaker_lists
+
+
+def jfa(run: Run, corpus: Path, config: Config) -> str:
+    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
+    lists = prepare(run, corpus, config)
+    maps = speaker_lists(config, lists)
+    given = given_files(config, maps, takes=["statistics"])
+
+    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+
+    statistics = {}
+    for name, idmap in maps.items():
+        statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+    factors = pipeline.joint_factors(run, ubm, statistics["training"], config.joint_factors)
+    scores = pipeline.joint_factor_scores(run, "jfa", factors, statistics, lists.key.trials())
+    return report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})
+
+
+main = recipe_command(jfa, __file__, about=__doc__)
+
+if __name__ == "__main__":
+    main()

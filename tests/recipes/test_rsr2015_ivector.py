@@ -1,0 +1,295 @@
+"""The i-vector recipe, on the tiny corpus: its systems, what a change does again, vectors that are ready, kills."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from recipe_runs import COMMANDS, Recipe, datasets, leftovers, made, options
+from test_interrupts import RECIPES
+
+from evaluation.formats.reading import read_scores
+from spkbase.configuration import load_config, read_yaml
+from spkbase.errors import ConfigError
+from spkbase.work.settings import Work
+from spkver.backend.joint_factor_scoring import score_joint_factors
+from spkver.mixture.statistics import open_statistics
+from spkver.mixture.ubm import read_ubm
+from spkver.rsr2015 import command
+from spkver.rsr2015.lists import Config
+from spkver.rsr2015.vectors import parse_systems
+from spkver.vectors.joint_factor_analysis import JointFactorConfig, train_joint_factors
+
+SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
+SYSTEMS = [*read_yaml(RECIPES / "config/ivector.yaml")["systems"]]
+LISTS = ("training", "enroll", "test")
+BACKENDS = {f"backend of {name}" for name in SYSTEMS} | {f"scores of {name}" for name in SYSTEMS}
+VECTORS = {f"vectors of {name}" for name in LISTS}
+STATISTICS = {f"statistics of {name}" for name in LISTS}
+
+
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory) -> Path:
+    """Output of the recipe; read only."""
+    output = tmp_path_factory.mktemp("finished") / "out"
+    with pytest.raises(SystemExit) as end:
+        COMMANDS["ivector"].main(options(tiny, output, **SETTINGS))
+    assert not end.value.code
+    return output
+
+
+@pytest.fixture
+def output(finished, tmp_path) -> Path:
+    """A copy of that output for a test to go on from."""
+    return Path(shutil.copytree(finished, tmp_path / "out"))
+
+
+def run(recipe: Recipe, corpus: Path, output: Path, *arguments: str, **settings: object) -> Any:
+    return recipe(corpus, output, *arguments, name="ivector", **{**SETTINGS, **settings})
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+
+
+def vectors_of(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    with h5py.File(path) as file:
+        names = [[name.decode() for name in file[column][()]] for column in ("speakers", "ids")]
+        return names[0], names[1], file["vectors"][()]
+
+
+def test_one_table_and_one_picture_of_all_systems(finished):
+    results = json.loads((finished / "results.json").read_text())
+    assert results["recipe"] == "rsr2015/ivector"
+    assert [*results["systems"]] == SYSTEMS
+    assert {"cosine", "mahalanobis-efr", "two-covariance-sphnorm", "plda-efr", "plda-sphnorm"} < set(SYSTEMS)
+    for name, system in results["systems"].items():
+        assert (system["n_target"], system["n_nontarget"]) == (16, 48)
+        assert (finished / f"backends/{name}.h5").is_file()
+        assert read_scores(finished / f"scores/{name}.h5").values.shape == (64,)
+    assert (finished / "det.png").is_file()
+
+
+def test_cosine_is_that_of_the_mean_of_the_sessions(finished):
+    models, _, enrolled = vectors_of(finished / "data/iv_enroll.h5")
+    _, segments, tested = vectors_of(finished / "data/iv_test.h5")
+    scores = read_scores(finished / "scores/cosine.h5")
+    assert len(set(models)) < len(models), "several sessions a model"
+    for (model, segment), value in zip(scores.pairs(), scores.values, strict=True):
+        mean = enrolled[[name == model for name in models]].mean(axis=0)
+        assert value == pytest.approx(unit(mean) @ unit(tested[segments.index(segment)]), abs=1e-12)
+
+
+def test_the_background_speakers_train_matrix_and_chains(finished):
+    speakers, segments, _ = vectors_of(finished / "data/iv_training.h5")
+    assert segments == (finished / "task/ubm_list.txt").read_text().split()
+    assert speakers == [segment.split("/")[0] for segment in segments]
+
+
+def test_a_second_run_makes_nothing_again(recipe: Recipe, tiny, output):
+    before = datasets(output)
+    outcome = run(recipe, tiny, output)
+    assert outcome.status == 0
+    assert made(outcome.err) == set()
+    assert datasets(output) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"systems__cosine": "[centre, cosine]"}, {"backend of cosine", "scores of cosine"}),
+        ({"systems__plda-efr": "null"}, set()),
+        ({"systems__new": "[centre, length, cosine]"}, {"backend of new", "scores of new"}),
+        ({"systems__cosine": "[{cosine: {}}]"}, set()),
+        ({"total_variability__rounds": 2}, {"total variability"} | VECTORS | BACKENDS),
+        ({"ivectors__method": "eigen"}, VECTORS | BACKENDS),
+        ({"ivectors__list": "background"}, {"statistics of training", "total variability"} | VECTORS | BACKENDS),
+        ({"ubm__components": 4}, {"ubm", "total variability"} | STATISTICS | VECTORS | BACKENDS),
+        ({"svm__tolerance": "1e-4"}, set()),
+    ],
+)
+def test_changed_key_makes_again_what_depends_on_it(recipe: Recipe, tiny, output, settings, expected):
+    outcome = run(recipe, tiny, output, **settings)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == expected
+    systems = json.loads((output / "results.json").read_text())["systems"]
+    assert ("plda-efr" in systems) == ("systems__plda-efr" not in settings)
+
+
+def test_classes_may_be_speakers_with_a_sentence_each(recipe: Recipe, tiny, output):
+    outcome = run(recipe, tiny, output, ivectors__classes="sentence")
+    assert outcome.status == 0, outcome.err
+    speakers = vectors_of(output / "data/iv_training.h5")[0]
+    assert {name.count("_") for name in speakers} == {1}
+    assert len(set(speakers)) == 8  # four speakers, two sentences
+
+
+def test_bits_do_not_depend_on_jobs(recipe: Recipe, tiny, finished, tmp_path):
+    assert run(recipe, tiny, tmp_path / "out", "--jobs", "2").status == 0
+    assert datasets(tmp_path / "out") == datasets(finished)
+
+
+def test_until_and_only(recipe: Recipe, tiny, tmp_path):
+    assert run(recipe, tiny, tmp_path, "--until", "total variability").status == 0
+    assert (tmp_path / "data/tv.h5").is_file()
+    assert not (tmp_path / "data/iv_test.h5").exists()
+    assert run(recipe, tiny, tmp_path, "--only", "vectors of test").status == 0
+    assert (
+        "needs stage 'vectors of training', which is missing"
+        in run(recipe, tiny, tmp_path, "--only", "backend of cosine").error
+    )
+
+
+# --- vectors that are ready ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ready(finished: Path, tmp_path: Path) -> Path:
+    """Vectors of all recordings as `spkver embed` writes them for `task/data`."""
+    names = [line.split()[0] for line in (finished / "task/data/wav.scp").read_text().splitlines()]
+    path = tmp_path / "vectors.npz"
+    vectors = np.random.default_rng(0).standard_normal((len(names), 9))
+    np.savez(path, ids=np.array(names), speakers=np.array([name[:4] for name in names]), vectors=vectors)
+    return path
+
+
+def test_ready_vectors_take_the_place_of_ivectors(recipe: Recipe, tiny, ready, tmp_path):
+    outcome = run(recipe, tiny, tmp_path / "out", given__vectors=ready)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == VECTORS | BACKENDS
+    assert not (tmp_path / "out/features.h5").exists()
+    with np.load(ready) as file:
+        vectors = dict(zip(file["ids"].tolist(), unit(file["vectors"]), strict=True))
+    scores = read_scores(tmp_path / "out/scores/cosine.h5")
+    test = {segment: vectors[segment.split("/")[1]] for _, segment in scores.pairs()}
+    models, segments, enrolled = vectors_of(tmp_path / "out/data/iv_enroll.h5")
+    np.testing.assert_allclose(unit(enrolled), [vectors[name.split("/")[1]] for name in segments])
+    for (model, segment), value in zip(scores.pairs(), scores.values, strict=True):
+        mean = enrolled[[name == model for name in models]].mean(axis=0)
+        assert value == pytest.approx(unit(mean) @ test[segment], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda arrays: {name: values[1:] for name, values in arrays.items()}, "1 of 32 recordings have no vector"),
+        (lambda arrays: {**arrays, "vectors": arrays["vectors"] * np.nan}, "not finite"),
+        (lambda arrays: {**arrays, "vectors": arrays["vectors"] * 0}, "no direction"),
+    ],
+)
+def test_bad_ready_vectors(recipe: Recipe, tiny, ready, tmp_path, spoil, expected):
+    with np.load(ready) as file:
+        arrays = {name: file[name] for name in file}
+    np.savez(ready, **spoil(arrays))
+    outcome = run(recipe, tiny, tmp_path / "out", given__vectors=ready)
+    assert outcome.status == 2
+    assert expected in outcome.error
+
+
+# --- bad configuration -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"total_variability__rank": 33}, "total_variability.rank is 33, but there are only 32 segments"),
+        (
+            {"systems__cosine": "[lda: 4, cosine]"},
+            "systems.cosine: lda.rank is 4, but 12 dimensions and 4 speakers allow",
+        ),
+        ({"systems__cosine": "[cosin]"}, "systems.cosine: step 1 of the chain: there is no step 'cosin'"),
+        ({"systems__cosine": "[plda, centre]"}, "systems.cosine: centre, a map of vectors, cannot stand after plda"),
+        ({"systems__a/b": "[cosine]"}, "systems.a/b cannot name a file"),
+        ({"systems": "5"}, "systems holds names with values, got 5"),
+        ({"ivectors__list": "all"}, "ivectors.list must be one of ubm, background, nap, got 'all'"),
+        ({"ivectors__classes": "x"}, "ivectors.classes must be one of speaker, sentence, got 'x'"),
+        ({"given__machines": "/tmp"}, "given.machines has no place in this recipe, which takes statistics, vectors"),
+        ({"ivectors__list": "nap", "nap__step": 16}, "rank is 12, but there are only 2 segments"),
+    ],
+)
+def test_bad_settings_are_told_before_any_work(recipe: Recipe, tiny, tmp_path, settings, expected):
+    outcome = run(recipe, tiny, tmp_path / "out", **settings)
+    assert outcome.status == 2
+    assert expected in outcome.error
+    assert not (tmp_path / "out/features.h5").exists()
+
+
+def test_no_system_is_none(recipe: Recipe, tiny, tmp_path):
+    nothing = {f"systems__{name}": "null" for name in SYSTEMS}
+    assert "systems is empty" in run(recipe, tiny, tmp_path / "out", **nothing).error
+
+
+def test_all_bad_chains_are_told_at_once():
+    with pytest.raises(ConfigError, match=r"(?s)2 problems.*systems.a: .*systems.b: "):
+        parse_systems({"a": ["nonsense"], "b": [], "c": None, "d": "centre,cosine"})
+
+
+def test_limits_of_the_simulated_corpus_reach_only_recipes_with_a_matrix():
+    config = RECIPES / "config"
+    small = load_config(Config, defaults=command._defaults(config / "ivector.yaml", "simulated"))
+    assert small.total_variability.rank < read_yaml(config / "ivector.yaml")["total_variability"]["rank"]
+    svm = load_config(Config, defaults=command._defaults(config / "svm_gmm.yaml", "simulated"))
+    assert svm.total_variability == Config().total_variability
+
+
+# --- joint factors ---------------------------------------------------------------------------------------------------
+
+JOINT = {"joint_factors__speaker_rank": 3, "joint_factors__channel_rank": 2, "joint_factors__rounds": 2, "nap__rank": 0}
+
+
+def test_joint_factors(recipe: Recipe, tiny, tmp_path):
+    """The stages are those of the room's own functions, in a row."""
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT)
+    assert outcome.status == 0, outcome.err
+    assert made(outcome.err) == {"features", "ubm", *STATISTICS, "joint factors", "scores of jfa"}
+    system = json.loads((tmp_path / "out/results.json").read_text())["systems"]["jfa"]
+    assert (system["n_target"], system["n_nontarget"]) == (16, 48)
+    scores = read_scores(tmp_path / "out/scores/jfa.h5")
+    mixture = read_ubm(tmp_path / "out/gmm/ubm.h5").mixture
+    lists = {name: open_statistics(tmp_path / f"out/data/stat_{name}.h5") for name in LISTS}
+    config = JointFactorConfig(speaker_rank=3, channel_rank=2, rounds=2)
+    factors = train_joint_factors(mixture, lists["training"], config, work=Work(jobs=1))
+    expected = score_joint_factors(factors, lists["enroll"], lists["test"], scores, work=Work(jobs=1))
+    np.testing.assert_allclose(scores.values, expected.values, rtol=1e-6)
+    assert made(recipe(tiny, tmp_path / "out", name="jfa", **JOINT).err) == set()
+    assert recipe(tiny, tmp_path / "two", "--jobs", "2", name="jfa", **JOINT).status == 0
+    assert datasets(tmp_path / "out") == datasets(tmp_path / "two")
+
+
+def test_ranks_that_the_training_list_does_not_bear(recipe: Recipe, tiny, tmp_path):
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **{**JOINT, "joint_factors__speaker_rank": 9})
+    assert "joint_factors.speaker_rank is 9, but there are only 8 speakers" in outcome.error
+    outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT, ivectors__classes="speaker", given__vectors="/x")
+    assert "given.vectors has no place in this recipe, which takes statistics" in outcome.error
+
+
+# --- kills -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_killed_runs_go_on_with_the_same_bits(tiny, finished, tmp_path):
+    moments, output, kills = random.Random(0), tmp_path / "out", 0
+    command = [sys.executable, str(RECIPES / "ivector.py"), *options(tiny, output, "--jobs", "2", **SETTINGS)]
+    while True:
+        work = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(moments.uniform(0.5, 2.0) * 1.1**kills)
+        if work.poll() is None:
+            work.kill()
+        if work.wait() == 0:
+            break
+        assert work.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills > 1
+    assert datasets(output) == datasets(finished)
+    assert not leftovers(output)
+    assert not (output / "partial").exists()

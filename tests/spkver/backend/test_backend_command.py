@@ -1,0 +1,169 @@
+"""``spkver backend``: what a user meets, good and bad; one message, status 2, nothing half-written."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.embeddings import read_embeddings
+from evaluation.formats import read_scores, read_trials
+from spkver.backend import STEPS, read_backend, train_chain
+from spkver.cli import main
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["backend", *map(str, arguments)])
+
+
+def refused(result: Result, text: str, *absent: Path) -> None:
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert "Traceback" not in result.output
+    for path in absent:
+        assert not list(path.parent.glob(f"*{path.name}*")), "nothing half-written"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Vectors for training (train.npz), enrolment and test (both.npz), without speakers too (bare.npz), and trials."""
+    draw = np.random.default_rng(0)
+    for name, n_speakers in (("train", 12), ("both", 4)):
+        owners = np.repeat(np.arange(n_speakers), 5)
+        vectors = draw.normal(size=(n_speakers, 8))[owners] + draw.normal(size=(len(owners), 8))
+        columns = {"ids": np.array([f"{name}{row}" for row in range(len(owners))]), "vectors": vectors}
+        speakers = np.array([f"{name}-s{owner}" for owner in owners])
+        np.savez(tmp_path / f"{name}.npz", speakers=speakers, **columns)
+        np.savez(tmp_path / f"bare_{name}.npz", **columns)
+        lines = [f"{row} {speaker}\n" for row, speaker in zip(columns["ids"], speakers, strict=True)]
+        (tmp_path / f"utt2spk_{name}").write_text("".join(lines))
+    pairs = [f"both-s{model} both{row}\n" for model in range(4) for row in range(20)]
+    (tmp_path / "trials").write_text("".join(pairs))
+    return tmp_path
+
+
+def score(
+    folder: Path, backend: Path, output: Path, *more: Any, test: str = "both.npz", enroll: str = "both.npz"
+) -> Result:
+    sides = ("--enroll", folder / enroll, "--test", folder / test)
+    return run("score", backend, *sides, "--trials", folder / "trials", "--output", output, *more)
+
+
+def test_train_score_show(folder: Path) -> None:
+    backend, output = folder / "backend.h5", folder / "scores.txt"
+    done = run("train", folder / "train.npz", "--chain", "whiten,length,lda:5,plda:3,snorm", "--output", backend)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.strip().endswith("8 dimensions, trained on 60 vectors of 12 speakers)")
+    assert score(folder, backend, output).stdout == f"80 scores -> {output}\n"
+    vectors = read_embeddings(folder / "both.npz")
+    trained = train_chain(read_embeddings(folder / "train.npz"), "whiten,length,lda:5,plda:3,snorm")
+    expected = trained.score(vectors, vectors, read_trials(folder / "trials"))
+    written = read_scores(output)
+    assert [*written.pairs()] == [*expected.pairs()]
+    assert np.array_equal(written.values, expected.values)
+    shown = run("show", backend).stdout
+    for text in ("[whiten, length, lda: 5, plda: 3, snorm]", "60 vectors of 12 speakers", trained.facts["made_from"]):
+        assert text in shown
+    assert "cohort:      12 vectors" in shown
+
+
+def test_speakers_from_a_map(folder: Path) -> None:
+    """The same backend, to the byte, and the same scores, as with speakers in the file."""
+    chain = ("--chain", "lda:3,calibrate", "--output")
+    for name, more in (("train", ()), ("bare_train", ("--speakers", folder / "utt2spk_train"))):
+        assert run("train", folder / f"{name}.npz", *chain, folder / f"{name}.h5", *more).exit_code == 0
+    assert (folder / "train.h5").read_bytes() == (folder / "bare_train.h5").read_bytes()
+    assert score(folder, folder / "train.h5", folder / "a.txt").exit_code == 0
+    mapped = score(
+        folder,
+        folder / "train.h5",
+        folder / "b.txt",
+        "--enroll-speakers",
+        folder / "utt2spk_both",
+        enroll="bare_both.npz",
+    )
+    assert mapped.exit_code == 0
+    assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes()
+    bare = run("train", folder / "bare_train.npz", *chain, folder / "c.h5")
+    refused(bare, "lda needs a speaker with two vectors, each has one: name the speakers", folder / "c.h5")
+    refused(
+        score(folder, folder / "train.h5", folder / "c.txt", enroll="bare_both.npz"),
+        "bare_both.npz: 4 models without a vector",
+    )
+
+
+def test_adaptation_and_a_chain_in_a_file(folder: Path) -> None:
+    (folder / "chain.yaml").write_text("- coral\n- centre\n- plda: {rank: 3}\n")
+    arguments = ("train", folder / "train.npz", "--chain", folder / "chain.yaml", "--output", folder / "b.h5")
+    refused(run(*arguments), "coral needs vectors to adapt to", folder / "b.h5")
+    assert run(*arguments, "--adapt", folder / "bare_both.npz").exit_code == 0
+    assert repr(read_backend(folder / "b.h5")).startswith("Backend([coral, centre, plda: 3]")
+
+
+def test_what_was_shrunk_is_said(folder: Path) -> None:
+    np.savez(folder / "few.npz", ids=list("abcde"), vectors=np.random.default_rng(0).normal(size=(5, 8)))
+    done = run("train", folder / "few.npz", "--chain", "whiten,length", "--output", folder / "b.h5")
+    assert done.exit_code == 0
+    assert "the total covariance is singular: shrunk by 0." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("chain", "text"),
+    [
+        ("", "the chain is empty"),
+        ("lda:3,plad:2", "step 2 of the chain: there is no step 'plad'"),
+        ("plda:3,length", "length, a map of vectors, cannot stand after plda"),
+        ("lda:12", "lda.rank is 12, but 8 dimensions and 12 speakers allow 8"),
+        ("no.yaml", "no.yaml: cannot be read"),
+        ("calibrate:2", "calibrate.prior is 2.0: expected a number from"),
+    ],
+)
+def test_chains_that_are_none(folder: Path, chain: str, text: str) -> None:
+    output = folder / "b.h5"
+    refused(run("train", folder / "train.npz", "--chain", chain, "--output", output), text, output)
+
+
+def test_vectors_that_are_none(folder: Path) -> None:
+    output = folder / "b.h5"
+    (folder / "empty").write_bytes(b"")
+    np.savez(folder / "same.npz", ids=list("abc"), vectors=np.ones((3, 3)))
+    same = run("train", folder / "same.npz", "--chain", "length,whiten", "--output", output)
+    refused(same, "same.npz: step 2 of the chain, whiten: the total covariance is 0", output)
+    (folder / "vectors.pkl").write_bytes(pickle.dumps({"s": [np.zeros(3)]}))
+    for name, text in (("nothing", "cannot be read"), ("empty", "empty"), ("vectors.pkl", "--allow-pickle")):
+        refused(run("train", folder / name, "--chain", "length", "--output", output), text, output)
+    refused(
+        run("train", folder / "vectors.pkl", "--allow-pickle", "--chain", "length", "--output", output), "zero", output
+    )
+    with np.load(folder / "train.npz") as file:
+        np.savez(folder / "wide.npz", ids=file["ids"], speakers=file["speakers"], vectors=np.tile(file["vectors"], 2))
+    wide = ("train", folder / "train.npz", "--chain", "coral", "--adapt", folder / "wide.npz", "--output", output)
+    refused(run(*wide), "wide.npz: expected vectors to adapt to of 8 dimensions, got 16", output)
+
+
+def test_scores_that_cannot_be(folder: Path) -> None:
+    backend, output = folder / "b.h5", folder / "scores.txt"
+    assert run("train", folder / "train.npz", "--chain", "lda:3", "--output", backend).exit_code == 0
+    refused(score(folder, folder / "train.npz", output), "HDF5", output)
+    refused(score(folder, folder / "nothing.h5", output), "no such file", output)
+    refused(score(folder, backend, folder / "scores.docx"), ".docx", folder / "scores.docx")
+    refused(score(folder, backend, output, test="train.npz"), "train.npz: 20 segments without a vector: both0", output)
+    np.savez(folder / "odd.npz", ids=["both0"], vectors=np.ones((1, 3)))
+    (folder / "trials").write_text("both-s0 both0\n")
+    refused(
+        score(folder, backend, output, test="odd.npz"), "expected vectors of 8 dimensions, got shape (1, 3)", output
+    )
+    refused(run("show", folder / "trials"), "HDF5")
+    backend.write_bytes(backend.read_bytes()[:900])
+    refused(score(folder, backend, output), "HDF5", output)
+
+
+def test_the_help_tells_all_steps() -> None:
+    text = run("train", "--help").stdout
+    for step in STEPS:
+        assert f"\n  {step.name} " in text
+    assert "train" in run("--help").stdout

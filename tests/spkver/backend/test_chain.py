@@ -1,0 +1,551 @@
+"""Chains: their text, what is refused before training, what scores are made of, files; on vectors of our own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings, cosine_scores
+from evaluation.score_maps import s_norm, train_affine
+from evaluation.trials import Scores, Trials
+from spkbase.errors import ConfigError, DataError
+from spkver.backend import (
+    STEPS,
+    Backend,
+    format_chain,
+    parse_chain,
+    read_backend,
+    read_chain,
+    train_chain,
+    write_backend,
+)
+from spkver.backend.chain import plain_chain
+
+
+def made(n_speakers: int, n_vectors: int, *, dimension: int = 6, seed: int = 0, name: str = "s") -> Embeddings:
+    """Vectors of speakers, some dimensions of which tell more of the session."""
+    draw = np.random.default_rng(seed)
+    speakers = np.repeat(np.arange(n_speakers), n_vectors)
+    session = np.linspace(0.3, 1.5, dimension)
+    vectors = draw.normal(size=(n_speakers, dimension))[speakers] + session * draw.normal(
+        size=(len(speakers), dimension)
+    )
+    ids = [f"{name}{speaker:03d}-{row:04d}" for row, speaker in enumerate(speakers)]
+    return Embeddings(ids, [text.partition("-")[0] for text in ids], vectors + 3)
+
+
+@pytest.fixture(scope="module")
+def training() -> Embeddings:
+    return made(40, 6)
+
+
+@pytest.fixture(scope="module")
+def tested() -> Embeddings:
+    return made(10, 5, seed=1, name="t")
+
+
+def all_trials(enrolled: Embeddings, tested: Embeddings) -> Trials:
+    models = sorted(set(enrolled.speakers.tolist()))
+    return Trials.from_ids(np.repeat(models, len(tested)).tolist(), tested.ids.tolist() * len(models))
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+SAME = [
+    "centre,whiten:cholesky,length,lda:3,length,plda:2,snorm:5",
+    " centre, whiten:cholesky ,length,lda:3, length,plda: 2,snorm:5",
+    "[centre, whiten: cholesky, length, lda: 3, length, plda: {rank: 2}, snorm: {top: 5}]",
+    "- centre\n- whiten: {kind: cholesky}\n- length\n- lda: 3\n- length\n- plda: 2\n- snorm: 5\n",
+    ["centre", "whiten:cholesky", "length", {"lda": 3}, "length", {"plda": {"rank": 2.0}}, {"snorm": 5}],
+]
+
+
+@pytest.mark.parametrize("spec", SAME)
+def test_ways_to_write_a_chain(spec: Any, tmp_path: Path) -> None:
+    chain = parse_chain(spec)
+    expected = "[centre, whiten: cholesky, length, lda: 3, length, plda: 2, snorm: 5]"
+    assert format_chain(chain) == expected
+    assert plain_chain(parse_chain(expected)) == plain_chain(chain) == plain_chain(parse_chain(chain))
+    if isinstance(spec, str) and "\n" in spec:
+        (tmp_path / "chain.yaml").write_text(spec)
+        assert plain_chain(read_chain(tmp_path / "chain.yaml")) == plain_chain(chain)
+
+
+def test_the_cosine_is_the_scorer_where_none_is_named() -> None:
+    assert format_chain(parse_chain("lda:2,snorm,calibrate")) == "[lda: 2, cosine, snorm, calibrate]"
+    assert format_chain(parse_chain("snorm")) == "[cosine, snorm]"
+    options = [{"lda": {"rank": 2, "shrink": 0.1}}, {"svm": {"balanced": True, "cost": "1e-3"}}]
+    assert format_chain(parse_chain(options)) == "[lda: {rank: 2, shrink: 0.1}, svm: {cost: 0.001, balanced: true}]"
+    assert plain_chain(parse_chain(format_chain(parse_chain(options)))) == plain_chain(parse_chain(options))
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("", "the chain is empty"),
+        ("[]", "the chain is empty"),
+        (["length"] * 101, "expected a chain of at most 100 steps, got 101"),
+        ("lda:2,,cosine", "step 2 of the chain: there is no step ''"),
+        ("whitten", "there is no step 'whitten': did you mean whiten?"),
+        ("[1]", "expected the name of a step"),
+        ("[{lda: 2, wccn: 3}]", "expected the name of a step"),
+        ("{lda: 2}", "expected a list of steps"),
+        ("[lda", "not YAML"),
+        (3, "expected a list of steps"),
+        ("lda:", "'lda:' has no value"),
+        ("lda:x", "lda.rank is 'x': expected a whole number from 1"),
+        ("lda:0", "lda.rank is 0: expected a whole number from 1"),
+        ("lda:1.5", "lda.rank is 1.5: expected a whole number"),
+        ("lda:true", "lda.rank is True: expected a whole number"),
+        ("[lda: {rnak: 2}]", "lda has no parameter 'rnak': it has rank, shrink, convention"),
+        ("[lda: {shrink: 2}]", "lda.shrink is 2.0: expected a number from 0 to 1"),
+        ("[lda: {shrink: .nan}]", "lda.shrink is nan: expected a number"),
+        ("whiten:zca", "whiten.kind is 'zca': expected one of full, symmetric, cholesky, diagonal"),
+        ("length:3", "length takes no value, got 3"),
+        ("[svm: {balanced: 1}]", "svm.balanced is 1: expected true or false"),
+        ("plda:2,length", "length, a map of vectors, cannot stand after plda, a scorer"),
+        ("cosine,plda:2", "plda, a scorer, cannot stand after cosine, a scorer"),
+        ("snorm,plda:2", "plda, a scorer, cannot stand after snorm, a normalisation"),
+        ("snorm,length", "length, a map of vectors, cannot stand after snorm, a normalisation"),
+        ("calibrate,snorm", "snorm, a normalisation, cannot stand after calibrate, a calibration"),
+        ("snorm,snorm", "snorm, a normalisation, cannot stand after snorm"),
+        ("calibrate:0", "calibrate.prior is 0.0: expected a number from 1e-06 to 0.999999"),
+    ],
+)
+def test_what_is_no_chain(spec: Any, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_chain(spec)
+    assert text in str(caught.value)
+
+
+def test_all_problems_of_a_chain_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)3 problems.*step 1.*step 2.*step 4"):
+        parse_chain("lad:3,lda:0,length,plda:x")
+
+
+def test_a_chain_in_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.yaml: cannot be read"):
+        read_chain(tmp_path / "missing.yaml")
+    (tmp_path / "c.yml").write_text("lda: 3")
+    with pytest.raises(ConfigError, match=r"c\.yml: expected a list of steps"):
+        read_chain(str(tmp_path / "c.yml"))
+
+
+# --- what vectors cannot train ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "chain", "text"),
+    [
+        ((1, 5), "lda", "lda needs two speakers, got 1"),
+        ((1, 5), "plda:2", "plda needs two speakers, got 1"),
+        ((1, 5), "two_covariance", "two_covariance needs two speakers, got 1"),
+        ((5, 1), "wccn", "wccn needs a speaker with two vectors, each has one"),
+        ((5, 1), "sphnorm", "sphnorm needs a speaker with two vectors"),
+        ((5, 1), "mahalanobis", "mahalanobis needs a speaker with two vectors"),
+        ((5, 1), "nap:1", "nap needs a speaker with two vectors"),
+        ((5, 1), "calibrate", "calibrate needs a speaker with two vectors"),
+        ((4, 3), "lda:4", "lda.rank is 4, but 6 dimensions and 4 speakers allow 3 at most"),
+        ((9, 3), "lda:3,lda:4", "lda.rank is 4, but 3 dimensions and 9 speakers allow 3 at most"),
+        ((9, 3), "lda,plda:7", "plda.rank is 7, but 6 dimensions allow 6 at most"),
+        ((9, 3), "calibrate", "calibrate deals 9 speakers into 5 parts: each needs two"),
+        ((30, 3), "[calibrate: {enrolled: 3}]", "calibrate.enrolled is 3, but no speaker has more vectors"),
+        ((5, 3), "[snorm: {cohort: adapt}]", "snorm needs vectors to adapt to"),
+        ((10, 3), "lda:9,calibrate", "but 6 dimensions and 10 speakers allow 6"),
+        ((5, 3), "coral", "coral needs vectors to adapt to, none were given"),
+        ((5, 3), "centre:adapt", "centre needs vectors to adapt to"),
+        ((5, 3), "[plda: {adapt: kaldi}]", "plda needs vectors to adapt to"),
+        ((6, 3), "nap:13", "nap.rank is 13"),
+    ],
+)
+def test_vectors_that_cannot_train_a_chain(counts: tuple[int, int], chain: str, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        train_chain(made(*counts), chain)
+    assert text in str(caught.value)
+
+
+def test_ranks_that_a_fold_of_the_calibration_cannot_have() -> None:
+    with pytest.raises(ConfigError, match="8 speakers allow 7"):
+        train_chain(made(10, 3, dimension=12), "lda:9,calibrate")
+
+
+def test_vectors_to_adapt_to_that_nothing_uses(training: Embeddings) -> None:
+    with pytest.raises(ConfigError, match="no step uses them"):
+        train_chain(training, "lda:2", adapt=training)
+    with pytest.raises(DataError, match="adapt to of 6 dimensions, got 4"):
+        train_chain(training, "coral", adapt=made(3, 2, dimension=4))
+
+
+def changed(embeddings: Embeddings, row: int, value: float) -> Embeddings:
+    vectors = embeddings.vectors.copy()
+    vectors[row] = value
+    return replace(embeddings, vectors=vectors)
+
+
+@pytest.mark.parametrize(("value", "text"), [(np.nan, "not finite"), (np.inf, "not finite"), (0.0, "zero")])
+def test_bad_vectors_are_named(training: Embeddings, tested: Embeddings, value: float, text: str) -> None:
+    bad = changed(training, 7, value)
+    with pytest.raises(DataError, match=rf"1 vector is {text}.*s001-0007"):
+        train_chain(bad, "centre,length")
+    with pytest.raises(DataError, match=rf"1 vector is {text}.*s001-0007"):
+        train_chain(training, "coral", adapt=bad)
+    backend = train_chain(training, "centre,length")
+    bad = changed(tested, 3, value)
+    for enrolled, segments in ((bad, tested), (tested, bad)):
+        with pytest.raises(DataError, match=rf"1 vector is {text}.*t000-0003"):
+            backend.score(enrolled, segments, all_trials(tested, tested))
+    some = all_trials(tested, replace(tested, ids=tested.ids)).subset(np.arange(3))
+    assert np.isfinite(backend.score(tested, bad, some).values).all(), "vectors that no trial names do not matter"
+
+
+def test_a_vector_that_a_step_makes_zero(training: Embeddings) -> None:
+    mean = training.vectors.mean(axis=0)
+    backend = train_chain(training, "centre,length")
+    odd = Embeddings(["same"], ["same"], (backend.maps[0].offset)[None])  # type: ignore[union-attr]
+    assert np.allclose(odd.vectors, mean)
+    for chain, what in (("centre,length", "vector"), ("centre", "mapped model")):
+        backend = train_chain(training, chain)
+        with pytest.raises(DataError, match=rf"1 {what} is zero .*: same"):
+            backend.score(odd, training, Trials.from_ids(["same"], [training.ids[0]]))
+    with pytest.raises(DataError, match=r"1 mapped vector is zero .*: same"):
+        backend.score(training, odd, Trials.from_ids([training.ids[0]], ["same"]))
+    same = replace(training, vectors=np.ones_like(training.vectors))
+    with pytest.raises(DataError, match=r"step 1 of the chain, centre: the 240 vectors are all the same"):
+        train_chain(same, "centre,length")
+    with pytest.raises(DataError, match=r"step 1 of the chain, whiten: the total covariance is 0"):
+        train_chain(same, "whiten")
+
+
+def test_unknown_ids_and_other_dimensions(training: Embeddings, tested: Embeddings) -> None:
+    backend = train_chain(training, "cosine")
+    trials = Trials.from_ids(["t000", "nobody", "t001"], [tested.ids[0], tested.ids[1], "nothing"])
+    with pytest.raises(DataError, match=r"(?s)1 models without a vector: nobody.*1 segments without a vector: nothing"):
+        backend.score(tested, tested, trials)
+    with pytest.raises(DataError, match=r"expected vectors of 6 dimensions, got shape \(6, 4\)"):
+        backend.score(
+            made(3, 2, dimension=4, name="t"), tested, Trials.from_ids(["t000", "t001", "t002"], tested.ids[:3])
+        )
+
+
+# --- what scores are made of -----------------------------------------------------------------------------------------
+
+
+def test_the_cosine_alone_is_that_of_the_evaluation(training: Embeddings, tested: Embeddings) -> None:
+    trials = all_trials(tested, tested)
+    ours = train_chain(training, "cosine").score(tested, tested, trials)
+    np.testing.assert_allclose(ours.values, cosine_scores(tested, tested, trials).values, atol=1e-14)
+    assert [*ours.pairs()] == [*trials.pairs()]
+
+
+def test_a_model_may_be_one_utterance(training: Embeddings, tested: Embeddings) -> None:
+    backend = train_chain(training, "centre,whiten,length,plda:4")
+    trials = Trials.from_ids([tested.ids[2], "t003"], [tested.ids[9]] * 2)
+    one = Embeddings(tested.ids[2:3], ["x"], tested.vectors[2:3])
+    alone = backend.score(one, tested, Trials.from_ids(["x"], [tested.ids[9]]))
+    np.testing.assert_allclose(backend.score(tested, tested, trials).values[0], alone.values[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("chain", ["whiten,length,lda:4", "plda:3", "svm", "mahalanobis", "two_covariance"])
+def test_scores_do_not_depend_on_other_trials_or_order(training: Embeddings, tested: Embeddings, chain: str) -> None:
+    backend, trials = train_chain(training, chain), all_trials(tested, tested)
+    whole = backend.score(tested, tested, trials)
+    rows = np.random.default_rng(0).permutation(len(trials))[:37]
+    some = backend.score(tested, tested, trials.subset(rows))
+    np.testing.assert_allclose(some.values, whole.values[rows], rtol=1e-9, atol=1e-9)
+
+
+def test_s_norm_is_that_of_the_evaluation(training: Embeddings, tested: Embeddings) -> None:
+    """Against the speakers' means, scored as lists."""
+    trials = all_trials(tested, tested)
+    plain = train_chain(training, "plda:3")
+    speakers = sorted(set(training.speakers.tolist()))
+    means = np.stack([training.vectors[training.speakers == name].mean(axis=0) for name in speakers])
+    cohort = Embeddings(speakers, speakers, means)
+    sides = (
+        plain.score(tested, cohort, all_trials(tested, cohort)),
+        plain.score(cohort, tested, all_trials(cohort, tested)),
+    )
+    for top in (None, 7):
+        normed = train_chain(training, [{"plda": 3}, {"snorm": {"top": top}}]).score(tested, tested, trials)
+        expected = s_norm(plain.score(tested, tested, trials), *sides, top=top)
+        np.testing.assert_allclose(normed.values, expected.values, rtol=1e-9, atol=1e-9)
+    every = train_chain(training, [{"plda": 3}, {"snorm": {"cohort": "vectors"}}])
+    assert every.cohort is not None
+    assert len(every.cohort) == len(training)
+    other = train_chain(training, ["centre", {"snorm": {"cohort": "adapt"}}], adapt=tested)
+    assert other.cohort is not None
+    np.testing.assert_allclose(other.cohort, tested.vectors - training.vectors.mean(axis=0), atol=1e-12)
+
+
+def test_cohorts_are_scored_in_blocks(
+    training: Embeddings, tested: Embeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, trials = train_chain(training, "whiten,length,snorm:9"), all_trials(tested, tested)
+    whole = backend.score(tested, tested, trials).values
+    monkeypatch.setattr("spkver.backend.trained._PAIRS", 100)
+    np.testing.assert_allclose(backend.score(tested, tested, trials).values, whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_enrolled", [1, 2])
+def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training: Embeddings, n_enrolled: int) -> None:
+    """Scores of each fold by a chain of the others; pooled; the same affine map."""
+    backend = train_chain(training, ["lda:3", {"calibrate": {"enrolled": n_enrolled}}], seed=5)
+    names = sorted(set(training.speakers.tolist()))
+    dealt = np.empty(len(names), int)
+    dealt[np.random.default_rng(5).permutation(len(names))] = np.arange(len(names)) % 5
+    pooled: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(5):
+        held = [name for name, fold in zip(names, dealt, strict=True) if fold == number]
+        rows = np.isin(training.speakers, held)
+        part = train_chain(Embeddings(training.ids[~rows], training.speakers[~rows], training.vectors[~rows]), "lda:3")
+        enrolled, tests = [], []
+        for name in held:
+            own = training.ids[training.speakers == name].tolist()
+            enrolled += own[:n_enrolled]
+            tests += own[n_enrolled : n_enrolled + 3]
+        trials = Trials.from_ids(np.repeat(held, len(tests)).tolist(), tests * len(held))
+        speaker = dict(zip(training.ids.tolist(), training.speakers.tolist(), strict=True))
+        models = np.isin(training.ids, enrolled)
+        of_models = Embeddings(training.ids[models], training.speakers[models], training.vectors[models])
+        scores = part.score(of_models, training, trials)
+        for (model, segment), value in zip(trials.pairs(), scores.values, strict=True):
+            pooled[model == speaker[segment]].append(value)
+    expected = train_affine(pooled[True], pooled[False])
+    assert backend.calibration is not None
+    np.testing.assert_allclose(backend.calibration.weights, expected.weights, rtol=1e-6)
+    np.testing.assert_allclose(backend.calibration.offset, expected.offset, rtol=1e-6)
+    other = train_chain(training, "lda:3,calibrate", seed=6).calibration
+    assert other is not None
+    assert other.weights != backend.calibration.weights
+
+
+def test_calibration_of_scores_that_separate_says_what_to_do() -> None:
+    clear = made(12, 4, dimension=40)
+    clear = replace(clear, vectors=np.repeat(clear.vectors[::4], 4, axis=0) + 1e-3 * clear.vectors)
+    with pytest.raises(DataError, match=r"calibrate: the scores separate .*ridge: 0\.01"):
+        train_chain(clear, "calibrate")
+    backend = train_chain(clear, [{"calibrate": {"ridge": 0.01}}])
+    assert np.isfinite(backend.score(clear, clear, all_trials(clear, clear)).values).all()
+
+
+def test_coral_is_of_the_training_vectors_alone(training: Embeddings) -> None:
+    draw = np.random.default_rng(3)
+    other = Embeddings(
+        [f"o{row}" for row in range(500)], ["?"] * 500, draw.normal(size=(500, 6)) @ draw.normal(size=(6, 6))
+    )
+    backend = train_chain(training, "coral,centre,whiten", adapt=other)
+    seen = backend.transform(other.vectors)
+    np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(np.cov(seen.T, bias=True), np.eye(6), atol=1e-9)
+    assert len(backend.maps) == 2
+
+
+def test_adaptation_of_the_centre_and_of_the_plda(training: Embeddings, tested: Embeddings) -> None:
+    moved = replace(tested, vectors=2 * tested.vectors + 5)
+    centred = train_chain(training, "centre:adapt", adapt=moved)
+    np.testing.assert_allclose(centred.transform(moved.vectors).mean(axis=0), 0, atol=1e-9)
+    plain = train_chain(training, "plda:4")
+    adapted = train_chain(training, [{"plda": {"rank": 4, "adapt": "kaldi"}}], adapt=moved)
+    np.testing.assert_allclose(adapted.model.mean, moved.vectors.mean(axis=0))
+    assert np.trace(adapted.model.within) > np.trace(plain.model.within)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+FILED = ["whiten,length,lda:3", "nap:2,svm,snorm", "plda:3,calibrate", "[plda: {rank: 2, channel_rank: 1}]",
+         "mahalanobis", "whiten:diagonal,two_covariance,snorm:5"]  # fmt: skip
+
+
+@pytest.mark.parametrize("chain", FILED)
+def test_a_file_scores_as_what_was_written(
+    training: Embeddings, tested: Embeddings, chain: str, tmp_path: Path
+) -> None:
+    backend, trials = train_chain(training, chain), all_trials(tested, tested)
+    write_backend(tmp_path / "a.h5", backend)
+    again = read_backend(tmp_path / "a.h5")
+    assert repr(again) == repr(backend)
+    assert again.facts == backend.facts
+    assert np.array_equal(again.score(tested, tested, trials).values, backend.score(tested, tested, trials).values)
+    write_backend(tmp_path / "b.h5", train_chain(training, chain))
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_the_digest_is_of_all_that_it_was_made_from(training: Embeddings) -> None:
+    digests = [
+        train_chain(training, "lda:3").facts["made_from"],
+        train_chain(training, "lda:2").facts["made_from"],
+        train_chain(training, "lda:3", seed=1).facts["made_from"],
+        train_chain(changed(training, 0, 1.0), "lda:3").facts["made_from"],
+    ]
+    assert len(set(digests)) == 4
+    assert train_chain(training, "[lda: {rank: 3}]").facts["made_from"] == digests[0]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flipped(path: Path) -> None:
+    with h5py.File(path, "r") as file:
+        place = file["map0.offset"].id.get_offset()
+    content = bytearray(path.read_bytes())
+    content[place + 3] ^= 1
+    path.write_bytes(content)
+
+
+def attribute(name: str, value: Any) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            file.attrs[name] = value
+
+    return change
+
+
+def without(name: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            del file[name]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (lambda path: path.write_bytes(b""), "HDF5"),
+        (lambda path: path.write_bytes(b"no backend"), "HDF5"),
+        (lambda path: path.unlink(), "no such file"),
+        (cut, "HDF5"),
+        (flipped, "its checksum is another"),
+        (attribute("kind", "another"), "expected a file of the kind 'spkver backend'"),
+        (attribute("version", 2), "expected version 1"),
+        (attribute("chain", 3), "expected a file of the kind"),
+        (attribute("chain", "[]"), "its checksum is another"),
+        (without("map0.matrix"), "its checksum is another"),
+    ],
+)
+def test_damaged_files(training: Embeddings, tmp_path: Path, damage: Callable[[Path], None], text: str) -> None:
+    path = tmp_path / "backend.h5"
+    write_backend(path, train_chain(training, "centre,lda:2"))
+    damage(path)
+    with pytest.raises(DataError) as caught:
+        read_backend(path)
+    assert text in str(caught.value)
+    assert "backend.h5" in str(caught.value)
+
+
+def test_files_whose_parts_do_not_fit(training: Embeddings, tmp_path: Path) -> None:
+    """Their checksum holds: someone wrote them so."""
+    backend = train_chain(training, "centre,lda:2,plda:1,snorm,calibrate")
+    other = train_chain(training, "lda:3,plda:1,snorm")
+    strange = [
+        (replace(backend, maps=other.maps), "for 3 dimensions|of 3 dimensions"),
+        (replace(backend, model=other.model), "expected a model of plda for 2 dimensions, got 3"),
+        (replace(backend, cohort=None), "a cohort belongs to a chain with s-norm"),
+        (replace(backend, cohort=other.cohort), "expected a finite cohort of 2 dimensions"),
+        (replace(backend, calibration=None), "a calibration belongs"),
+        (replace(backend, facts={**backend.facts, "dimension": "six"}), "expected the facts"),
+        (replace(backend, facts={**backend.facts, "dimension": 5}), "expected a map of 5 dimensions, got one of 6"),
+        (replace(backend, chain=other.chain), "a model of plda|calibration"),
+    ]
+    for number, (wrong, text) in enumerate(strange):
+        write_backend(tmp_path / f"{number}.h5", wrong)
+        with pytest.raises(DataError, match=f"expected a trained chain: .*({text})"):
+            read_backend(tmp_path / f"{number}.h5")
+
+
+# --- whatever the vectors are ----------------------------------------------------------------------------------------
+
+CHAINS = [
+    "centre,length", "whiten", "whiten:symmetric", "whiten:cholesky,length", "whiten:diagonal", "efr:2", "sphnorm:2",
+    "lda", "lda,length,wccn", "wccn", "nap:1", "coral,lda", "mahalanobis", "two_covariance", "plda", "length,plda:1",
+    "whiten,length,lda,plda,snorm", "svm",
+]  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_finite_scores_or_one_error(data: st.DataObject) -> None:
+    """Few vectors, many dimensions, constants, duplicates, single sessions, single speakers, odd scales."""
+    size, dimension = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 9))
+    draw = np.random.default_rng(data.draw(st.integers(0, 1 << 20)))
+    vectors = draw.normal(size=(size, dimension))
+    if data.draw(st.booleans()):
+        vectors[:, draw.integers(dimension)] = draw.choice([0.0, 1.0, 1e6])
+    if data.draw(st.booleans()):
+        vectors = vectors[draw.integers(size, size=size)]
+    if data.draw(st.booleans()):
+        vectors = vectors + 100
+    vectors = vectors * data.draw(st.sampled_from([1e-30, 1e-3, 1.0, 1e6, 1e30]))
+    speakers = [f"s{draw.integers(data.draw(st.integers(1, size)))}" for _ in range(size)]
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    embeddings = Embeddings([f"u{row}" for row in range(size)], speakers, vectors.astype(dtype))
+    chain = data.draw(st.sampled_from(CHAINS))
+    try:
+        backend = train_chain(embeddings, chain, adapt=embeddings if "coral" in chain else None)
+        assert all(np.isfinite(array).all() for step in backend.maps for array in vars(step).values())
+        scores = backend.score(embeddings, embeddings, all_trials(embeddings, embeddings))
+    except DataError:
+        return
+    assert np.isfinite(scores.values).all()
+
+
+@pytest.mark.parametrize("chain", ["whiten,length", "efr:2", "lda", "wccn", "mahalanobis", "plda", "coral,lda,plda"])
+def test_fewer_vectors_than_dimensions_still_tell_speakers_apart(chain: str) -> None:
+    few = made(6, 3, dimension=60)
+    backend = train_chain(few, chain, adapt=few if "coral" in chain else None)
+    trials = all_trials(few, few)
+    scores = backend.score(few, few, trials).values
+    own = np.array([model == segment.partition("-")[0] for model, segment in trials.pairs()])
+    assert scores[own].mean() > scores[~own].mean() + scores.std()
+
+
+def test_the_table_is_whole() -> None:
+    names = [step.name for step in STEPS]
+    assert len(set(names)) == len(names)
+    for step in STEPS:
+        assert step.about
+        assert step.about[0].islower()
+        assert (step.fit is None) == (step.role in ("norm", "calibration"))
+        assert (step.scorer is None) == (step.role != "scorer")
+        defaults = {parameter.name: parameter.default for parameter in step.parameters}
+        assert parse_chain([{step.name: defaults}] if defaults else [step.name])
+        assert step.limit == "" or step.parameters[0].name == "rank"
+
+
+def test_scores_are_of_the_evaluation(training: Embeddings, tested: Embeddings) -> None:
+    scores = train_chain(training, "lda:2").score(tested, tested, all_trials(tested, tested))
+    assert isinstance(scores, Scores)
+    assert isinstance(train_chain(training, "lda:2"), Backend)
+
+
+def test_what_a_chain_loads() -> None:
+    """Scikit-learn, librosa and the others are loaded by what uses them: of a chain, the SVM alone."""
+    code = (
+        "import sys, numpy as np; from evaluation.embeddings import Embeddings; from spkver.backend import train_chain;"
+        "rows = [str(row) for row in range(20)];"
+        "vectors = Embeddings(rows, [row[0] for row in rows], np.random.default_rng(0).normal(size=(20, 3)));"
+        "train_chain(vectors, 'whiten,length,lda:2,plda,snorm');"
+        "print([name for name in ('sklearn', 'librosa', 'matplotlib', 'torch') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_types_of_vectors(training: Embeddings, tested: Embeddings) -> None:
+    """Half precision, float32, Fortran order: sums are float64."""
+    trials = all_trials(tested, tested)
+    exact: NDArray = train_chain(training, "whiten,length,lda:3").score(tested, tested, trials).values
+    for vectors in (training.vectors.astype(np.float32), np.asfortranarray(training.vectors)):
+        backend = train_chain(replace(training, vectors=vectors), "whiten,length,lda:3")
+        np.testing.assert_allclose(backend.score(tested, tested, trials).values, exact, atol=1e-4)

@@ -1,0 +1,324 @@
+"""Training of PLDA: the likelihood against joint densities, parameters found again, what is regularised, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError
+from spkver.backend.plda import Plda, PldaConfig, SpeakerSums, expectation, fit_plda
+from spkver.backend.plda_scoring import plda_scores
+from spkver.backend.residual_prior import residual_prior
+from spkver.backend.sessions import Sessions
+
+
+def log_density(vectors: NDArray, mean: NDArray, covariance: NDArray) -> float:
+    """Of stacked vectors under one Gaussian, by its definition."""
+    away = (vectors - mean).ravel()
+    _, log_determinant = np.linalg.slogdet(2 * np.pi * covariance)
+    return float(-0.5 * (log_determinant + away @ np.linalg.solve(covariance, away)))
+
+
+def joint_covariance(plda: Plda, count: int) -> NDArray:
+    """Of `count` vectors of one speaker, stacked."""
+    return np.kron(np.ones((count, count)), plda.between) + np.kron(np.eye(count), plda.within)
+
+
+def drawn(
+    rng: np.random.Generator, *, speakers: int, sessions: int, rank: int, dimension: int, channels: int = 0
+) -> tuple[Plda, NDArray, NDArray]:
+    """Vectors of a model that is drawn too."""
+    spread = rng.normal(size=(dimension, dimension))
+    residual = (
+        np.diag(rng.uniform(0.3, 1, dimension)) if channels else spread @ spread.T / dimension + np.eye(dimension)
+    )
+    channel = rng.normal(size=(dimension, channels)) if channels else None
+    plda = Plda(rng.normal(size=dimension), rng.normal(size=(dimension, rank)), residual, channel)
+    who = np.repeat(np.arange(speakers), sessions)
+    vectors = plda.mean + (rng.normal(size=(speakers, rank)) @ plda.loadings.T)[who]
+    return plda, vectors + rng.normal(size=vectors.shape) @ np.linalg.cholesky(plda.within).T, who
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+@pytest.mark.parametrize("rank", [1, 3, 4])
+def test_likelihood_is_that_of_the_joint_density(rank: int, channels: int) -> None:
+    rng = np.random.default_rng(rank)
+    plda, vectors, _ = drawn(rng, speakers=1, sessions=15, rank=rank, dimension=4, channels=channels)
+    who = np.repeat(np.arange(5), [1, 2, 3, 4, 5])
+    sessions = Sessions(vectors - plda.mean, who)
+    of = SpeakerSums(sessions.counts.astype(float), sessions.sums, sessions.vectors.T @ sessions.vectors)
+    expected = sum(
+        log_density(vectors[who == speaker], plda.mean, joint_covariance(plda, speaker + 1)) for speaker in range(5)
+    )
+    assert expectation(plda, of).log_likelihood == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+def test_moments_are_those_of_the_joint_gaussian(channels: int) -> None:
+    """E[v] and E[v v'] of each session by conditioning the stacked Gaussian of (y, z_1 .. z_n, x_1 .. x_n)."""
+    rng = np.random.default_rng(3)
+    plda, vectors, _ = drawn(rng, speakers=1, sessions=5, rank=2, dimension=3, channels=channels)
+    who = np.array([0, 0, 0, 1, 1])
+    centred = vectors - plda.mean
+    sessions = Sessions(centred, who)
+    found = expectation(
+        plda, SpeakerSums(sessions.counts.astype(float), sessions.sums, centred.T @ centred)
+    )  # fmt: skip
+    channel = np.zeros((3, 0)) if plda.channel is None else plda.channel
+    cross, second, speakers = np.zeros((3, 2 + channels)), np.zeros((2 + channels,) * 2), np.zeros((2, 2))
+    for speaker in (0, 1):
+        own = centred[who == speaker]
+        count = len(own)
+        maps = np.hstack([np.tile(plda.loadings, (count, 1)), np.kron(np.eye(count), channel)])  # latent to stacked x
+        covariance = maps @ maps.T + np.kron(np.eye(count), plda.residual)
+        gain = maps.T @ np.linalg.inv(covariance)
+        mean, spread = gain @ own.ravel(), np.eye(maps.shape[1]) - gain @ maps
+        both = spread + np.outer(mean, mean)
+        speakers += both[:2, :2] / 2
+        for number in range(count):
+            of_session = np.r_[0:2, 2 + channels * number : 2 + channels * (number + 1)]
+            cross += np.outer(own[number], mean[of_session])
+            second += both[np.ix_(of_session, of_session)]
+    np.testing.assert_allclose(found.cross, cross, atol=1e-12)
+    np.testing.assert_allclose(found.second, second, atol=1e-12)
+    np.testing.assert_allclose(found.speakers, speakers, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "channels", "residual"), [(2, 0, "full"), (6, 0, "full"), (2, 2, "diagonal")])
+def test_parameters_of_synthetic_data_are_found_again(rank: int, channels: int, residual: str) -> None:
+    """3,000 speakers of 8 vectors: a covariance is known to about 1/sqrt(3000) of itself, 2 %."""
+    rng = np.random.default_rng(7)
+    plda, vectors, who = drawn(rng, speakers=3000, sessions=8, rank=rank, dimension=6, channels=channels)
+    config = PldaConfig(rank=rank, channel_rank=channels, residual=residual, iterations=100)
+    found, _ = fit_plda(vectors, who, config)
+    for name in ("between", "within"):
+        expected = getattr(plda, name)
+        error = np.linalg.norm(getattr(found, name) - expected) / np.linalg.norm(expected)
+        assert error < (0.06 if name == "between" else 0.02), name
+    assert np.linalg.norm(found.mean - plda.mean) < 4 * np.sqrt(np.trace(plda.between) / 3000)
+    if channels:  # with a diagonal S the channel is known apart from it
+        channel = found.channel @ found.channel.T
+        assert np.linalg.norm(channel - plda.channel @ plda.channel.T) < 0.03 * np.linalg.norm(channel)
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_the_likelihood_never_falls(data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    dimension = data.draw(st.integers(1, 6))
+    speakers = data.draw(st.integers(2, 12))
+    who = np.r_[np.arange(speakers), rng.integers(0, speakers, data.draw(st.integers(2, 40)))]
+    vectors = rng.normal(size=(speakers, dimension))[who] + rng.normal(size=(len(who), dimension))
+    vectors *= 10.0 ** rng.integers(-4, 5, dimension)
+    channels = data.draw(st.integers(0, dimension))
+    config = PldaConfig(
+        rank=data.draw(st.integers(1, dimension)),
+        channel_rank=channels,
+        residual=data.draw(st.sampled_from(["full", "diagonal"])),
+        minimum_divergence=data.draw(st.sampled_from(["lower", "none"])),
+        session_weight=data.draw(st.sampled_from([1.0, 0.5])),
+        prior=data.draw(st.sampled_from([None, 3.0])),
+        iterations=15,
+    )
+    _, objective = fit_plda(vectors, who, config)
+    assert len(objective) == 16
+    assert np.isfinite(objective).all()
+    assert np.diff(objective).min() >= -1e-9 * np.abs(objective).max()
+
+
+def test_lower_factor_is_never_behind_none() -> None:
+    """Minimum divergence is a step of its own that cannot lower the likelihood; SIDEKIT's factor can."""
+    rng = np.random.default_rng(5)
+    _, vectors, who = drawn(rng, speakers=40, sessions=3, rank=3, dimension=5)
+    last = {
+        kind: fit_plda(vectors, who, PldaConfig(rank=3, iterations=3, minimum_divergence=kind))[1]
+        for kind in ("lower", "none", "sidekit")
+    }
+    assert last["lower"][1] >= last["none"][1] - 1e-9
+    assert last["lower"][1] > last["sidekit"][1]
+
+
+def test_training_is_the_same_for_any_order_and_rotation() -> None:
+    rng = np.random.default_rng(2)
+    _, vectors, who = drawn(rng, speakers=20, sessions=4, rank=2, dimension=5)
+    plda, objective = fit_plda(vectors, who, PldaConfig(rank=2))
+    order = rng.permutation(len(who))
+    names = np.array([f"s{code}" for code in who], object)
+    again, _ = fit_plda(vectors[order], names[order].tolist(), PldaConfig(rank=2))
+    np.testing.assert_allclose(again.between, plda.between, rtol=0, atol=1e-11)
+    rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    turned, turned_objective = fit_plda(vectors @ rotation, who, PldaConfig(rank=2))
+    np.testing.assert_allclose(rotation @ turned.between @ rotation.T, plda.between, atol=1e-10)
+    np.testing.assert_allclose(turned_objective, objective, rtol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e2, 1e6])
+def test_the_scale_of_vectors_does_not_keep_em_away(scale: float) -> None:
+    """At the same number of rounds the model of scaled vectors is near the scaled model."""
+    rng = np.random.default_rng(2)
+    _, vectors, who = drawn(rng, speakers=100, sessions=6, rank=3, dimension=6)
+    plda, objective = fit_plda(vectors, who, PldaConfig(rank=3, iterations=20))
+    scaled, other = fit_plda(scale * vectors, who, PldaConfig(rank=3, iterations=20))
+    error = np.linalg.norm(scaled.between / scale**2 - plda.between) / np.linalg.norm(plda.between)
+    assert error < 0.01
+    assert other[-1] + vectors.size * np.log(scale) == pytest.approx(objective[-1], abs=0.5)
+
+
+def test_a_weight_of_sessions_is_as_many_copies_of_them() -> None:
+    rng = np.random.default_rng(2)
+    _, vectors, who = drawn(rng, speakers=15, sessions=4, rank=2, dimension=4)
+    twice, _ = fit_plda(np.tile(vectors, (2, 1)), np.tile(who, 2), PldaConfig(rank=2))
+    weighted, _ = fit_plda(vectors, who, PldaConfig(rank=2, session_weight=2.0))
+    np.testing.assert_allclose(weighted.between, twice.between, atol=1e-11)
+    np.testing.assert_allclose(weighted.residual, twice.residual, atol=1e-11)
+
+
+# --- what keeps it regular -------------------------------------------------------------------------------------------
+
+
+def test_well_posed_vectors_have_no_prior() -> None:
+    rng = np.random.default_rng(4)
+    _, vectors, who = drawn(rng, speakers=30, sessions=5, rank=3, dimension=8)
+    vectors = vectors * 10.0 ** np.arange(-4, 4)  # scales of dimensions do not matter
+    assert residual_prior(Sessions(vectors, who)).weight == 0
+    plain, objective = fit_plda(vectors, who, PldaConfig(rank=3, prior=0.0))
+    default, other = fit_plda(vectors, who, PldaConfig(rank=3))
+    assert default.residual.tolist() == plain.residual.tolist()
+    assert objective.tolist() == other.tolist()
+
+
+def _broken(kind: str, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    _, vectors, who = drawn(rng, speakers=10, sessions=4, rank=2, dimension=6)
+    if kind == "fewer vectors than dimensions":
+        return np.hstack([vectors, rng.normal(size=(40, 60))]), who
+    if kind == "a constant dimension":
+        vectors[:, 2] = 0.1
+    elif kind == "a dimension twice":
+        vectors[:, 2] = vectors[:, 3]
+    elif kind == "a dimension that is a sum":
+        vectors[:, 2] = vectors[:, 3] - 2 * vectors[:, 4]
+    elif kind == "a dimension that names the speaker":
+        vectors[:, 2] = who
+    elif kind == "each vector many times":
+        return np.repeat(vectors[:6], 30, axis=0), np.repeat([0, 0, 1, 1, 2, 2], 30)
+    elif kind == "few speakers with two":
+        return vectors[[0, 1, 4, 8, 12, 16, 17]], who[[0, 1, 4, 8, 12, 16, 17]]
+    return vectors, who
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "fewer vectors than dimensions",
+        "a constant dimension",
+        "a dimension twice",
+        "a dimension that is a sum",
+        "a dimension that names the speaker",
+        "each vector many times",
+        "few speakers with two",
+    ],
+)
+def test_singular_vectors_are_regularised(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    vectors, who = _broken(kind, rng)
+    prior = residual_prior(Sessions(vectors, who))
+    assert prior.weight == vectors.shape[1]
+    assert prior.variances.min() > 0
+    for config in (PldaConfig(rank=2), PldaConfig(), PldaConfig(rank=2, channel_rank=2, residual="diagonal")):
+        plda, objective = fit_plda(vectors, who, config)
+        assert np.diff(objective).min() >= -1e-9 * np.abs(objective).max()
+        assert np.linalg.eigvalsh(plda.within)[0] > 0
+        count = len(vectors)
+        pairs = np.divmod(np.arange(count**2), count)
+        scores = plda_scores(plda, Sessions(vectors, np.arange(count)), vectors, *pairs)
+        assert np.isfinite(scores).all()
+        same = (who[:, None] == who).ravel()
+        assert scores[same].mean() > scores[~same].mean()
+    with pytest.raises(DataError, match=r"do not determine the covariance within speakers in \d+ dimensions .*lda"):
+        fit_plda(vectors, who, PldaConfig(rank=2, prior=0.0))
+
+
+NUMBERS = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 1e-30, 1e-8, 1e8, 1e120]), st.floats(-10, 10))
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_any_vectors_end_in_a_model_or_one_error(data: st.DataObject) -> None:
+    dimension, count = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 12))
+    row = st.lists(NUMBERS, min_size=dimension, max_size=dimension)
+    vectors = np.array(data.draw(st.lists(row, min_size=count, max_size=count)))
+    who = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+    residual, channels = data.draw(st.sampled_from([("full", 0), ("full", 1), ("diagonal", 1)]))
+    config = PldaConfig(iterations=4, channel_rank=channels, residual=residual)
+    with np.errstate(all="raise", under="ignore"):
+        try:
+            plda, objective = fit_plda(vectors, np.array(who), config)
+            sessions, names = Sessions.named(vectors, np.array(who))
+            pairs = np.divmod(np.arange(len(names) * count), count)
+            scores = plda_scores(plda, sessions, vectors, *pairs)
+        except DataError:
+            return
+    parts = [plda.mean, plda.loadings, plda.residual, objective, scores]
+    assert all(np.isfinite(part).all() for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "speakers", "message"),
+    [
+        (np.eye(3), ["a", "a", "a"], "at least two speakers, got 3 of one"),
+        (np.eye(3), ["a", "b", "c"], "each speaker has one: .*add sessions"),
+        (np.ones((4, 2)), ["a", "a", "b", "b"], "the vectors are all the same"),
+        (np.repeat(np.eye(2), 2, axis=0), ["a", "a", "b", "b"], "those of a speaker are all the same"),
+        (np.tile(np.eye(2), (2, 1)), ["a", "a", "b", "b"], "the means of all speakers are the same"),
+        (np.array([[np.nan, 0], [1, 2]]), ["a", "b"], "1 of 2 training vectors hold NaN or infinity: rows 0"),
+        (np.eye(3) * 1e200, ["a", "a", "b"], "far too large"),
+        (np.eye(3), ["a", "b"], "a name for each of 3 vectors"),
+        (np.zeros((0, 2)), [], "training vectors as rows of numbers"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_told(vectors: NDArray, speakers: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        fit_plda(vectors, speakers, PldaConfig(rank=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rank": 0}, "plda.rank is 0: expected a whole number of at least 1"),
+        ({"iterations": -1}, "plda.iterations is -1"),
+        ({"residual": "spherical"}, "plda.residual is 'spherical': expected one of full, diagonal"),
+        ({"minimum_divergence": "upper"}, "expected one of lower, sidekit, none"),
+        ({"session_weight": 0}, "plda.session_weight is 0"),
+        ({"prior": -1.0}, "plda.prior is -1.0"),
+        ({"rank": 5}, "plda.rank is 5: the vectors have 4 dimensions"),
+        ({"channel_rank": 5}, "plda.channel_rank is 5: the vectors have 4 dimensions"),
+    ],
+)
+def test_options_out_of_range_are_told(options: dict[str, Any], message: str) -> None:
+    _, vectors, who = drawn(np.random.default_rng(0), speakers=10, sessions=3, rank=2, dimension=4)
+    with pytest.raises(ConfigError, match=message):
+        fit_plda(vectors, who, PldaConfig(**options))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mean": np.zeros((2, 1))}, "expected mean of a PLDA in 2 dimensions"),
+        ({"mean": np.zeros(0)}, "in 0 dimensions"),
+        ({"loadings": np.zeros((3, 1))}, "expected loadings of a PLDA in 2 dimensions"),
+        ({"residual": np.eye(3)}, "expected residual of a PLDA in 2 dimensions"),
+        ({"residual": np.array([[1.0, 2.0], [2.0, 1.0]])}, "to be positive definite"),
+        ({"residual": np.array([[1.0, 0.5], [0.0, 1.0]])}, "as a symmetric matrix"),
+        ({"loadings": np.array([[np.nan], [0]])}, "loadings of a PLDA holds NaN"),
+        ({"channel": np.zeros(2)}, "expected channel of a PLDA"),
+    ],
+)
+def test_what_no_plda_is_is_told(change: dict[str, NDArray], message: str) -> None:
+    whole = {"mean": np.zeros(2), "loadings": np.ones((2, 1)), "residual": np.eye(2)}
+    with pytest.raises(DataError, match=message):
+        Plda(**{**whole, **change})

@@ -1,0 +1,278 @@
+"""Scores of vectors: PLDA and two-covariance against joint Gaussian densities, cosine, Mahalanobis; bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from spkbase.errors import ConfigError, DataError
+from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
+from spkver.backend.plda import Plda
+from spkver.backend.plda_scoring import plda_scores
+from spkver.backend.sessions import Sessions
+from spkver.backend.two_covariance import TwoCovariance, fit_two_covariance, two_covariance_scores
+
+
+def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channels: int = 0) -> Plda:
+    spread = rng.normal(size=(dimension, dimension))
+    channel = rng.normal(size=(dimension, channels)) if channels else None
+    return Plda(
+        rng.normal(size=dimension), rng.normal(size=(dimension, rank)), spread @ spread.T + np.eye(dimension), channel
+    )
+
+
+def log_density(vectors: NDArray, plda: Plda) -> float:
+    """Of all vectors as those of one speaker: one Gaussian of all their numbers."""
+    count = len(vectors)
+    covariance = np.kron(np.ones((count, count)), plda.between) + np.kron(np.eye(count), plda.within)
+    away = (vectors - plda.mean).ravel()
+    return float(-0.5 * (np.linalg.slogdet(2 * np.pi * covariance)[1] + away @ np.linalg.solve(covariance, away)))
+
+
+def by_brute_force(plda: Plda, enrolled: NDArray, tested: NDArray) -> float:
+    """One speaker against two."""
+    together = np.vstack([enrolled, tested[None]])
+    return log_density(together, plda) - log_density(enrolled, plda) - log_density(tested[None], plda)
+
+
+def every_pair(n_models: int, n_segments: int) -> tuple[NDArray, NDArray]:
+    return np.divmod(np.arange(n_models * n_segments), n_segments)
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+@pytest.mark.parametrize(("dimension", "rank"), [(1, 1), (5, 3), (5, 5), (4, 6)])
+def test_ratios_are_those_of_joint_densities(dimension: int, rank: int, channels: int) -> None:
+    """One to five enrolled vectors, at 1e-10."""
+    rng = np.random.default_rng(dimension + rank)
+    plda = model(rng, dimension=dimension, rank=rank, channels=channels)
+    models = rng.permutation(np.repeat(np.arange(5), [1, 2, 3, 4, 5]))
+    sessions = Sessions(2 * rng.normal(size=(15, dimension)), models)
+    tests = 2 * rng.normal(size=(7, dimension))
+    pairs = every_pair(5, 7)
+    expected = [
+        by_brute_force(plda, sessions.vectors[models == of], tests[row]) for of, row in zip(*pairs, strict=True)
+    ]
+    np.testing.assert_allclose(plda_scores(plda, sessions, tests, *pairs), expected, rtol=1e-10, atol=1e-10)
+    means = [by_brute_force(plda, sessions.means[[of]], tests[row]) for of, row in zip(*pairs, strict=True)]
+    found = plda_scores(plda, sessions, tests, *pairs, sessions_as="mean")
+    np.testing.assert_allclose(found, means, rtol=1e-10, atol=1e-10)
+
+
+def test_more_numbers_of_sessions_than_factors() -> None:
+    """The two forms of the rows give one score: a column for each number of sessions, or the squares in full."""
+    rng = np.random.default_rng(1)
+    plda = model(rng, rank=2)
+    models = np.repeat(np.arange(6), np.arange(1, 7))
+    sessions, tests = Sessions(rng.normal(size=(21, 5)), models), rng.normal(size=(4, 5))
+    pairs = every_pair(6, 4)
+    expected = [
+        by_brute_force(plda, sessions.vectors[models == of], tests[row]) for of, row in zip(*pairs, strict=True)
+    ]
+    np.testing.assert_allclose(plda_scores(plda, sessions, tests, *pairs), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_closed_form_in_two_dimensions() -> None:
+    """B = diag(b, 0), W = I: the second dimension says nothing; the first is the ratio of two bivariate densities.
+
+    With r = b / (1 + b) and v = 1 + b, s = -log(1 - r^2) / 2 - (r^2 (x^2 + y^2) - 2 r x y) / (2 v (1 - r^2)).
+    """
+    b, x, y = 3.0, 1.3, -0.4
+    plda = Plda(np.zeros(2), np.array([[np.sqrt(b)], [0.0]]), np.eye(2))
+    r, v = b / (1 + b), 1 + b
+    expected = -0.5 * np.log(1 - r**2) - (r**2 * (x**2 + y**2) - 2 * r * x * y) / (2 * v * (1 - r**2))
+    sessions, zero = Sessions(np.array([[x, 9.0]]), np.array([0])), np.array([0])
+    assert plda_scores(plda, sessions, np.array([[y, -7.0]]), zero, zero)[0] == pytest.approx(expected, rel=1e-13)
+
+
+@given(st.integers(0, 1000), st.integers(1, 6), st.integers(1, 6))
+def test_ratios_do_not_depend_on_the_basis(seed: int, dimension: int, rank: int) -> None:
+    """A regular map of the vectors changes no ratio, nor does a rotation of F; two single vectors are symmetric."""
+    rng = np.random.default_rng(seed)
+    plda = model(rng, dimension=dimension, rank=rank)
+    sessions, tests = Sessions(rng.normal(size=(4, dimension)), np.array([0, 1, 1, 2])), rng.normal(size=(3, dimension))
+    pairs = every_pair(3, 3)
+    expected = plda_scores(plda, sessions, tests, *pairs)
+    turn, _ = np.linalg.qr(rng.normal(size=(dimension, dimension)))
+    change = turn * rng.uniform(0.5, 2, dimension)
+    rotation, _ = np.linalg.qr(rng.normal(size=(rank, rank)))
+    residual = change.T @ plda.residual @ change
+    other = Plda(plda.mean @ change, change.T @ plda.loadings @ rotation, (residual + residual.T) / 2)
+    moved = plda_scores(other, Sessions(sessions.vectors @ change, sessions.models), tests @ change, *pairs)
+    np.testing.assert_allclose(moved, expected, rtol=1e-8, atol=1e-8)
+    alone = Sessions(tests, np.arange(3))
+    square = plda_scores(plda, alone, tests, *pairs).reshape(3, 3)
+    np.testing.assert_allclose(square, square.T, rtol=1e-11, atol=1e-11)
+
+
+def test_true_parameters_give_calibrated_ratios() -> None:
+    """E[exp(-s)] of targets and E[exp(s)] of non-targets are 1, whatever the model: mean over 20,000 trials."""
+    rng = np.random.default_rng(0)
+    plda = Plda(np.ones(3), 0.8 * np.eye(3), np.eye(3))
+    who = rng.normal(size=(20_000, 3)) @ plda.loadings.T
+    noise = rng.normal(size=(3, 20_000, 3))
+    enrolled = np.vstack([who + noise[0], who + noise[1]]) + plda.mean
+    sessions = Sessions(enrolled, np.tile(np.arange(20_000), 2))
+    codes = np.arange(20_000)
+    targets = plda_scores(plda, sessions, who + noise[2] + plda.mean, codes, codes)
+    others = plda_scores(plda, sessions, who + noise[2] + plda.mean, codes, np.roll(codes, 1))
+    assert np.exp(-targets).mean() == pytest.approx(1, abs=0.1)
+    assert np.exp(others).mean() == pytest.approx(1, abs=0.1)
+    assert targets.mean() > 0 > others.mean()
+
+
+# --- two covariances -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [4, 2])
+def test_two_covariances_are_a_plda(rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    plda = model(rng, dimension=4, rank=rank)
+    two = TwoCovariance(plda.mean, plda.between, plda.within)
+    sessions, tests = Sessions(rng.normal(size=(6, 4)), np.array([0, 1, 1, 2, 2, 2])), rng.normal(size=(5, 4))
+    pairs = every_pair(3, 5)
+    for how in ("all", "mean"):
+        expected = plda_scores(plda, sessions, tests, *pairs, sessions_as=how)
+        found = two_covariance_scores(two, sessions, tests, *pairs, sessions_as=how)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((np.zeros(2), np.eye(3), np.eye(2)), r"got shapes \[\(2, 2\), \(3, 3\)\]"),
+        ((np.zeros(2), np.full((2, 2), np.inf), np.eye(2)), "finite matrices B and W"),
+        ((np.zeros(2), np.eye(2), np.zeros((2, 2))), "to be positive definite"),
+        ((np.zeros(2), np.eye(2), np.full((2, 2), np.nan)), "residual of a PLDA holds NaN"),
+    ],
+)
+def test_what_no_two_covariances_are_is_told(parts: tuple, message: str) -> None:
+    zero = np.array([0])
+    with pytest.raises(DataError, match=message):
+        two_covariance_scores(TwoCovariance(*parts), Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
+
+
+def test_moments_add_up_to_the_total() -> None:
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 12, 80)
+    vectors = rng.normal(size=(12, 5))[who] + rng.normal(size=(80, 5))
+    two = fit_two_covariance(vectors, who)
+    np.testing.assert_allclose(two.within + two.between, np.cov(vectors.T, ddof=0), atol=1e-13)
+    inside = sum(np.cov(vectors[who == one].T, ddof=0) * (who == one).sum() for one in range(12)) / 80
+    np.testing.assert_allclose(two.within, inside, atol=1e-13)
+
+
+def test_two_covariances_of_few_vectors_are_regular() -> None:
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(6), 3)
+    vectors = (3 * rng.normal(size=(6, 40)))[who] + rng.normal(size=(18, 40))
+    two = fit_two_covariance(vectors, who)
+    assert np.linalg.eigvalsh(two.within)[0] > 0
+    scores = two_covariance_scores(two, Sessions(vectors, np.arange(18)), vectors, *every_pair(18, 18))
+    same = (who[:, None] == who).ravel()
+    assert np.isfinite(scores).all()
+    assert scores[same].min() > scores[~same].max()
+
+
+# --- cosine and Mahalanobis ------------------------------------------------------------------------------------------
+
+
+def test_cosines_of_means() -> None:
+    rng = np.random.default_rng(0)
+    sessions, tests = Sessions(rng.normal(size=(5, 3)), np.array([0, 1, 0, 1, 1])), rng.normal(size=(4, 3))
+    left = np.stack([sessions.vectors[[0, 2]].mean(axis=0), sessions.vectors[[1, 3, 4]].mean(axis=0)])
+    expected = [
+        a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a in left for b in tests
+    ]  # fmt: skip
+    np.testing.assert_allclose(cosine_of_sessions(sessions, tests, *every_pair(2, 4)), expected, rtol=1e-13)
+    same = cosine_of_sessions(sessions, sessions.vectors, np.array([0]), np.array([0]))
+    assert same.max() <= 1
+
+
+def test_distances_to_means() -> None:
+    rng = np.random.default_rng(0)
+    spread = rng.normal(size=(3, 3))
+    matrix = spread @ spread.T + np.eye(3)
+    sessions, tests = Sessions(1e3 + rng.normal(size=(4, 3)), np.array([0, 1, 1, 1])), 1e3 + rng.normal(size=(5, 3))
+    away = sessions.means[:, None] - tests
+    expected = -0.5 * np.einsum("mti,ij,mtj->mt", away, matrix, away).ravel()
+    found = mahalanobis_scores(matrix, sessions, tests, *every_pair(2, 5))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    own = mahalanobis_scores(matrix, Sessions(tests, np.arange(5)), tests, np.arange(5), np.arange(5))
+    assert np.abs(own).max() < 1e-13
+    assert own.max() <= 0
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.eye(2), r"finite Mahalanobis matrix of shape \(3, 3\), got \(2, 2\)"),
+        (np.full((3, 3), np.nan), "finite Mahalanobis matrix"),
+        (np.zeros((3, 3)), "the Mahalanobis matrix to be positive definite"),
+    ],
+)
+def test_what_measures_no_distance_is_told(matrix: NDArray, message: str) -> None:
+    zero = np.array([0])
+    with pytest.raises(DataError, match=message):
+        mahalanobis_scores(matrix, Sessions(np.eye(3), np.arange(3)), np.eye(3), zero, zero)
+
+
+# --- bad input, of every scorer --------------------------------------------------------------------------------------
+
+SCORERS: dict[str, Callable[..., NDArray]] = {
+    "plda": lambda *rest: plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), *rest),
+    "two covariances": lambda *rest: two_covariance_scores(TwoCovariance(np.zeros(3), np.eye(3), np.eye(3)), *rest),
+    "mahalanobis": lambda *rest: mahalanobis_scores(np.eye(3), *rest),
+    "cosine": cosine_of_sessions,
+}
+GOOD = Sessions(np.eye(3), np.array([0, 1, 1]))
+
+
+@pytest.mark.parametrize("scorer", SCORERS.values(), ids=list(SCORERS))
+@pytest.mark.parametrize(
+    ("tests", "models", "segments", "message"),
+    [
+        (np.eye(4), [0], [0], "expected tested vectors of 3 dimensions, got 4 .*one extractor"),
+        (np.array([[1, np.nan, 0]]), [0], [0], "1 of 1 tested vectors hold NaN"),
+        (np.zeros((0, 3)), [], [], "tested vectors as rows of numbers"),
+        (np.eye(3), [2], [0], "codes of models from 0 to 1, got 2 to 2"),
+        (np.eye(3), [0], [3], "codes of segments from 0 to 2, got 3 to 3"),
+        (np.eye(3), [0, 1], [0], "a model and a segment for each trial"),
+    ],
+)
+def test_bad_input_is_told(scorer: Any, tests: NDArray, models: list, segments: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        scorer(GOOD, tests, np.array(models, np.int64), np.array(segments, np.int64))
+
+
+@pytest.mark.parametrize("scorer", SCORERS.values(), ids=list(SCORERS))
+def test_no_trials_have_no_scores(scorer: Any) -> None:
+    none = np.zeros(0, np.int64)
+    assert scorer(GOOD, np.eye(3), none, none).shape == (0,)
+
+
+def test_vectors_of_two_lengths_are_told() -> None:
+    plda, zero = Plda(np.zeros(4), np.eye(4), np.eye(4)), np.array([0])
+    with pytest.raises(DataError, match="expected enrolled vectors of 4 dimensions, got 3"):
+        plda_scores(plda, GOOD, np.eye(4), zero, zero)
+    with pytest.raises(ConfigError, match="sessions_as is 'first': expected one of all, mean"):
+        plda_scores(plda, GOOD, np.eye(4), zero, zero, sessions_as="first")
+
+
+def test_vectors_without_length_have_no_cosine() -> None:
+    zero = np.array([0])
+    with pytest.raises(DataError, match=r"1 tested vector is zero .*: row 1"):
+        cosine_of_sessions(GOOD, np.array([[1.0, 0, 0], [0, 0, 0]]), zero, zero)
+    with pytest.raises(DataError, match=r"1 mean of a model is zero .*: row 0"):
+        cosine_of_sessions(Sessions(np.array([[1.0], [-1.0]]), np.array([0, 0])), np.ones((1, 1)), zero, zero)
+
+
+def test_scores_beyond_float64_are_an_error() -> None:
+    zero = np.array([0])
+    with pytest.raises(DataError, match="scores are not finite: vectors or parameters are far too large"):
+        plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), GOOD, 1e200 * np.eye(3), zero, zero)

@@ -1,0 +1,209 @@
+"""Moments and maps of vectors: closed forms, scikit-learn, properties, shrinkage; no reference material."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from spkbase.arrays import StoredArray
+from spkbase.errors import ConfigError, DataError
+from spkver.backend import moments, transforms
+from spkver.backend.moments import (
+    between_covariance,
+    class_sums,
+    is_singular,
+    mean,
+    regularised,
+    total_covariance,
+    within_covariance,
+)
+from spkver.backend.transforms import (
+    WHITENINGS,
+    AffineMap,
+    LengthNorm,
+    apply_maps,
+    fit_centring,
+    fit_coral,
+    fit_efr,
+    fit_lda,
+    fit_sphnorm,
+    fit_wccn,
+    fit_whitening,
+    signed,
+    whitening_matrix,
+)
+
+DRAW = np.random.default_rng(0)
+CODES = np.repeat(np.arange(15), [2, 9, 3, 4, 4, 5, 2, 7, 6, 3, 3, 4, 5, 2, 1])
+VECTORS = DRAW.normal(size=(15, 6))[CODES] + DRAW.normal(size=(len(CODES), 6)) @ DRAW.normal(size=(6, 6)) + 2
+
+
+def test_covariances_add_up_and_are_those_of_numpy() -> None:
+    within, between = within_covariance(VECTORS, CODES), between_covariance(VECTORS, CODES)
+    np.testing.assert_allclose(within + between, np.cov(VECTORS.T, bias=True), atol=1e-12)
+    np.testing.assert_allclose(total_covariance(VECTORS), np.cov(VECTORS.T, bias=True), atol=1e-12)
+    each = [np.cov(VECTORS[code == CODES].T, bias=True) for code in range(15)]
+    np.testing.assert_allclose(within_covariance(VECTORS, CODES, weighting="classes"), np.mean(each, 0), atol=1e-12)
+    assert class_sums(VECTORS, CODES)[0].tolist() == np.bincount(CODES).tolist()
+
+
+def test_blocks_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    VECTORS.tofile(tmp_path / "v")
+    stored = StoredArray(tmp_path / "v", 0, VECTORS.shape, VECTORS.dtype)
+    whole = within_covariance(VECTORS, CODES), apply_maps(fit_efr(VECTORS), VECTORS)
+    assert np.array_equal(within_covariance(stored, CODES), whole[0])
+    assert np.array_equal(apply_maps(fit_efr(stored), stored), whole[1])
+    for module in (moments, transforms):
+        monkeypatch.setattr(module, "_ROWS", 7)
+    np.testing.assert_allclose(within_covariance(VECTORS, CODES), whole[0], atol=1e-12)
+    np.testing.assert_allclose(apply_maps(fit_efr(VECTORS), VECTORS), whole[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", WHITENINGS)
+def test_whitening(kind: str) -> None:
+    white = fit_whitening(VECTORS, kind=kind)(VECTORS)
+    covariance = np.cov(white.T, bias=True)
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(covariance), 1, atol=1e-10)
+    if kind != "diagonal":
+        np.testing.assert_allclose(covariance, np.eye(6), atol=1e-10)
+    matrix = whitening_matrix(total_covariance(VECTORS), kind)
+    if kind == "symmetric":
+        np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    if kind == "cholesky":
+        assert np.array_equal(matrix, np.tril(matrix))
+        assert (np.diag(matrix) > 0).all()
+
+
+def test_length_norm_names_what_has_no_length() -> None:
+    lengths = np.linalg.norm(LengthNorm()(VECTORS), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-15)
+    with pytest.raises(DataError, match=r"1 vector is zero .*: 1 "):
+        apply_maps([LengthNorm()], np.array([[1.0, 2.0], [0.0, 0.0]]))
+    with pytest.raises(DataError, match=r"zero .*: b "):
+        apply_maps([LengthNorm()], np.array([[1.0], [0.0]]), names=np.array(["a", "b"], object))
+
+
+def test_spherical_norms_repeat_their_round() -> None:
+    for name, maps in (("efr", fit_efr(VECTORS, rounds=2)), ("sphnorm", fit_sphnorm(VECTORS, CODES, rounds=2))):
+        first = apply_maps(maps[:2], VECTORS)
+        once = fit_efr(first) if name == "efr" else fit_sphnorm(first, CODES)
+        np.testing.assert_allclose(apply_maps(maps, VECTORS), apply_maps(once, first), atol=1e-12)
+
+
+def test_lda_is_that_of_scikit_learn() -> None:
+    theirs = LinearDiscriminantAnalysis(solver="eigen").fit(VECTORS, CODES)
+    ours = fit_lda(VECTORS, CODES, rank=4).matrix
+    np.testing.assert_allclose(ours, signed(theirs.scalings_[:, :4]), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.T @ within_covariance(VECTORS, CODES) @ ours, np.eye(4), atol=1e-10)
+
+
+def test_lda_finds_the_one_direction_that_tells_speakers_apart() -> None:
+    direction = np.array([3.0, 4.0]) / 5
+    noise = DRAW.normal(size=(400, 2)) * [0.5, 3.0]
+    codes = np.arange(400) % 8
+    noise -= np.stack([noise[codes == code].mean(axis=0) for code in range(8)])[codes]
+    vectors = codes[:, None] * direction + noise
+    found = fit_lda(vectors, codes, rank=1).matrix[:, 0]
+    expected = np.linalg.solve(within_covariance(vectors, codes), direction)
+    np.testing.assert_allclose(found / np.linalg.norm(found), expected / np.linalg.norm(expected), atol=1e-9)
+
+
+def test_wccn_makes_the_covariance_within_speakers_the_identity() -> None:
+    mapped = fit_wccn(VECTORS, CODES)(VECTORS)
+    np.testing.assert_allclose(within_covariance(mapped, CODES, weighting="classes"), np.eye(6), atol=1e-10)
+
+
+def test_coral_gives_mean_and_covariance_of_the_other_domain() -> None:
+    other = DRAW.normal(size=(70, 6)) @ DRAW.normal(size=(6, 6)) - 4
+    mapped = fit_coral(VECTORS, other)(VECTORS)
+    np.testing.assert_allclose(mapped.mean(axis=0), other.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(
+        np.cov(mapped.T), np.cov(other.T) * (len(mapped) / (len(mapped) - 1)) * 69 / 70, atol=1e-8
+    )
+    same = fit_coral(VECTORS, VECTORS)
+    np.testing.assert_allclose(same(VECTORS), VECTORS, atol=1e-9)
+
+
+def test_ranks_that_there_cannot_be() -> None:
+    with pytest.raises(ConfigError, match=r"lda\.rank is 7, but 15 speakers in 6 dimensions allow 1 to 6"):
+        fit_lda(VECTORS, CODES, rank=7)
+    with pytest.raises(ConfigError, match="allow 1 to 1"):
+        fit_lda(VECTORS, (CODES > 3).astype(int), rank=2)
+
+
+# --- shrinkage -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_regular_stays_as_it_is() -> None:
+    covariance = total_covariance(VECTORS)
+    assert regularised(covariance, len(VECTORS)) is covariance
+
+
+@given(st.integers(1, 8), st.integers(2, 10), st.integers(0, 1 << 16))
+def test_shrinkage_keeps_trace_and_directions(n_free: int, size: int, seed: int) -> None:
+    """(1 - a) S + a t I, a as Chen et al. have it; and the bound on the condition number."""
+    rows = np.random.default_rng(seed).normal(size=(min(n_free, size - 1), size))
+    covariance = rows.T @ rows / n_free
+    assert is_singular(covariance)
+    shrunk = regularised(covariance, n_free)
+    np.testing.assert_allclose(np.trace(shrunk), np.trace(covariance))
+    assert np.linalg.cond(shrunk) <= (n_free + 1) * size * (1 + 1e-9)
+    squares, trace = np.trace(covariance @ covariance), np.trace(covariance)
+    share = ((1 - 2 / size) * squares + trace**2) / ((n_free + 1 - 2 / size) * (squares - trace**2 / size))
+    share = min(1.0, share)
+    np.testing.assert_allclose(shrunk, (1 - share) * covariance + share * trace / size * np.eye(size), atol=1e-12)
+
+
+def test_shrinkage_that_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    covariance = np.diag([3.0, 1.0])
+    np.testing.assert_allclose(regularised(covariance, 9, shrink=0.5), np.diag([2.5, 1.5]))
+    with pytest.raises(DataError, match="within is singular with shrink 0"):
+        regularised(np.diag([1.0, 0.0]), 9, shrink=0.0, what="within")
+    with caplog.at_level(logging.INFO):
+        regularised(np.diag([1.0, 0.0]), 9, what="within")
+    assert "within is singular: shrunk by" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("covariance", "text"),
+    [(np.zeros((2, 2)), "the x is 0"), (np.full((2, 2), np.nan), "not finite"), (np.diag([np.inf, 1]), "not finite")],
+)
+def test_covariances_that_nothing_can_be_learnt_of(covariance: NDArray, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        regularised(covariance, 3, what="x")
+
+
+def test_duplicates_and_constants() -> None:
+    same = np.ones((9, 3)) * [0.1, 1e6, -3]
+    assert not total_covariance(same).any(), "rounding of the mean is no variance"
+    with pytest.raises(DataError, match="the 9 vectors are all the same"):
+        fit_centring(same)
+    constant = np.column_stack([VECTORS, np.full(len(VECTORS), 0.1)])
+    for fit in (fit_whitening, fit_efr):
+        maps = fit(constant)
+        white = apply_maps(maps if isinstance(maps, tuple) else [maps], constant)
+        assert np.isfinite(white).all()
+        assert np.abs(white).max() < 10
+    with pytest.raises(DataError, match="1 dimensions are constant, such as 6"):
+        fit_whitening(constant, kind="diagonal")
+    own = np.stack([VECTORS[code == CODES].mean(axis=0) for code in range(15)])[CODES]
+    alike = VECTORS.mean(axis=0) + VECTORS - own
+    with pytest.raises(DataError, match="the means of all speakers are the same"):
+        fit_lda(alike, CODES, rank=1)
+
+
+def test_maps_that_are_none() -> None:
+    for offset, matrix in ((np.zeros(2), np.zeros((3, 2))), (np.zeros((2, 2)), np.zeros(2))):
+        with pytest.raises(DataError, match="expected an offset"):
+            AffineMap(offset, matrix)
+    with pytest.raises(DataError, match="finite"):
+        AffineMap(np.zeros(2), np.full(2, np.nan))
+    assert np.array_equal(mean(VECTORS), fit_centring(VECTORS).offset)

@@ -1,0 +1,273 @@
+"""``spkver embed``: one file of vectors, the same whatever happens on the way to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import network_oracle as oracle
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+from interruptions import check_every_stop, records
+from torch_writer import Tensors, write_torch
+
+from evaluation.embeddings import read_embeddings
+from spkbase.errors import ConfigError, DataError
+from spkbase.runs.destination import Destination
+from spkbase.work.settings import Work
+from spkver.cli import main
+from spkver.datadir.directory import DataDir, write_datadir
+from spkver.datadir.reading import read_datadir
+from spkver.extractors.directories import embed_directory
+from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
+
+ROOT = Path(__file__).resolve().parents[3]
+RATE = 16000
+OWN = """
+import pathlib
+import numpy as np
+
+def spectrum(samples, rate):
+    log = pathlib.Path(__file__).with_name("log")
+    if log.exists():
+        with log.open("a") as file:
+            file.write("x")
+    return np.abs(np.fft.rfft(samples, 64))[:20] + rate
+"""
+
+
+def make_set(folder: Path, count: int = 20, *, rate: int = RATE) -> DataDir:
+    """A data directory of recordings of different lengths, two to a speaker."""
+    names = [f"u{number:02d}" for number in range(count)]
+    (folder / "wav").mkdir(parents=True)
+    for number, name in enumerate(names):
+        rng = np.random.default_rng(number)
+        soundfile.write(folder / "wav" / f"{name}.wav", 0.1 * rng.standard_normal(3000 + 100 * number), rate)
+    recordings = {name: folder / "wav" / f"{name}.wav" for name in names}
+    write_datadir(DataDir(folder, recordings, {name: f"s{int(name[1:]) // 2:02d}" for name in names}))
+    return read_datadir(folder)
+
+
+@pytest.fixture
+def source(tmp_path) -> DataDir:
+    return make_set(tmp_path / "set")
+
+
+@pytest.fixture
+def own(tmp_path) -> str:
+    (tmp_path / "own.py").write_text(OWN)
+    return f"{tmp_path / 'own.py'}:spectrum"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> Path:
+    content = {"model_state": Tensors(oracle.random_ge2e(1))}
+    return write_torch(tmp_path_factory.mktemp("weights") / "pretrained.pt", content)
+
+
+def invoke(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["embed", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("name", ["v.h5", "v.npz"])
+def test_a_file_of_vectors_says_whose_they_are_and_what_made_them(source, weights, tmp_path, name):
+    status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / name, "--jobs", 1)
+    assert (status, said.splitlines()[-1]) == (0, f"{tmp_path / name}: 20 vectors of 5 dimensions")
+    embeddings = read_embeddings(tmp_path / name)
+    assert embeddings.ids.tolist() == sorted(source.recordings)
+    assert embeddings.speakers.tolist() == [source.speakers[utterance] for utterance in embeddings.ids]
+    assert embeddings.vectors.dtype == np.float32
+    if name.endswith("h5"):
+        with h5py.File(tmp_path / name) as file:
+            attributes = dict(file.attrs)
+    else:
+        with np.load(tmp_path / name) as file:
+            attributes = json.loads(str(file["attributes"]))
+    assert attributes["extractor"] == f"ge2e:{weights}"
+    assert (attributes["window"], attributes["hop"], len(attributes["weights"])) == (1.6, 0.8, 64)
+    assert not (tmp_path / f"{name}.partial").exists()
+
+
+def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_path):
+    extractor = open_extractor(f"ge2e:{weights}")
+    whole = embed_directory(source, extractor, tmp_path / "a.h5", work=Work(1))
+    embed_directory(source, extractor, tmp_path / "b.h5", work=Work(2))
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+    backwards = DataDir(source.path, dict(reversed(source.recordings.items())), source.speakers)
+    embed_directory(backwards, extractor, tmp_path / "c.h5", work=Work(1))
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "c.h5").read_bytes()
+    some = {name: source.recordings[name] for name in ("u03", "u11")}
+    fewer = embed_directory(
+        DataDir(source.path, some, {name: source.speakers[name] for name in some}), extractor, tmp_path / "d.h5"
+    )
+    np.testing.assert_array_equal(fewer.vectors, whole.vectors[[3, 11]])
+
+
+def test_it_goes_on_wherever_it_was_stopped(source, own, tmp_path):
+    extractor, path = open_extractor(own), tmp_path / "v.h5"
+
+    def make(folder: Path | None) -> None:
+        path.unlink(missing_ok=True)
+        embed_directory(source, extractor, Destination(path, folder), work=Work(1))
+
+    assert check_every_stop(make, tmp_path / "work", read=path.read_bytes) == 3
+
+
+def test_a_second_run_does_nothing_and_a_changed_recording_alone_is_done_again(source, own, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    extractor, destination = open_extractor(own), Destination(tmp_path / "v.h5", tmp_path / "work")
+    first = embed_directory(source, extractor, destination, work=Work(1))
+    with records() as written:
+        embed_directory(source, extractor, destination, work=Work(1))
+    assert not written
+    assert "all 20 vectors are up to date" in caplog.text
+    soundfile.write(source.recordings["u05"], 0.2 * np.random.default_rng(99).standard_normal(3000), RATE)
+    (tmp_path / "log").write_text("")
+    second = embed_directory(source, extractor, destination, work=Work(1))
+    assert (tmp_path / "log").read_text() == "x"
+    np.testing.assert_array_equal((first.vectors != second.vectors).any(axis=1), first.ids == "u05")
+    (tmp_path / "own.py").write_text(OWN.replace("[:20]", "[:21]"))
+    assert embed_directory(source, open_extractor(own), destination, work=Work(1)).vectors.shape == (20, 21)
+
+
+def test_killed_it_goes_on_to_the_same_file(tmp_path):
+    source = make_set(tmp_path / "set", 40)
+    slow = OWN.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
+    (tmp_path / "own.py").write_text(slow)
+    log, command = tmp_path / "log", [sys.executable, "-m", "spkver", "embed", str(source.path), "--jobs", "1"]
+    command += ["-e", f"{tmp_path / 'own.py'}:spectrum", "-o", str(tmp_path / "v.h5")]
+    log.write_text("")
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
+        while run.poll() is None and len(log.read_text()) < 20:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGKILL)
+    assert run.returncode == -signal.SIGKILL
+    assert not (tmp_path / "v.h5").exists()
+    done = log.stat().st_size
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
+    assert log.stat().st_size - done <= 40 - 16, "two tasks of eight were kept"
+    embed_directory(source, open_extractor(command[-3]), tmp_path / "whole.h5", work=Work(1))
+    assert (tmp_path / "v.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+
+
+def test_recordings_that_cannot_be_used_are_named_together_before_the_start(source, weights, tmp_path):
+    soundfile.write(source.recordings["u03"], np.zeros((4000, 2)), RATE)
+    soundfile.write(source.recordings["u04"], np.ones(100), RATE)
+    source.recordings["u05"].write_bytes(source.recordings["u05"].read_bytes()[:500])
+    status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5")
+    assert status == 2
+    assert "3 problems" in said
+    for words in ("u03: 2 channels", "u04: 0.006 s are too short: at least 0.1 s", "u05"):
+        assert words in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "v.h5").exists()
+
+
+def test_recordings_without_a_vector_are_named_together_and_the_others_kept(source, weights, tmp_path):
+    for name in ("u03", "u12"):
+        soundfile.write(source.recordings[name], np.zeros(4000), RATE)
+    arguments = (source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)
+    status, said = invoke(*arguments)
+    assert status == 2
+    assert "2 problems" in said
+    assert "u03: digital silence" in said
+    assert "u12: digital silence" in said
+    lists = {name: path for name, path in source.recordings.items() if name not in ("u03", "u12")}
+    write_datadir(DataDir(source.path, lists, {name: source.speakers[name] for name in lists}))
+    with records() as written:
+        status, said = invoke(*arguments)
+    assert (status, written) == (0, [])
+    assert "18 of 18 vectors taken up" in said
+
+
+def test_it_needs_no_library_of_networks(source, weights, tmp_path):
+    code = (
+        "import sys; from spkver.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print(sorted({'torch', 'numba', 'librosa', 'onnx', 'onnxruntime', 'kaldi_native_fbank'} & set(sys.modules)))"
+    )
+    arguments = ["embed", str(source.path), "-e", f"ge2e:{weights}", "-o", str(tmp_path / "a/b/v.h5"), "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_other_rates_are_resampled_and_it_says_so(tmp_path, weights):
+    source = make_set(tmp_path / "set", 3, rate=8000)
+    status, said = invoke(source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)
+    assert status == 0
+    assert "3 of 3 recordings are resampled from 8000 to 16000 Hz" in said
+    with h5py.File(tmp_path / "v.h5") as file:
+        assert file.attrs["resampled"] == 3
+
+
+def test_vectors_of_unequal_dimensions_are_refused(source, tmp_path):
+    (tmp_path / "own.py").write_text("def f(samples, rate):\n    return [1.0] * (2 + (len(samples) > 4500))\n")
+    with pytest.raises(DataError, match=r"as many dimensions each, got 2 for u00 and 3 for u16, u17, u18, \.\.\."):
+        embed_directory(source, open_extractor(f"{tmp_path / 'own.py'}:f"), tmp_path / "v.h5", work=Work(1))
+
+
+def test_ready_vectors_of_more_utterances_are_chosen_from(source, tmp_path):
+    ids = np.array([*sorted(source.recordings, reverse=True), "other"])
+    np.savez(tmp_path / "all.npz", ids=ids, vectors=np.arange(42.0).reshape(21, 2))
+    for path in source.recordings.values():
+        path.write_bytes(b"")  # never read
+    embeddings = embed_directory(source, open_extractor(f"vectors:{tmp_path / 'all.npz'}"), tmp_path / "v.npz")
+    np.testing.assert_array_equal(embeddings.vectors, np.arange(40.0).reshape(20, 2)[::-1])
+    assert embeddings.speakers.tolist() == [source.speakers[name] for name in sorted(source.recordings)]
+    assert embeddings.vectors.dtype == np.float64
+
+
+def test_a_failing_command_is_one_error_a_task(source, tmp_path):
+    with pytest.raises(DataError, match=r"^the command: the command ended with status 3"):
+        embed_directory(source, open_extractor("command:exit 3; {recordings} {vectors}"), tmp_path / "v.h5")
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v", "v.pt"])
+def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
+    status, said = invoke(source.path, "-e", "no-such:thing", "-o", tmp_path / name)
+    assert status == 2
+    assert "no format of embeddings is known" in said
+    (tmp_path / "d.h5").mkdir()
+    with pytest.raises(ConfigError, match="got a folder"):
+        embed_directory(source, open_extractor("math:sqrt"), tmp_path / "d.h5")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a\n damaged", b"text"])
+def test_a_damaged_file_is_written_anew(source, own, tmp_path, content):
+    (tmp_path / "v.h5").write_bytes(content)
+    assert len(embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))) == 20
+
+
+# --- the page ---------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_page_run(source, tmp_path):
+    page = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
+    function, script = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "ltas.py").write_text(function)
+    (tmp_path / "levels.py").write_text(script)
+    status, said = invoke(source.path, "-e", f"{tmp_path}/ltas.py:embed", "-o", tmp_path / "v.h5", "--jobs", 2)
+    assert (status, said.splitlines()[-1]) == (0, f"{tmp_path / 'v.h5'}: 20 vectors of 257 dimensions")
+    command = f"command:{sys.executable} {tmp_path}/levels.py {{recordings}} {{vectors}}"
+    status, said = invoke(source.path, "-e", command, "-o", tmp_path / "w.h5", "--jobs", 1)
+    assert (status, said.splitlines()[-1]) == (0, f"{tmp_path / 'w.h5'}: 20 vectors of 2 dimensions")
+
+
+def test_help_and_page_name_every_extractor():
+    page = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
+    said = CliRunner().invoke(main, ["embed", "--help"]).output
+    for kind in (*EXTRACTORS.values(), FUNCTION):
+        assert f"| `{kind.form}` |" in page
+        assert kind.form in said

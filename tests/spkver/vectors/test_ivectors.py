@@ -1,0 +1,286 @@
+"""i-vectors: the posterior of each segment, its approximations, files, engines, devices, bad input."""
+
+from __future__ import annotations
+
+import doctest
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from array_devices import strict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import check_every_stop, stored
+
+from evaluation.embeddings.files import read_embeddings
+from spkbase.errors import ConfigError, DataError
+from spkbase.files.hdf5 import write_arrays
+from spkbase.runs.destination import Destination
+from spkbase.work.executors import stop_workers
+from spkbase.work.maps import use_engine
+from spkbase.work.settings import Work
+from spkver.mixture.statistics import Statistics
+from spkver.vectors import posteriors
+from spkver.vectors.ivectors import IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
+from spkver.vectors.total_variability import TotalVariability
+
+SHAPE = 5, 4  # components, dimensions
+METHODS = ["exact", "weights", "eigen"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_worker_outlives():
+    yield
+    stop_workers()
+
+
+def random_model(seed: int = 0, *, rank: int = 3, full: bool = False) -> TotalVariability:
+    rng = np.random.default_rng(seed)
+    factors = rng.uniform(0.5, 2, SHAPE)
+    if full:
+        factors = np.tril(rng.standard_normal((*SHAPE, SHAPE[1])))
+        factors[:, range(SHAPE[1]), range(SHAPE[1])] = rng.uniform(0.5, 2, SHAPE)
+    weights = rng.uniform(0.5, 1.5, SHAPE[0])
+    loadings = rng.standard_normal((*SHAPE, rank))
+    return TotalVariability(loadings, rng.standard_normal(SHAPE), factors, weights / weights.sum())
+
+
+def random_statistics(n_segments: int = 30, seed: int = 1) -> Statistics:
+    rng = np.random.default_rng(seed)
+    zeroth = rng.exponential(5, (n_segments, SHAPE[0]))
+    first = zeroth[..., None] * rng.standard_normal((n_segments, *SHAPE))
+    segments = np.array([f"s{row}" for row in range(n_segments)], object)
+    models = np.array([f"m{row % 4}" for row in range(n_segments)], object)
+    return Statistics(models, segments, zeroth, first.reshape(n_segments, -1))
+
+
+def dense(model: TotalVariability, zeroth: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance by one dense product and one dense inverse over the whole supervector."""
+    factors = model.factors if model.factors.ndim == 3 else np.stack([np.diag(row) for row in model.factors])
+    width = zeroth.size * SHAPE[1]
+    precision = np.zeros((width, width))
+    for c, factor in enumerate(factors):
+        rows = slice(c * SHAPE[1], (c + 1) * SHAPE[1])
+        precision[rows, rows] = np.linalg.inv(factor @ factor.T)
+    raw = np.concatenate([factor @ rows for factor, rows in zip(factors, model.loadings, strict=True)])
+    counts = np.repeat(zeroth, SHAPE[1])
+    covariance = np.linalg.inv(np.eye(model.rank) + raw.T @ (counts[:, None] * precision) @ raw)
+    return covariance @ raw.T @ precision @ (first - counts * model.means.reshape(-1)), covariance
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_row_is_the_posterior_of_its_segment(full, dtype):
+    model, statistics = random_model(full=full), random_statistics()
+    rows = statistics.zeroth.astype(dtype), statistics.first.astype(dtype)
+    found = extract_ivectors(model, Statistics(statistics.models, statistics.segments, *rows), variances=True)
+    assert found.segments.tolist() == statistics.segments.tolist()
+    for row in range(30):
+        mean, covariance = dense(model, rows[0][row].astype(float), rows[1][row].astype(float))
+        np.testing.assert_allclose(found.vectors[row], mean, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(found.variances[row], np.diag(covariance), rtol=1e-9)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_a_vector_does_not_hang_on_the_others(seed, rank):
+    model, statistics = random_model(seed, rank=rank), random_statistics(9, seed)
+    whole = extract_ivectors(model, statistics, work=Work(1)).vectors
+    alone = Statistics(
+        *(array[4:5] for array in (statistics.models, statistics.segments)),
+        statistics.zeroth[4:5],
+        statistics.first[4:5],
+    )
+    np.testing.assert_allclose(extract_ivectors(model, alone, work=Work(1)).vectors[0], whole[4], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_segment_without_frames_has_the_prior(method):
+    model, statistics = random_model(), random_statistics(3)
+    statistics.zeroth[1], statistics.first[1] = 0, 0
+    found = extract_ivectors(model, statistics, method=method, variances=True)
+    np.testing.assert_array_equal(found.vectors[1], np.zeros(3))
+    np.testing.assert_allclose(found.variances[1], np.ones(3), rtol=1e-14)
+
+
+def test_approximations_are_exact_where_they_assume_what_is():
+    """Counts in the proportion of the weights; matrices T_c' T_c that are diagonal in one basis."""
+    model, rng = random_model(), np.random.default_rng(3)
+    statistics = random_statistics(6)
+    in_proportion = rng.uniform(10, 100, (6, 1)) * model.weights
+    even = Statistics(statistics.models, statistics.segments, in_proportion, statistics.first)
+    exact = extract_ivectors(model, even, variances=True)
+    found = extract_ivectors(model, even, method="weights", variances=True)
+    np.testing.assert_allclose(found.vectors, exact.vectors, rtol=1e-9)
+    np.testing.assert_allclose(found.variances, exact.variances, rtol=1e-9)
+    basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    shared = np.linalg.qr(rng.standard_normal((5, 4, 4)))[0][:, :, :3] * rng.uniform(0.5, 2, (5, 1, 3)) @ basis.T
+    model = TotalVariability(shared, model.means, model.factors, model.weights)
+    exact = extract_ivectors(model, statistics, variances=True)
+    found = extract_ivectors(model, statistics, method="eigen", variances=True)
+    np.testing.assert_allclose(found.vectors, exact.vectors, rtol=1e-9)
+    np.testing.assert_allclose(found.variances, exact.variances, rtol=1e-9)
+    assert not np.allclose(extract_ivectors(model, statistics, method="weights").vectors, exact.vectors, rtol=1e-3)
+
+
+def test_the_formula_of_the_approximations():
+    model, zeroth, projected = random_model(), np.array([[1.0, 2, 0, 4, 5]]), np.array([[1.0, -2, 3]])
+    terms = fast_terms(model, "eigen")
+    squares = model.loadings.swapaxes(1, 2) @ model.loadings
+    diagonal = sum(
+        n * np.diag(np.diag(terms.basis.T @ a @ terms.basis)) for n, a in zip(zeroth[0], squares, strict=True)
+    )
+    precision = np.eye(3) + terms.basis @ diagonal @ terms.basis.T
+    means, variances = fast_posterior(zeroth, projected, terms.basis, terms.precisions)
+    np.testing.assert_allclose(means[0], np.linalg.solve(precision, projected[0]), rtol=1e-10)
+    np.testing.assert_allclose(variances[0], np.diag(np.linalg.inv(precision)), rtol=1e-10)
+
+
+def contents(vectors: IVectors) -> bytes:
+    return np.asarray(vectors.vectors).tobytes() + np.asarray(vectors.variances).tobytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, method):
+    monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
+    model, statistics = random_model(rank=8), random_statistics(200)
+    extract = partial(extract_ivectors, model, method=method, variances=True)
+    expected = contents(extract(statistics, work=Work(1)))
+    files = (stored(rows, tmp_path, name) for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f")))
+    in_files = Statistics(statistics.models, statistics.segments, *files)
+    for jobs in (1, 2, 5):
+        for rows in (statistics, in_files):
+            assert contents(extract(rows, work=Work(jobs))) == expected
+            found = extract(rows, work=Work(jobs), destination=Destination(tmp_path / f"{jobs}.h5"))
+            assert contents(found) == expected
+            assert contents(open_ivectors(tmp_path / f"{jobs}.h5")) == expected
+
+
+@pytest.mark.parametrize("method", ["exact", "eigen"])
+@pytest.mark.parametrize("kind", ["threads", "loky", pytest.param("dask", marks=pytest.mark.slow)])
+def test_engines_change_no_bit(kind, method, request):
+    scheduler = request.getfixturevalue("dask_cluster").address if kind == "dask" else None
+    model, statistics = random_model(), random_statistics(2500)
+    extract = partial(extract_ivectors, model, statistics, method=method, variances=True)
+    expected = contents(extract(work=Work(1)))
+    with use_engine(kind, scheduler=scheduler):
+        assert contents(extract(work=Work(2))) == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_devices_are_equal_to_rounding(device, method):
+    model, statistics = random_model(full=True), random_statistics()
+    extract = partial(extract_ivectors, model, statistics, method=method, variances=True)
+    expected, found = extract(), extract(work=Work(device=device))
+    np.testing.assert_allclose(found.vectors, expected.vectors, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-9)
+
+
+def test_stopped_at_every_block(monkeypatch, tmp_path):
+    monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
+    model, statistics = random_model(), random_statistics(200)
+    path = tmp_path / "vectors.h5"
+
+    def make(folder: Path | None) -> None:
+        extract_ivectors(model, statistics, variances=True, destination=Destination(path, folder, "f"))
+
+    assert check_every_stop(make, tmp_path, read=lambda: path.read_bytes()) == 1 + 3
+
+
+def test_files_are_embeddings(tmp_path):
+    model, statistics = random_model(), random_statistics()
+    path = tmp_path / "vectors.h5"
+    found = extract_ivectors(model, statistics, destination=Destination(path, attributes={"fingerprint": "f"}))
+    assert found.variances is None
+    read, direct = read_embeddings(path), found.embeddings()
+    for embeddings in (read, direct):
+        assert embeddings.ids.tolist() == statistics.segments.tolist()
+        assert embeddings.speakers.tolist() == statistics.models.tolist()
+        np.testing.assert_array_equal(embeddings.vectors, np.asarray(found.vectors))
+        assert embeddings.vectors.dtype == np.float64
+
+
+def test_segments_of_several_models(tmp_path):
+    """They are rows like others; as embeddings, whose ids are distinct, they cannot be read."""
+    statistics = random_statistics(2)
+    twice = Statistics(statistics.models, statistics.segments[[0, 0]], statistics.zeroth, statistics.first)
+    found = extract_ivectors(random_model(), twice, destination=Destination(tmp_path / "v.h5"))
+    assert open_ivectors(tmp_path / "v.h5").segments.tolist() == ["s0", "s0"]
+    with pytest.raises(DataError, match="s0"):
+        found.embeddings()
+    with pytest.raises(DataError, match="s0"):
+        read_embeddings(tmp_path / "v.h5")
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("what", "value"), [("zeroth", np.nan), ("first", np.inf), ("first", np.nan)])
+def test_statistics_that_are_not_finite(tmp_path, method, what, value):
+    statistics = random_statistics()
+    getattr(statistics, what)[7, 2] = value
+    for destination in (None, Destination(tmp_path / "v.h5")):
+        with pytest.raises(DataError, match="segment 's7' are not finite"):
+            extract_ivectors(random_model(), statistics, method=method, destination=destination)
+    assert not (tmp_path / "v.h5").exists()
+
+
+def test_statistics_that_do_not_fit():
+    model, statistics = random_model(), random_statistics()
+    for rows in (statistics.zeroth[:, :4], statistics.first), (statistics.zeroth, statistics.first[:, :19]):
+        with pytest.raises(DataError, match="do not fit a mixture of 5 Gaussians in 4 dimensions"):
+            extract_ivectors(model, Statistics(statistics.models, statistics.segments, *rows))
+    with pytest.raises(DataError, match="at least one segment"):
+        extract_ivectors(model, Statistics(*[np.empty(0, object)] * 2, np.empty((0, 5)), np.empty((0, 20))))
+    with pytest.raises(ConfigError, match="exact, weights, eigen, got 'exakt'"):
+        extract_ivectors(model, statistics, method="exakt")
+
+
+@pytest.mark.parametrize("work", [Work(1), Work(device=strict())], ids=["cores", "device"])
+def test_counts_too_large_to_be_computed_with(work):
+    statistics = random_statistics()
+    statistics.zeroth[3] = 1e307
+    statistics.first[3] = 0
+    with pytest.raises(DataError, match="segment 's3' have counts too large"):
+        extract_ivectors(random_model(), statistics, work=work)
+
+
+@pytest.mark.parametrize("kind", ["threads", "loky"])
+def test_statistics_in_a_file_that_was_cut_short(tmp_path, kind):
+    statistics = random_statistics(2500)
+    files = [stored(rows, tmp_path, name) for rows, name in ((statistics.zeroth, "z"), (statistics.first, "f"))]
+    files[1].path.write_bytes(files[1].path.read_bytes()[:-1])
+    in_files = Statistics(statistics.models, statistics.segments, *files)
+    with use_engine(kind), pytest.raises(DataError, match=r"f\.raw.*the file ends"):
+        extract_ivectors(random_model(), in_files, work=Work(2))
+
+
+def test_broken_files(tmp_path):
+    path = tmp_path / "v.h5"
+    extract_ivectors(random_model(), random_statistics(), variances=True, destination=Destination(path))
+    whole = path.read_bytes()
+    for n_bytes in (0, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:n_bytes])
+        with pytest.raises(DataError):
+            open_ivectors(path)
+    ids = np.array(["a", "b"], object)
+    for arrays in (
+        {"ids": ids, "speakers": ids},
+        {"ids": ids, "vectors": np.zeros((2, 3))},
+        {"ids": ids, "speakers": ids, "vectors": np.zeros((3, 3))},
+        {"ids": ids, "speakers": ids, "vectors": np.zeros((2, 3), int)},
+        {"ids": ids, "speakers": ids, "vectors": np.zeros((2, 3)), "variances": np.zeros((2, 4))},
+        {"ids": np.zeros(2), "speakers": ids, "vectors": np.zeros((2, 3))},
+    ):
+        write_arrays(path, arrays)
+        with pytest.raises(DataError, match=r"v\.h5"):
+            open_ivectors(path)
+
+
+def test_the_page_says_what_happens():
+    page = Path(__file__).resolve().parents[3] / "docs" / "ivectors.md"
+    outcome = doctest.testfile(str(page), module_relative=False)
+    assert outcome.attempted >= 10
+    assert not outcome.failed

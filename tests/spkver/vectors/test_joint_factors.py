@@ -1,0 +1,436 @@
+"""Joint factors: brute force on small cases, synthetic data, likelihoods, streaming, bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import check_every_stop
+from scipy.integrate import quad
+from scipy.linalg import subspace_angles
+
+from evaluation.trials import Trials
+from spkbase.errors import ConfigError, DataError
+from spkbase.runs.destination import Destination
+from spkbase.work import use_engine
+from spkbase.work.devices import Device
+from spkbase.work.settings import Work
+from spkver.backend.joint_factor_scoring import score_joint_factors
+from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.statistics import Statistics, open_statistics
+from spkver.mixture.whitening import whiten, whitening_factors
+from spkver.sidekit.stat_server import StatServer, write_stat_server
+from spkver.vectors.joint_factor_analysis import (
+    JointFactorConfig,
+    JointFactors,
+    JointStart,
+    drawn_start,
+    residual_m_step,
+    residual_posterior,
+    residual_sums,
+    train_joint_factors,
+)
+from spkver.vectors.joint_factors import (
+    hidden_variables,
+    read_joint_factors,
+    session_vectors,
+    speaker_vectors,
+    write_joint_factors,
+)
+from spkver.vectors.session_sums import summed_by_model, without_factors
+
+SMALL = JointFactorConfig(speaker_rank=2, channel_rank=1, rounds=3)
+
+
+def random_mixture(rng: np.random.Generator, n_components: int = 3, dimension: int = 2, full: bool = False):
+    weights = np.full(n_components, 1 / n_components)
+    means = rng.standard_normal((n_components, dimension))
+    variances = rng.uniform(0.3, 2.0, (n_components, dimension))
+    if full:
+        roots = rng.standard_normal((n_components, dimension, dimension))
+        variances = roots @ roots.swapaxes(1, 2) + 0.3 * np.eye(dimension)
+    return GaussianMixture(weights, means, variances)
+
+
+def random_factors(rng: np.random.Generator, mixture: GaussianMixture, speaker: int = 2, channel: int = 1):
+    shape = mixture.means.shape
+    return JointFactors(
+        rng.standard_normal((*shape, speaker)),
+        rng.standard_normal((*shape, channel)),
+        rng.uniform(0.1, 0.6, shape),
+        mixture.means,
+        whitening_factors(mixture),
+        mixture.weights,
+    )
+
+
+def drawn(
+    rng: np.random.Generator,
+    model: JointFactors,
+    mixture: GaussianMixture,
+    n_speakers: int,
+    n_sessions: int,
+    count: float,
+) -> Statistics:
+    """Statistics of sessions of the model, as if every frame came from a component that is known."""
+    shape, names = mixture.means.shape, [f"s{number:03d}" for number in range(n_speakers)]
+    y, z = rng.standard_normal((n_speakers, model.speaker.shape[2])), rng.standard_normal((n_speakers, *shape))
+    models = np.array([name for name in names for _ in range(n_sessions)], object)
+    x = rng.standard_normal((len(models), model.channel.shape[2]))
+    owners = np.repeat(np.arange(n_speakers), n_sessions)
+    offsets = (model.speaker @ y.T).transpose(2, 0, 1)[owners] + (model.channel @ x.T).transpose(2, 0, 1)
+    offsets += (model.residual * z)[owners]
+    counts = rng.uniform(0.5, 1.5, (len(models), shape[0])) * count
+    whitened = counts[:, :, None] * offsets + np.sqrt(counts)[:, :, None] * rng.standard_normal(offsets.shape)
+    deviations = np.sqrt(mixture.variances)
+    first = whitened * deviations + counts[:, :, None] * mixture.means
+    segments = np.array([f"{name}-{row}" for row, name in enumerate(models)], object)
+    return Statistics(models, segments, counts, first.reshape(len(models), -1))
+
+
+def some(seed: int = 0, n_speakers: int = 6, n_sessions: int = 3) -> tuple[GaussianMixture, JointFactors, Statistics]:
+    rng = np.random.default_rng(seed)
+    mixture = random_mixture(rng)
+    model = random_factors(rng, mixture)
+    statistics = drawn(rng, model, mixture, n_speakers, n_sessions, 5.0)
+    order = rng.permutation(len(statistics))
+    return (
+        mixture,
+        model,
+        Statistics(*(getattr(statistics, name)[order] for name in ("models", "segments", "zeroth", "first"))),
+    )
+
+
+# --- formulas --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.0, 50.0), st.floats(-20, 20), st.floats(-2, 2))
+def test_residual_of_one_entry_by_integration(count, total, scale):
+    """z has the density N(0, 1) exp(d f z - n d^2 z^2 / 2) but for a constant, which is the likelihood."""
+    means, precisions = residual_posterior(np.array([count]), np.array([[total]]), np.array([[scale]]))
+    centre, width = float(means[0, 0]), float(precisions[0, 0]) ** -0.5
+
+    def density(z: float, power: int) -> float:
+        return (
+            (z - centre) ** power * np.exp(scale * total * z - (1 + count * scale**2) * z * z / 2) / np.sqrt(2 * np.pi)
+        )
+
+    top = density(centre, 0)
+    moments = [
+        quad(lambda z, power=power: density(z, power) / top, centre - 12 * width, centre + 12 * width)[0]
+        for power in range(3)
+    ]
+    assert moments[1] / moments[0] == pytest.approx(0, abs=1e-7 * width)
+    assert moments[2] / moments[0] == pytest.approx(1 / precisions[0, 0], rel=1e-6)
+    likelihood = residual_sums(np.array([[count]]), np.array([[[total]]]), np.array([[scale]])).log_likelihood
+    assert likelihood == pytest.approx(np.log(moments[0] * top), rel=1e-6, abs=1e-7)
+
+
+def test_hidden_variables_by_one_dense_system():
+    """y and x from the normal equations of the summed sessions; z, entry by entry, from what they leave."""
+    mixture, model, statistics = some()
+    hidden = hidden_variables(model, statistics)
+    deviations, shape = np.sqrt(mixture.variances), mixture.means.shape
+    matrix = np.concatenate([model.speaker, model.channel], axis=2).reshape(-1, 3)
+    for row, name in enumerate(hidden.models):
+        rows = statistics.models == name
+        counts = statistics.zeroth[rows].sum(axis=0)
+        sums = (statistics.first[rows].sum(axis=0).reshape(shape) - counts[:, None] * mixture.means) / deviations
+        frames = np.repeat(counts, shape[1])
+        factors = np.linalg.solve(np.eye(3) + matrix.T @ (frames[:, None] * matrix), matrix.T @ sums.ravel())
+        np.testing.assert_allclose(np.concatenate([hidden.speaker[row], hidden.channel[row]]), factors, rtol=1e-9)
+        left, diagonal = sums.ravel() - frames * (matrix @ factors), model.residual.ravel()
+        residual = np.linalg.solve(np.eye(6) + np.diag(frames * diagonal**2), diagonal * left)
+        np.testing.assert_allclose(hidden.residual[row].ravel(), residual, rtol=1e-9, atol=1e-12)
+
+
+def test_scores_by_their_formula():
+    mixture, model, statistics = some()
+    tests = replace(statistics, models=statistics.segments)
+    hidden = hidden_variables(model, statistics)
+    trials = Trials.from_ids(["s003", "s000", "s003"], [statistics.segments[number] for number in (0, 4, 7)])
+    scores = score_joint_factors(model, statistics, tests, trials).values
+    deviations, shape = np.sqrt(mixture.variances), mixture.means.shape
+    matrix = model.channel.reshape(-1, 1)
+    for score, name, number in zip(scores, ("s003", "s000", "s003"), (0, 4, 7), strict=True):
+        row = hidden.models.tolist().index(name)
+        speaker = model.speaker @ hidden.speaker[row] + model.residual * hidden.residual[row]
+        counts = statistics.zeroth[number]
+        sums = (statistics.first[number].reshape(shape) - counts[:, None] * mixture.means) / deviations
+        frames = np.repeat(counts, shape[1])
+        channel = np.linalg.solve(np.eye(1) + matrix.T @ (frames[:, None] * matrix), matrix.T @ sums.ravel())
+        expected = (speaker * (sums - counts[:, None] * (model.channel @ channel))).sum() / counts.sum()
+        assert score == pytest.approx(expected, rel=1e-9)
+
+
+def test_sums_and_shifts_are_those_of_arrays():
+    _, model, statistics = some(n_speakers=5, n_sessions=70)  # more sessions than are read together
+    sums = summed_by_model(statistics)
+    names = sorted(set(statistics.models))
+    assert sums.models.tolist() == names
+    for order in ("zeroth", "first"):
+        expected = [getattr(statistics, order)[statistics.models == name].sum(axis=0) for name in names]
+        np.testing.assert_allclose(np.asarray(getattr(sums, order)), expected, rtol=1e-12)
+    rng = np.random.default_rng(1)
+    vectors, owners = rng.standard_normal((4, 2)), rng.integers(0, 4, len(statistics))
+    shifted = without_factors(statistics, model.speaker, vectors, owners)
+    offsets = np.einsum("cdr,sr->scd", model.speaker, vectors[owners]) * statistics.zeroth[:, :, None]
+    np.testing.assert_allclose(shifted.first[:], statistics.first - offsets.reshape(len(statistics), -1), rtol=1e-12)
+
+
+# --- training --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["right", "none"]))
+def test_likelihoods_do_not_fall(seed, convention):
+    mixture, _, statistics = some(seed)
+    config = replace(SMALL, rounds=6, seed=seed % 1000, minimum_divergence=convention)
+    model = train_joint_factors(mixture, statistics, config, work=Work(jobs=1))
+    assert model.log_likelihoods.shape == (3, 6)
+    assert (np.diff(model.log_likelihoods, axis=1) >= -1e-9 * np.abs(model.log_likelihoods[:, 1:])).all()
+
+
+def test_the_round_of_the_residual_raises_its_likelihood():
+    rng = np.random.default_rng(0)
+    counts, sums, scales = rng.uniform(0, 9, (20, 3)), rng.standard_normal((20, 3, 2)) * 4, np.full((3, 2), 0.25)
+    counts[:, 1] = 0  # a component without frames, and so without sums
+    sums[:, 1] = 0
+    before = residual_sums(counts, sums, scales)
+    after = residual_m_step(before, scales)
+    assert after[1].tolist() == scales[1].tolist()
+    assert residual_sums(counts, sums, after).log_likelihood > before.log_likelihood
+
+
+def test_synthetic_factors_are_found_again():
+    rng = np.random.default_rng(3)
+    mixture = random_mixture(rng, 8, 4)
+    truth = random_factors(rng, mixture, speaker=2, channel=2)
+    truth = replace(truth, residual=np.full(mixture.means.shape, 0.4))
+    statistics = drawn(rng, truth, mixture, n_speakers=300, n_sessions=8, count=20.0)
+    config = JointFactorConfig(speaker_rank=2, channel_rank=2, rounds=20)
+    model = train_joint_factors(mixture, statistics, config)
+    for ours, theirs in ((model.speaker, truth.speaker), (model.channel, truth.channel)):
+        angles = np.degrees(subspace_angles(ours.reshape(32, -1), theirs.reshape(32, -1)))
+        assert angles.max() < 5
+    ours, theirs = (matrix.reshape(32, 2) @ matrix.reshape(32, 2).T for matrix in (model.channel, truth.channel))
+    assert np.abs(ours - theirs).max() < 0.15 * np.abs(theirs).max()
+    assert np.median(np.abs(model.residual)) == pytest.approx(0.4, rel=0.1)
+
+
+def test_full_covariances_are_whitened_first():
+    """The same factors come from the whitened statistics under a mixture of N(0, I)."""
+    rng = np.random.default_rng(4)
+    mixture = random_mixture(rng, full=True)
+    standard = GaussianMixture(mixture.weights, np.zeros_like(mixture.means), np.ones_like(mixture.means))
+    _, _, statistics = some(5)
+    first = statistics.first.reshape(-1, 3, 2) - statistics.zeroth[:, :, None] * mixture.means
+    whitened = whiten(first, whitening_factors(mixture)).reshape(len(statistics), -1)
+    ours = train_joint_factors(mixture, statistics, SMALL)
+    theirs = train_joint_factors(standard, replace(statistics, first=whitened), SMALL)
+    for name in ("speaker", "channel", "residual", "log_likelihoods"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-8, atol=1e-10)
+    vectors = [
+        speaker_vectors(*pair).vectors for pair in ((ours, statistics), (theirs, replace(statistics, first=whitened)))
+    ]
+    np.testing.assert_allclose(*vectors, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n_speakers", "n_sessions"), [(6, 1), (2, 4)])
+def test_one_session_each_and_few_speakers(n_speakers, n_sessions):
+    mixture, _, statistics = some(1, n_speakers, n_sessions)
+    model = train_joint_factors(mixture, statistics, SMALL)
+    assert all(np.isfinite(array).all() for array in (model.speaker, model.channel, model.residual))
+
+
+def test_without_residual():
+    mixture, _, statistics = some()
+    model = train_joint_factors(mixture, statistics, replace(SMALL, residual=False))
+    assert not model.residual.any()
+    assert not hidden_variables(model, statistics).residual.any()
+
+
+# --- workers, files, resumption --------------------------------------------------------------------------------------
+
+
+def in_file(statistics: Statistics, path: Path) -> Statistics:
+    write_stat_server(path, StatServer(statistics.models, statistics.segments, statistics.zeroth, statistics.first))
+    return open_statistics(path)
+
+
+def contents(model: JointFactors) -> bytes:
+    arrays = (model.speaker, model.channel, model.residual, model.log_likelihoods)
+    return b"".join(array.tobytes() for array in arrays)
+
+
+def test_bits_depend_on_the_statistics_alone(tmp_path):
+    mixture, _, statistics = some(n_speakers=40)
+    stored = in_file(statistics, tmp_path / "stat.h5")
+    loaded = replace(stored, zeroth=np.asarray(stored.zeroth), first=np.asarray(stored.first))
+    models = [
+        train_joint_factors(mixture, given, SMALL, work=Work(jobs=jobs)) for given, jobs in ((stored, 1), (loaded, 3))
+    ]
+    assert contents(models[0]) == contents(models[1])
+    for make in (speaker_vectors, session_vectors):
+        whole = make(models[0], loaded, work=Work(jobs=1))
+        streamed = make(models[0], stored, work=Work(jobs=3), destination=Destination(tmp_path / f"{make.__name__}.h5"))
+        assert whole.vectors.dtype == np.float32
+        assert np.asarray(streamed.vectors).tobytes() == whole.vectors.tobytes()
+        assert streamed.segments.tolist() == whole.segments.tolist()
+
+
+def test_worker_processes_give_the_same_bits():
+    mixture, _, statistics = some(n_speakers=40)
+    expected = train_joint_factors(mixture, statistics, SMALL, work=Work(jobs=1))
+    with use_engine("loky"):
+        model = train_joint_factors(mixture, statistics, SMALL, work=Work(jobs=2))
+        vectors = session_vectors(model, statistics, work=Work(jobs=2)).vectors
+    assert contents(model) == contents(expected)
+    assert vectors.tobytes() == session_vectors(model, statistics, work=Work(jobs=1)).vectors.tobytes()
+
+
+def test_training_is_stopped_at_every_round(tmp_path):
+    mixture, _, statistics = some()
+    trained = {}
+
+    def make(folder: Path | None) -> None:
+        destination = Destination(folder=folder, fingerprint="f")
+        trained["bytes"] = contents(train_joint_factors(mixture, statistics, SMALL, destination=destination))
+
+    assert check_every_stop(make, tmp_path, read=lambda: trained["bytes"]) == 9
+
+
+def test_vectors_are_stopped_at_every_block(tmp_path):
+    _, model, statistics = some(n_speakers=100, n_sessions=2)
+
+    def make(folder: Path | None) -> None:
+        session_vectors(model, statistics, destination=Destination(tmp_path / "v.h5", folder, "f"))
+
+    check_every_stop(make, tmp_path, read=lambda: (tmp_path / "v.h5").read_bytes())
+
+
+def test_devices_give_the_same(device: Device):
+    mixture, _, statistics = some()
+    ours, theirs = (
+        train_joint_factors(mixture, statistics, SMALL, work=work) for work in (Work(device=device), Work())
+    )
+    for name in ("speaker", "channel", "residual", "log_likelihoods"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, atol=1e-9)
+    trials = Trials.from_ids(["s000"], [statistics.segments[0]])
+    scores = [
+        score_joint_factors(theirs, statistics, statistics, trials, work=work).values
+        for work in (Work(device=device), Work())
+    ]
+    np.testing.assert_allclose(*scores, rtol=1e-7)
+
+
+def test_files(tmp_path):
+    mixture, _, statistics = some()
+    model = train_joint_factors(mixture, statistics, SMALL)
+    path = tmp_path / "jfa.h5"
+    write_joint_factors(path, model, attributes={"fingerprint": "f"})
+    read = read_joint_factors(path)
+    assert contents(read) == contents(model)
+    np.testing.assert_array_equal(read.factors, model.factors)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError):
+        read_joint_factors(path)
+    in_file(statistics, path)
+    with pytest.raises(DataError, match="expected joint factors, got another kind of file"):
+        read_joint_factors(path)
+    write_joint_factors(path, model)
+    import h5py
+
+    for name, array in (
+        ("speaker", np.full((3, 2, 2), np.nan)),
+        ("residual", np.ones((3, 3))),
+        ("weights", np.ones(4)),
+    ):
+        write_joint_factors(path, model)
+        with h5py.File(path, "a") as file:
+            del file[name]
+            file[name] = array
+        with pytest.raises(DataError) as caught:
+            read_joint_factors(path)
+        assert caught.value.file == path
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"speaker_rank": 0}, "joint_factors.speaker_rank is 0: expected a whole number of at least 1"),
+        ({"channel_rank": -1}, "joint_factors.channel_rank is -1"),
+        ({"rounds": -1}, "joint_factors.rounds is -1"),
+        ({"minimum_divergence": "upper"}, "minimum_divergence is 'upper': expected right, sidekit or none"),
+    ],
+)
+def test_bad_configuration(change, words):
+    with pytest.raises(ConfigError, match=words):
+        JointFactorConfig(**change)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (replace(SMALL, speaker_rank=7), "joint_factors.speaker_rank is 7, but there are only 6 speakers"),
+        (replace(SMALL, channel_rank=19), "joint_factors.channel_rank is 19, but there are only 18 sessions"),
+        (replace(SMALL, channel_rank=7), "joint_factors.channel_rank is 7, but a supervector has only 6 dimensions"),
+    ],
+)
+def test_ranks_that_cannot_be(config, words):
+    mixture, _, statistics = some()
+    with pytest.raises(ConfigError, match=words):
+        train_joint_factors(mixture, statistics, config)
+
+
+def nothing(statistics: Statistics) -> Statistics:
+    return Statistics(*(getattr(statistics, name)[:0] for name in ("models", "segments", "zeroth", "first")))
+
+
+def not_a_number(statistics: Statistics) -> Statistics:
+    first = statistics.first.copy()
+    first[3, 2] = np.nan
+    return replace(statistics, first=first)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (nothing, "no statistics: expected those of at least one session"),
+        (not_a_number, "are not finite"),
+        (lambda statistics: replace(statistics, first=statistics.first[:, :5]), "do not fit a mixture"),
+        (lambda statistics: replace(statistics, zeroth=-statistics.zeroth), "counts below 0"),
+    ],
+)
+def test_bad_statistics(change: Callable[[Statistics], Statistics], words):
+    mixture, _, statistics = some()
+    with pytest.raises(DataError, match=words):
+        train_joint_factors(mixture, change(statistics), SMALL)
+
+
+def test_bad_starts():
+    mixture, _, statistics = some()
+    start = drawn_start(mixture.means.shape, SMALL)
+    for name, words in (("speaker", "matrix to start from"), ("channel", "matrix"), ("residual", "residual to start")):
+        broken = JointStart(**{**vars(start), name: np.ones((5, 5))})
+        with pytest.raises(DataError, match=words):
+            train_joint_factors(mixture, statistics, SMALL, start=broken)
+
+
+def test_segments_without_frames_and_trials_without_models():
+    _, model, statistics = some()
+    silent = replace(statistics, zeroth=np.where(np.arange(18)[:, None] == 4, 0, statistics.zeroth))
+    with pytest.raises(DataError, match=f"segment '{statistics.segments[4]}' has no frames"):
+        session_vectors(model, silent)
+    with pytest.raises(DataError, match="1 models of the trials are not there: 'other'"):
+        score_joint_factors(model, statistics, statistics, Trials.from_ids(["other"], [statistics.segments[0]]))

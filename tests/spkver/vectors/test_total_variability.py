@@ -1,0 +1,485 @@
+"""Training of total variability: an oracle of plain loops, laws of EM, interruptions, engines, devices, bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from array_devices import strict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+
+from spkbase.errors import ConfigError, DataError
+from spkbase.files.hdf5 import write_arrays
+from spkbase.runs.destination import Destination
+from spkbase.runs.journal import progress_of
+from spkbase.work.executors import stop_workers
+from spkbase.work.maps import use_engine
+from spkbase.work.settings import Work
+from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.statistics import Statistics
+from spkver.mixture.whitening import whitening_factors
+from spkver.vectors import posteriors
+from spkver.vectors.packed import unpack
+from spkver.vectors.posteriors import posterior
+from spkver.vectors.total_variability import (
+    TotalVariability,
+    TotalVariabilityConfig,
+    check_rank,
+    e_step,
+    log_likelihood_of,
+    minimum_divergence,
+    start_loadings,
+    train_total_variability,
+)
+from spkver.vectors.total_variability_file import read_total_variability, write_total_variability
+
+SHAPE = 4, 3  # components, dimensions
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_worker_outlives():
+    yield
+    stop_workers()
+
+
+def random_mixture(seed: int = 0, *, full: bool = False, shape: tuple[int, int] = SHAPE) -> GaussianMixture:
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.5, 1.5, shape[0])
+    variances = rng.uniform(0.3, 2, shape)
+    if full:
+        roots = rng.standard_normal((*shape, shape[1]))
+        variances = roots @ roots.swapaxes(1, 2) + 0.2 * np.eye(shape[1])
+    return GaussianMixture(weights / weights.sum(), rng.standard_normal(shape), variances)
+
+
+def draw(
+    mixture: GaussianMixture, loadings: np.ndarray, n_segments: int, *, seed: int = 1, frames: float = 30
+) -> Statistics:
+    """Statistics that follow the model: f_c = n_c (m_c + S_c T_c h) + sqrt(n_c) S_c noise."""
+    rng = np.random.default_rng(seed)
+    n_components, dimension, rank = loadings.shape
+    factors = whitening_factors(mixture)
+    zeroth = rng.exponential(frames, (n_segments, n_components))
+    hidden = rng.standard_normal((n_segments, rank))
+    white = np.sqrt(zeroth)[..., None] * rng.standard_normal((n_segments, n_components, dimension))
+    white += zeroth[..., None] * np.einsum("cdr,sr->scd", loadings, hidden)
+    moved = white * factors if factors.ndim == 2 else np.einsum("cij,scj->sci", factors, white)
+    first = zeroth[..., None] * mixture.means + moved
+    names = np.array([f"s{row}" for row in range(n_segments)], object)
+    return Statistics(names, names, zeroth, first.reshape(n_segments, -1))
+
+
+def some(n_segments: int = 40, rank: int = 3, *, full: bool = False) -> tuple[GaussianMixture, Statistics]:
+    mixture = random_mixture(full=full)
+    loadings = np.random.default_rng(2).standard_normal((*SHAPE, rank))
+    return mixture, draw(mixture, loadings, n_segments)
+
+
+def covariances(mixture: GaussianMixture) -> np.ndarray:
+    return np.array([np.diag(v) if v.ndim == 1 else v for v in mixture.variances])
+
+
+def dense_posterior(mixture: GaussianMixture, loadings: np.ndarray, zeroth: np.ndarray, first: np.ndarray) -> tuple:
+    """Mean, covariance and likelihood part of one segment from the joint Gaussian of supervector and factor.
+
+    The mean of the frames of component c, f_c / n_c, is m_c + S_c T_c h plus noise of covariance S_c S_c' / n_c.
+    """
+    n_components, dimension, rank = loadings.shape
+    roots = [np.linalg.cholesky(matrix) for matrix in covariances(mixture)]
+    used = np.flatnonzero(zeroth > 0)
+    raw = np.concatenate([roots[c] @ loadings[c] for c in used])
+    noise = np.zeros((len(raw), len(raw)))
+    for number, c in enumerate(used):
+        rows = slice(number * dimension, (number + 1) * dimension)
+        noise[rows, rows] = covariances(mixture)[c] / zeroth[c]
+    total = raw @ raw.T + noise
+    residual = np.concatenate([first.reshape(n_components, dimension)[c] / zeroth[c] - mixture.means[c] for c in used])
+    gain = raw.T @ np.linalg.inv(total)
+    change = np.linalg.slogdet(total)[1] - np.linalg.slogdet(noise)[1]
+    exponent = residual @ (np.linalg.inv(noise) - np.linalg.inv(total)) @ residual
+    return gain @ residual, np.eye(rank) - gain @ raw, (exponent - change) / 2
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_posterior_is_that_of_the_joint_gaussian(full):
+    mixture, statistics = some(6, full=full)
+    loadings = np.random.default_rng(5).standard_normal((*SHAPE, 3))
+    model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
+    terms = model.terms(work=Work(1))
+    projected = statistics.first @ terms.loadings - statistics.zeroth @ terms.offsets
+    means, spreads, determinants = posterior(statistics.zeroth, projected, loadings.swapaxes(1, 2) @ loadings)
+    likelihood = 0.0
+    for row in range(6):
+        mean, spread, of_segment = dense_posterior(mixture, loadings, statistics.zeroth[row], statistics.first[row])
+        np.testing.assert_allclose(means[row], mean, atol=1e-10)
+        np.testing.assert_allclose(spreads[row], spread, atol=1e-10)
+        likelihood += of_segment
+    assert log_likelihood_of(model, statistics) == pytest.approx(likelihood, abs=1e-8)
+    assert determinants.shape == (6,)
+
+
+def plain_round(mixture: GaussianMixture, statistics: Statistics, loadings: np.ndarray, factor: str) -> np.ndarray:
+    """One round of EM in loops over segments and components, by the joint Gaussian of each segment."""
+    n_components, _, rank = loadings.shape
+    roots = [np.linalg.cholesky(matrix) for matrix in covariances(mixture)]
+    second, cross = np.zeros((n_components, rank, rank)), np.zeros(loadings.shape)
+    moment = np.zeros((rank, rank))
+    for zeroth, first in zip(statistics.zeroth, statistics.first.reshape(-1, *SHAPE), strict=True):
+        mean, spread, _ = dense_posterior(mixture, loadings, zeroth, first)
+        moments = spread + np.outer(mean, mean)
+        moment += moments / len(statistics)
+        for c in range(n_components):
+            second[c] += zeroth[c] * moments
+            white = np.linalg.solve(roots[c], first[c] - zeroth[c] * mixture.means[c])
+            cross[c] += np.outer(white, mean)
+    new = np.stack([b @ np.linalg.inv(a) for a, b in zip(second, cross, strict=True)])
+    lower = np.linalg.cholesky(moment)
+    return new @ {"right": lower, "sidekit": lower.T, "none": np.eye(rank)}[factor]
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("convention", ["right", "sidekit", "none"])
+def test_rounds_are_those_of_plain_loops(convention, full):
+    mixture, statistics = some(full=full)
+    expected = start = np.random.default_rng(3).standard_normal((*SHAPE, 3))
+    for rounds in (1, 2):
+        expected = plain_round(mixture, statistics, expected, convention)
+        config = TotalVariabilityConfig(rank=3, rounds=rounds, minimum_divergence=convention)
+        found = train_total_variability(mixture, statistics, config, start=start.reshape(-1, 3))
+        np.testing.assert_allclose(found.loadings, expected, rtol=1e-8, atol=1e-9)
+        assert found.log_likelihoods.shape == (rounds,)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["right", "none"]), st.booleans())
+def test_likelihood_never_falls(seed, rank, convention, full):
+    mixture = random_mixture(seed, full=full)
+    rng = np.random.default_rng(seed)
+    statistics = draw(mixture, rng.standard_normal((*SHAPE, 2)), 12, seed=seed, frames=rng.uniform(0.1, 30))
+    statistics.zeroth[0], statistics.first[0] = 0, 0  # a segment without frames
+    config = TotalVariabilityConfig(rank=rank, rounds=6, seed=seed, minimum_divergence=convention)
+    model = train_total_variability(mixture, statistics, config, work=Work(1))
+    history = np.append(model.log_likelihoods, log_likelihood_of(model, statistics) / 12)
+    assert (np.diff(history) >= -1e-9 * (1 + np.abs(history[1:]))).all()
+
+
+def test_the_right_factor_gives_the_factors_their_prior():
+    mixture, statistics = some(400)
+    for convention, good in (("right", True), ("sidekit", False), ("none", False)):
+        config = TotalVariabilityConfig(rank=3, rounds=1, minimum_divergence=convention)
+        before = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=0))
+        sums = e_step(before, statistics)
+        moment = unpack(sums.moment) / 400
+        rotation = minimum_divergence(moment, convention)
+        whitened = np.linalg.solve(rotation, np.linalg.solve(rotation, moment).T)
+        assert np.allclose(whitened, np.eye(3), atol=1e-10) == good
+        assert train_total_variability(mixture, statistics, config).loadings.shape == (*SHAPE, 3)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_subspace_is_found_again(full):
+    shape = 6, 5
+    mixture = random_mixture(7, full=full, shape=shape)
+    truth = 0.5 * np.random.default_rng(8).standard_normal((*shape, 3))
+    statistics = draw(mixture, truth, 3000, frames=100)
+    found = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=30)).loadings
+    left, right = truth.reshape(-1, 3), found.reshape(-1, 3)
+    scale = np.linalg.norm(left @ left.T)
+    assert np.linalg.norm(left @ left.T - right @ right.T) < 0.06 * scale  # sampling error: 1 / sqrt(3000) an entry
+    angles = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
+    assert angles.min() > 0.999
+
+
+def test_a_component_without_frames_keeps_its_rows():
+    mixture, statistics = some()
+    statistics.zeroth[:, 2] = 0
+    statistics.first.reshape(-1, *SHAPE)[:, 2] = 0
+    start = np.random.default_rng(3).standard_normal((*SHAPE, 3))
+    config = TotalVariabilityConfig(rank=3, rounds=1, minimum_divergence="none")
+    found = train_total_variability(mixture, statistics, config, start=start).loadings
+    np.testing.assert_array_equal(found[2], start[2])
+    assert (found[[0, 1, 3]] != start[[0, 1, 3]]).all()
+
+
+@pytest.mark.parametrize("share", [1e-39, 1e-120, 1e-310])
+def test_next_to_no_frames_do_no_harm(share):
+    mixture, statistics = some()
+    statistics.zeroth[:, 2] *= share
+    statistics.first.reshape(-1, *SHAPE)[:, 2] *= share
+    found = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=3))
+    assert np.isfinite(found.loadings).all()
+
+
+def test_seeds():
+    config = TotalVariabilityConfig(rank=20, seed=3)
+    first, again = start_loadings((64, 20), config), start_loadings((64, 20), config)
+    np.testing.assert_array_equal(first, again)
+    assert (first != start_loadings((64, 20), TotalVariabilityConfig(rank=20, seed=4))).all()
+    # the means of a Gaussian scatter by 1/16 of its variance, as those of MAP adaptation do
+    assert np.square(first).sum(axis=2).mean() == pytest.approx(1 / 16, rel=0.05)
+
+
+def contents(model: TotalVariability) -> bytes:
+    return model.loadings.tobytes() + model.log_likelihoods.tobytes()
+
+
+@pytest.fixture
+def many_blocks(monkeypatch):
+    """Blocks and tasks so small that a few segments need several of each."""
+    monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
+
+
+def large() -> tuple[GaussianMixture, Statistics]:
+    mixture = random_mixture(shape=(9, 130))
+    return mixture, draw(mixture, np.random.default_rng(2).standard_normal((9, 130, 40)) / 9, 200)
+
+
+CONFIG = TotalVariabilityConfig(rank=40, rounds=2)
+
+
+@pytest.mark.parametrize("jobs", [2, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_workers_change_no_bit(many_blocks, tmp_path, jobs, dtype):
+    mixture, statistics = large()
+    rows = [array.astype(dtype) for array in (statistics.zeroth, statistics.first)]
+    statistics = Statistics(statistics.models, statistics.segments, *rows)
+    expected = contents(train_total_variability(mixture, statistics, CONFIG, work=Work(1)))
+    assert contents(train_total_variability(mixture, statistics, CONFIG, work=Work(jobs))) == expected
+    files = (stored(array, tmp_path, name) for array, name in zip(rows, "zf", strict=True))
+    in_files = Statistics(statistics.models, statistics.segments, *files)
+    assert contents(train_total_variability(mixture, in_files, CONFIG, work=Work(jobs))) == expected
+
+
+@pytest.mark.parametrize("kind", ["threads", "loky", pytest.param("dask", marks=pytest.mark.slow)])
+def test_engines_change_no_bit(kind, request):
+    scheduler = request.getfixturevalue("dask_cluster").address if kind == "dask" else None
+    # no smaller blocks here: worker processes do not see what a test has set
+    mixture = random_mixture()
+    statistics = draw(mixture, np.random.default_rng(2).standard_normal((*SHAPE, 3)), 2500)
+    config = TotalVariabilityConfig(rank=3, rounds=2)
+    expected = contents(train_total_variability(mixture, statistics, config, work=Work(1)))
+    with use_engine(kind, scheduler=scheduler):
+        assert contents(train_total_variability(mixture, statistics, config, work=Work(2))) == expected
+
+
+def test_devices_are_equal_to_rounding(device):
+    mixture, statistics = some(50, full=True)
+    config = TotalVariabilityConfig(rank=3, rounds=3)
+    expected = train_total_variability(mixture, statistics, config)
+    found = train_total_variability(mixture, statistics, config, work=Work(device=device))
+    np.testing.assert_allclose(found.loadings, expected.loadings, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found.log_likelihoods, expected.log_likelihoods, rtol=1e-11)
+
+
+# --- interruptions ---------------------------------------------------------------------------------------------------
+
+
+def test_stopped_at_every_round(tmp_path):
+    mixture, statistics = some()
+    made = {}
+
+    def make(folder: Path | None) -> None:
+        destination = Destination(folder=folder, fingerprint="f")
+        config = TotalVariabilityConfig(rank=3, rounds=5)
+        made["bytes"] = contents(train_total_variability(mixture, statistics, config, destination=destination))
+
+    assert check_every_stop(make, tmp_path, read=lambda: made["bytes"]) == 5
+
+
+def test_damaged_rounds_are_run_again(tmp_path, caplog):
+    mixture, statistics = some()
+    train = partial(train_total_variability, mixture, statistics, TotalVariabilityConfig(rank=3, rounds=4))
+    expected = contents(train())
+    with pytest.raises(Stopped), records(3):
+        train(destination=Destination(folder=tmp_path))
+    flip_bits(tmp_path / "total_variability.journal", -5)
+    with caplog.at_level("INFO"):
+        assert contents(train(destination=Destination(folder=tmp_path))) == expected
+    assert "2 rounds taken up" in caplog.text
+
+
+def test_other_inputs_begin_anew(tmp_path):
+    mixture, statistics = some()
+    train = partial(train_total_variability, destination=Destination(folder=tmp_path, fingerprint="f"))
+    config = TotalVariabilityConfig(rank=3, rounds=2)
+    train(mixture, statistics, config)
+    assert progress_of(tmp_path) == (2, 2)
+    with records() as written:
+        train(mixture, statistics, config)
+    assert written == []
+    start = np.random.default_rng(0).standard_normal((*SHAPE, 3))
+    for change in (
+        lambda: train(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=2, minimum_divergence="none")),
+        lambda: train(mixture, statistics, config, start=start),
+        lambda: train(random_mixture(9), statistics, config),
+        lambda: train_total_variability(mixture, statistics, config, destination=Destination(folder=tmp_path)),
+    ):
+        with records() as written:
+            change()
+        assert len(written) == 2
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from spkbase.runs import Destination
+from spkver.mixture import GaussianMixture, Statistics
+from spkver.vectors import TotalVariabilityConfig, train_total_variability
+arrays = dict(np.load(sys.argv[1]))
+mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
+names = np.array([str(row) for row in range(len(arrays["zeroth"]))], object)
+statistics = Statistics(names, names, arrays["zeroth"], arrays["first"])
+train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=20, rounds=60),
+                        destination=Destination(folder=Path(sys.argv[2]), fingerprint="f"))
+"""
+
+
+def test_killed_often_it_ends_with_the_same_bits(tmp_path):
+    mixture = random_mixture(shape=(8, 20))
+    statistics = draw(mixture, np.random.default_rng(2).standard_normal((8, 20, 20)) / 9, 300)
+    parts = {"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances}
+    np.savez(tmp_path / "in.npz", zeroth=statistics.zeroth, first=statistics.first, **parts)
+    journal, record = tmp_path / "total_variability.journal", 8 * 20 * 20 * 8
+    for kill in range(1, 4):
+        with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "in.npz"), str(tmp_path)]) as run:
+            while run.poll() is None and not (journal.exists() and journal.stat().st_size > (8 * kill + 0.5) * record):
+                time.sleep(0.001)
+            run.kill()
+        assert run.returncode == -9, "killed before its end"
+    names = np.array([str(row) for row in range(300)], object)
+    statistics = Statistics(names, names, statistics.zeroth, statistics.first)
+    train = partial(train_total_variability, mixture, statistics, TotalVariabilityConfig(rank=20, rounds=60))
+    with records() as written:
+        found = train(destination=Destination(folder=tmp_path, fingerprint="f"))
+    assert len(written) <= 60 - 24
+    assert contents(found) == contents(train())
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_files_give_back_what_was_written(tmp_path, full):
+    mixture, statistics = some(full=full)
+    model = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=2))
+    write_total_variability(tmp_path / "tv.h5", model, attributes={"fingerprint": "f"})
+    again = read_total_variability(tmp_path / "tv.h5")
+    for name in ("loadings", "means", "factors", "weights", "log_likelihoods"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+
+
+def test_broken_files(tmp_path):
+    mixture, statistics = some()
+    model = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=1))
+    path = tmp_path / "tv.h5"
+    write_total_variability(path, model)
+    whole = path.read_bytes()
+    arrays = {
+        "loadings": model.loadings,
+        "means": model.means,
+        "factors": model.factors,
+        "weights": model.weights,
+        "log_likelihoods": model.log_likelihoods,
+    }
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="not a complete HDF5 file"):
+        read_total_variability(path)
+    write_arrays(path, {"means": np.zeros(3)})
+    with pytest.raises(DataError, match="expected a total variability matrix"):
+        read_total_variability(path)
+    with pytest.raises(DataError, match=r"absent\.h5"):
+        read_total_variability(tmp_path / "absent.h5")
+    for name, value, words in (
+        ("loadings", np.full((*SHAPE, 3), np.nan), "must be finite"),
+        ("loadings", np.zeros((5, 3, 3)), "expected loadings"),
+        ("loadings", np.zeros((4, 3)), "3 axes"),
+        ("factors", np.zeros(SHAPE), "above 0"),
+        ("weights", np.array(["a"] * 4, object), "weights with 1 axes"),
+        ("log_likelihoods", None, "got nothing"),
+    ):
+        changed = {key: array for key, array in ({**arrays, name: value}).items() if array is not None}
+        write_arrays(path, changed, attributes={"kind": "total variability"})
+        with pytest.raises(DataError, match=words):
+            read_total_variability(path)
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+def changed(statistics: Statistics, **arrays: np.ndarray) -> Statistics:
+    values = {"zeroth": statistics.zeroth.copy(), "first": statistics.first.copy(), **arrays}
+    return Statistics(statistics.models, statistics.segments, values["zeroth"], values["first"])
+
+
+def with_value(array: np.ndarray, value: float) -> np.ndarray:
+    array = array.copy()
+    array[5, 1] = value
+    return array
+
+
+@pytest.mark.parametrize("device", [None, "strict"])
+@pytest.mark.parametrize(
+    ("what", "value", "words"),
+    [
+        ("zeroth", np.nan, "'s5' are not finite"),
+        ("first", np.nan, "'s5' are not finite"),
+        ("first", np.inf, "'s5' are not finite"),
+        ("zeroth", np.inf, "'s5' are not finite"),
+        ("zeroth", -1.0, "'s5' have counts below 0"),
+    ],
+)
+def test_statistics_that_cannot_be(what, value, words, device):
+    mixture, statistics = some()
+    bad = changed(statistics, **{what: with_value(getattr(statistics, what), value)})
+    work = Work(1, None if device is None else strict())
+    with pytest.raises(DataError, match=words):
+        train_total_variability(mixture, bad, TotalVariabilityConfig(rank=3, rounds=1), work=work)
+
+
+def test_statistics_of_another_mixture_and_none_at_all():
+    mixture, statistics = some()
+    config = TotalVariabilityConfig(rank=2, rounds=1)
+    with pytest.raises(DataError, match="do not fit a mixture of 5 Gaussians in 3 dimensions"):
+        train_total_variability(random_mixture(shape=(5, 3)), statistics, config)
+    with pytest.raises(DataError, match="do not fit a mixture of 4 Gaussians in 2 dimensions"):
+        train_total_variability(random_mixture(shape=(4, 2)), statistics, config)
+    names = np.empty(0, object)
+    with pytest.raises(DataError, match="at least one segment"):
+        train_total_variability(mixture, Statistics(names, names, np.empty((0, 4)), np.empty((0, 12))), config)
+
+
+def test_ranks_that_cannot_be():
+    mixture, statistics = some()
+    with pytest.raises(ConfigError, match="rank is 13, but a supervector has only 12 dimensions"):
+        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=13))
+    with pytest.raises(ConfigError, match="rank is 1000000000000"):  # before the matrix is drawn
+        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=10**12))
+    with pytest.raises(ConfigError, match="rank is 41, but there are only 40 segments"):
+        check_rank(41, n_segments=40, width=1000)
+    with pytest.raises(DataError, match=r"start from has shape \(4, 3\), expected \(4, 3, 3\) or \(12, 3\)"):
+        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3), start=np.zeros((4, 3)))
+    start = np.full((4, 3, 3), np.nan)
+    with pytest.raises(DataError, match="finite"):
+        train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3), start=start)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"rank": 0}, "rank is 0"),
+        ({"rounds": -1}, "rounds is -1"),
+        ({"seed": -1}, "seed is -1"),
+        ({"minimum_divergence": "left"}, "one of right, sidekit, none"),
+    ],
+)
+def test_bad_configuration(values, words):
+    with pytest.raises(ConfigError, match=words):
+        TotalVariabilityConfig(**values)
