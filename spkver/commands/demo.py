@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import ResumableCommand
+from spkbase.console import ResumableCommand, worker_options
 
 SUFFIX = "_mcadams"
 
@@ -20,7 +20,7 @@ SUFFIX = "_mcadams"
     show_default=True,
     help="Folder for all results.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Workers on this machine; all cores by default.")
+@worker_options
 @click.pass_context
 def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     """Run both recipes on SIMULATED speech: speaker verification, and how much identity an anonymiser leaves.

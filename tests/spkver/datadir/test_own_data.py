@@ -105,7 +105,7 @@ def test_draws_hang_on_ids_and_seed_alone():
     other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
     assert other.enrolls.enrolls != first.enrolls.enrolls
     more = split_datadir(people(9, 12), "out", "mine")  # further men leave the women as they are
-    women = [set(name for name in part.training.genders if name.startswith("f")) for part in (first, more)]
+    women = [{name for name in part.training.genders if name.startswith("f")} for part in (first, more)]
     assert women[0] == women[1]
 
 
