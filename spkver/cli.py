@@ -6,6 +6,7 @@ import click
 
 from spkbase.console import LazyGroup
 from spkbase.version import __version__
+from spkver.commands import EXAMPLES, SYSTEMS
 
 # name: where it is, what it does
 COMMANDS = {
@@ -27,7 +28,19 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+RECIPES = {
+    **{f"rsr2015 {name}": about for name, (_, about) in SYSTEMS.items()},
+    "voiceprivacy": "Attackers in four scenarios, before and after an anonymiser: the report.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    examples=EXAMPLES,
+    more={"Recipes": RECIPES},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="spkver")
 def main() -> None:
     """Classic speaker verification: speech in, scores out.

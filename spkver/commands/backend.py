@@ -26,6 +26,7 @@ class _WithSteps(Command):
                 values = ", ".join(parameter.name for parameter in step.parameters)
                 rows.append((step.name, step.about + (f" ({values})" if values else "")))
             formatter.write_dl(rows)
+        super().format_epilog(ctx, formatter)
 
 
 @click.group(cls=Group)

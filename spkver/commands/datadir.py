@@ -34,10 +34,6 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 
     With sub-folders, the first names the speaker: anna/01.wav is the utterance anna-01 of anna. Without, the name of
     the file begins with it: anna-01.wav. The recordings stay where they are.
-
-    \b
-    Example:
-      spkver datadir recordings -o data/mine --sexes speakers.tsv
     """
     from spkver.datadir import datadir_of_folder, match_genders, write_datadir
 
@@ -68,10 +64,6 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
     enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
     train. The audio stays where it is; wav.scp, utt2spk and spk2gender are needed.
-
-    \b
-    Example:
-      spkver split data/mine --twin data/mine_anon --suffix _anon -o data/sets
     """
     from spkbase.files import write_json
     from spkver.datadir import SplitRules, read_datadir, split_datadir, twin_of_split, write_datadir

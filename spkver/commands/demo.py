@@ -31,10 +31,6 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
 
     The voices are eSpeak NG's, so the extra [demo] must be installed; what comes out says nothing about people. Less
     than a minute on two quiet cores; a second time it only looks whether all is there.
-
-    \b
-    Example:
-      spkver demo -o demo --jobs 2
     """
     from spkver.attackers import PRESETS
     from spkver.corpora import check_synthesiser
