@@ -6,11 +6,12 @@ import statistics as averages
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import describe_machine, matmul_rate
+from benchmarks.measure import describe_machine
 from spkbase.work import Work, default_jobs
 from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors import TotalVariabilityConfig, extract_ivectors, train_total_variability
@@ -54,20 +55,32 @@ def some_statistics(sizes: Sizes, *, seed: int = 0) -> tuple[GaussianMixture, St
     return mixture, Statistics(names, names, zeroth.astype(np.float32), first)
 
 
+def rates(operations: float, task: Callable[[], object]) -> tuple[float, float]:
+    """Return operations per second of wall time, and of CPU time, which other work on the machine disturbs less."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    task()
+    return operations / (time.perf_counter() - wall), operations / (time.process_time() - cpu)
+
+
 def compare(what: str, operations: float, task: Callable[[], object], threads: int, repeats: int) -> None:
-    """Print the rate of a task and that of matrix products just before and after each of its runs."""
-    task_seconds, rates = [], [matmul_rate(threads, size=2048, dtype=np.float64)]
+    """Print the rate of a task, and its ratio to that of matrix products just before and after each of its runs."""
+    matrix: np.ndarray = np.random.default_rng(0).standard_normal((2048, 2048))
+
+    def product() -> None:
+        with threadpool_limits(threads):
+            np.matmul(matrix @ matrix, matrix)
+
+    product()
+    of_task, of_product = [], [rates(4 * 2048**3, product)]
     for _ in range(repeats):
-        started = time.perf_counter()
-        task()
-        task_seconds.append(time.perf_counter() - started)
-        rates.append(matmul_rate(threads, size=2048, dtype=np.float64))
-    seconds, reference = averages.median(task_seconds), averages.median(rates)
-    ratios = [operations / took / averages.mean(pair) for took, pair in zip(task_seconds, pairwise(rates), strict=True)]
+        of_task.append(rates(operations, task))
+        of_product.append(rates(4 * 2048**3, product))
+    ratios = np.array(of_task) / (np.array(of_product[1:]) + of_product[:-1]) * 2
+    rate, reference = (averages.median(wall for wall, _ in some) / 1e9 for some in (of_task, of_product))
+    wall, cpu = np.median(ratios, axis=0)
     print(
-        f"  {threads} thread(s), {what}: {seconds:7.3f} s, {operations / seconds / 1e9:6.1f} GFLOP/s, "
-        f"matrix product {reference / 1e9:6.1f} GFLOP/s, ratio {averages.median(ratios):.2f} (of each run: "
-        f"{', '.join(f'{ratio:.2f}' for ratio in ratios)})",
+        f"  {threads} thread(s), {what}: {operations / rate / 1e9:7.3f} s, {rate:6.1f} GFLOP/s, matrix product "
+        f"{reference:6.1f} GFLOP/s, ratio {wall:.2f} (least {ratios[:, 0].min():.2f}), of CPU time {cpu:.2f}",
         flush=True,
     )
 
@@ -78,19 +91,16 @@ def main(ranks: tuple[int, ...] = (100, 400), n_segments: int = 2000, repeats: i
         sizes = n_segments, 512, 60, rank
         mixture, statistics = some_statistics(sizes)
         config = TotalVariabilityConfig(rank=rank, rounds=1)
-        trained = train_total_variability(mixture, statistics, config)
+        trained = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=rank, rounds=0))
         print(f"total variability: {n_segments} segments, 512 x 60, rank {rank}, float64, median of {repeats}")
         for threads in sorted({1, default_jobs()}):
             work = Work(jobs=threads)
-
-            def train(work: Work = work) -> object:
-                return train_total_variability(mixture, statistics, config, start=trained.loadings, work=work)  # noqa: B023
-
-            def extract(work: Work = work) -> object:
-                return extract_ivectors(trained, statistics, work=work)  # noqa: B023
-
+            train = partial(train_total_variability, mixture, statistics, config, start=trained.loadings, work=work)
+            extract = partial(extract_ivectors, trained, statistics, work=work)
             compare("EM round  ", round_operations(sizes), train, threads, repeats)
             compare("extraction", extraction_operations(sizes), extract, threads, repeats)
+            fast = partial(extract, method="eigen")
+            compare("eigen     ", 2.0 * n_segments * trained.loadings.size, fast, threads, repeats)
 
 
 if __name__ == "__main__":

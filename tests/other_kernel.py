@@ -18,6 +18,7 @@ NUMERICAL = (
     *("test_calibration", "test_affine", "test_d_sys", "test_evaluate", "test_uncertainty", "test_groups"),
     *("test_linkability", "test_ranks", "test_disclosure_sets", "test_singling_out"),
     *("test_normalisation", "test_embeddings", "test_devices", "test_device"),
+    *("test_plda", "test_plda_scores", "test_plda_golden", "test_kaldi_backend", "test_sessions"),
     *("test_extraction", "test_vad", "test_feature_golden", "test_ubm", "test_statistics", "test_supervectors"),
     *("test_supervector_golden", "test_nap", "test_svm", "test_scoring", "test_mcadams", "test_prediction"),
     *("test_attacker_backend", "test_attacker_norms", "test_attacker_sessions", "test_linear", "test_likelihood_ratio"),

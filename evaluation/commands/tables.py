@@ -27,7 +27,7 @@ def format_evaluation(result: Evaluation) -> str:
         {"metric": title, "value": text} for title, text in (counts | {"convention": result.convention}).items()
     ]
     values = result.values()
-    for name, title, form in _lines(result):
+    for name, title, form in metric_lines(result):
         rows.append({"metric": title, "value": _number(values[name], form), "interval": None})
         if name in result.intervals:
             low, high = (_number(end, form) for end in result.intervals[name])
@@ -75,8 +75,8 @@ def format_groups(groups: Groups) -> str:
     return "\n".join(lines)
 
 
-def _lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """Return name, title and format of each line."""
+def metric_lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
+    """Yield name, title and format of each number of a result."""
     for metric in result.metrics:
         beside = {}
         if metric.beside is not None:

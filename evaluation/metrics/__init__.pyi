@@ -24,6 +24,10 @@ from .detection import hull_prbep as hull_prbep
 from .detection import min_dcf as min_dcf
 from .detection import min_dcf_of as min_dcf_of
 from .detection import rocch as rocch
+from .direction import Reversal as Reversal
+from .direction import reversal as reversal
+from .direction import reversal_at as reversal_at
+from .direction import reversal_of as reversal_of
 from .equal_error import METHODS as METHODS
 from .equal_error import eer as eer
 from .equal_error import eer_of as eer_of

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evaluation.metrics.conventions import convention_named
+from evaluation.metrics.direction import reversal_of
 from evaluation.metrics.metric import Metric, at_priors, check_metrics, compute_all, number_of
 from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
 from evaluation.metrics.table import METRICS, PRIORS
@@ -232,11 +233,13 @@ def _grouped(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedS
 
 def _notes(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedScores, convention: str) -> dict[str, str]:
     """Ask each metric for its caveat; the one of ZEBRA's worst case stands last, as it always has in reports."""
-    notes = {}
+    notes: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row.name == "zebra.individual"):
         for name, point in row.numbers():
             if row.caveat is not None and (text := row.caveat(results[name], scores, convention, point)):
                 notes[name] = text
+    if (turned := reversal_of(scores)) is not None:
+        notes["scores"] = turned.text
     return notes
 
 

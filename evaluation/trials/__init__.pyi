@@ -1,3 +1,6 @@
+from .doubts import Doubt as Doubt
+from .doubts import doubt_speakers as doubt_speakers
+from .doubts import shared_prefixes as shared_prefixes
 from .lists import JoinError as JoinError
 from .lists import Key as Key
 from .lists import Scores as Scores

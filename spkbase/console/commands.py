@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from spkbase.console.parameters import take_once
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
 
@@ -28,6 +29,10 @@ class _Terminated(KeyboardInterrupt):
 
 
 class _CleanEnd(click.Command):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        take_once(self)
+
     def invoke(self, ctx: click.Context) -> Any:
         with clean_end(ctx):
             return super().invoke(ctx)
@@ -84,7 +89,7 @@ class LazyGroup(Group):
         module, _, name = self.table[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
         _add_examples(command, cmd_name, self.examples)
-        return command
+        return take_once(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the section of commands of the help from the table, without importing any."""

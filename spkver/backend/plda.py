@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
@@ -161,7 +162,7 @@ class SpeakerSums:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the E-step hands to the M-step; v = [y; z] of a session.
+    """What the E-step hands to the M-step; v = [V' y; z] of a session, with the V of the model's `LatentBasis`.
 
     Attributes
     ----------
@@ -170,7 +171,9 @@ class Moments:
     second : ndarray of shape (K + L, K + L)
         Sum over sessions of E[v v'].
     speakers : ndarray of shape (K, K)
-        Mean over speakers of E[y y'].
+        Mean over speakers of V' E[y y'] V.
+    rotation : ndarray of shape (K, K)
+        V.
     log_likelihood : float
         Of the vectors, by the parameters before the M-step.
     """
@@ -178,6 +181,7 @@ class Moments:
     cross: NDArray[np.float64]
     second: NDArray[np.float64]
     speakers: NDArray[np.float64]
+    rotation: NDArray[np.floating]
     log_likelihood: float
 
 
@@ -212,17 +216,16 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
         - (means * projected).sum()
         - np.log(spreads).sum()
     )
-    rotate = basis.rotation
-    sums = of.sums.T @ means @ rotate.T
-    second = rotate @ ((means * of.counts[:, None]).T @ means + np.diag(of.counts @ spreads)) @ rotate.T
-    speakers = rotate @ (means.T @ means + np.diag(spreads.sum(axis=0))) @ rotate.T / len(means)
+    sums = of.sums.T @ means
+    second = (means * of.counts[:, None]).T @ means + np.diag(of.counts @ spreads)
+    speakers = (means.T @ means + np.diag(spreads.sum(axis=0))) / len(means)
     if model.channel is None:
-        return Moments(sums, second, speakers, float(log_likelihood))
+        return Moments(sums, second, speakers, basis.rotation, float(log_likelihood))
     # z of a session, given its y, is that of x - F y: a linear map of it with the same covariance for all
     weighted = np.linalg.solve(model.residual, model.channel)
     spread = np.linalg.inv(np.eye(model.channel.shape[1]) + model.channel.T @ weighted)
     gain = spread @ weighted.T  # (L, R)
-    loadings = model.loadings
+    loadings = model.loadings @ basis.rotation
     left = of.scatter - loadings @ sums.T  # sum of E[x - F y] x'
     beside = gain @ (sums - loadings @ second)  # sum of E[z y']
     alone = total * spread + gain @ (left - (sums - loadings @ second) @ loadings.T) @ gain.T
@@ -230,6 +233,7 @@ def expectation(model: Plda, of: SpeakerSums) -> Moments:
         np.hstack([sums, (gain @ left).T]),
         np.block([[second, beside.T], [beside, alone]]),
         speakers,
+        basis.rotation,
         float(log_likelihood),
     )
 
@@ -256,18 +260,22 @@ def maximisation(
     loadings : ndarray of shape (R, K + L)
     residual : ndarray of shape (R, R)
     """
-    loadings = np.linalg.solve(moments.second, moments.cross.T).T
+    # by Cholesky: rounding then follows each factor's own scale
+    loadings: NDArray[np.float64] = cho_solve((np.linalg.cholesky(moments.second), True), moments.cross.T).T.copy()
     total = of.counts.sum()
     residual = prior.posterior(of.scatter - loadings @ moments.cross.T, total)
     residual = (residual + residual.T) / 2
     if config.residual == "diagonal":
         residual = np.diag(np.diag(residual))
-    if config.minimum_divergence != "none":
-        rank = len(moments.speakers)
-        parts = [(slice(0, rank), moments.speakers), (slice(rank, None), moments.second[rank:, rank:] / total)]
-        for columns, second in parts[: 1 + (rank < loadings.shape[1])]:
-            lower = np.linalg.cholesky(second)
-            loadings[:, columns] = loadings[:, columns] @ (lower.T if config.minimum_divergence == "sidekit" else lower)
+    rank = len(moments.speakers)
+    speakers, sessions = moments.speakers, moments.second[rank:, rank:] / total
+    if config.minimum_divergence == "sidekit":  # the upper factor depends on the basis, which is that of F itself
+        speakers = moments.rotation @ speakers @ moments.rotation.T
+        loadings[:, :rank] = loadings[:, :rank] @ moments.rotation.T @ np.linalg.cholesky(speakers).T
+        loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions).T
+    elif config.minimum_divergence == "lower":
+        loadings[:, :rank] = loadings[:, :rank] @ np.linalg.cholesky(speakers)
+        loadings[:, rank:] = loadings[:, rank:] @ np.linalg.cholesky(sessions)
     return loadings, residual
 
 
@@ -336,5 +344,11 @@ def fit_plda(
             moments = expectation(model, of)
             objective.append(moments.log_likelihood + prior.log_density(residual))
             if number < config.iterations:
-                directions, residual = maximisation(moments, of, config, prior)
+                try:
+                    directions, residual = maximisation(moments, of, config, prior)
+                except np.linalg.LinAlgError:
+                    raise DataError(
+                        f"training broke down in round {number + 1}: some dimensions vary too little beside others",
+                        remedy="whiten the vectors first, or leave such dimensions out",
+                    ) from None
     return model, np.array(objective)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.work import Array, Namespace, one_blas_thread
+from spkver.sidekit import inverse_matrices
 
 
 def pack_symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -71,14 +72,9 @@ def quadratic_parameters(
     return np.column_stack([pack_symmetric(-share * precisions), linear, constants - half_log_determinants])
 
 
-@one_blas_thread()
 def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return 1 / variances (C, D), or the inverses of covariances (C, D, D)."""
-    if variances.ndim == 2:
-        return 1.0 / variances
-    inverse_factors = np.linalg.inv(np.linalg.cholesky(variances))
-    inverses = inverse_factors.swapaxes(1, 2) @ inverse_factors
-    return np.asarray((inverses + inverses.swapaxes(1, 2)) / 2)
+    return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
 
 
 def of_each_gaussian(factors: Array, values: Array, xp: Namespace = np) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -23,7 +24,7 @@ from evaluation.trials import Key, Scores, split_scores
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import format_table, write_json
-from spkbase.runs import Handle, Run, format_status, read_status, versions
+from spkbase.runs import REPORT, Depends, Draft, Handle, Run, Stage, format_status, read_status, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
@@ -61,14 +62,10 @@ def report(
         run.keep_only([system.name for system in systems.values()])
     if not run.complete():
         return format_status(read_status(run.output))
-    scores = {name: system.value for name, system in systems.items()}
-    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
-    with run.timed("evaluation"):
-        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
-        curves = _linkability(scores, lists.key, config, speakers)
-        for name, curve in curves.items():
-            results[name]["linkability"] = curve_figures(curve)
-        plots = _plot(run, config, lists, scores, ubm.value if ubm.name in run.stages else None, curves)
+    if run.only == REPORT:
+        run.force = True
+    measured = _measured(run, config, lists, systems, ubm if ubm.name in run.stages else None)
+    results = json.loads(measured.value)
     write_json(
         run.path("results.json"),
         {
@@ -82,7 +79,45 @@ def report(
     )
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
-    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
+    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {run.path(_plots("det", config)[0])}\nResults:  {run.path('results.json')}"
+
+
+def _measured(
+    run: Run,
+    config: Config,
+    lists: Rsr2015,
+    systems: Mapping[str, Handle[Scores]],
+    ubm: Handle[TrainedUbm] | None,
+) -> Stage[str]:
+    """Declare the numbers of all systems (`evaluation.json`) and the plots, which are made when these change."""
+    title = _title(config, is_synthetic(lists))
+    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
+
+    def make(draft: Draft) -> None:
+        scores = {name: system.value for name, system in systems.items()}
+        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
+        curves = _linkability(scores, lists.key, config, speakers)
+        for name, curve in curves.items():
+            results[name]["linkability"] = curve_figures(curve)
+        _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
+        write_json(draft.path, results)
+
+    return run.stage(
+        "evaluation",
+        "evaluation.json",
+        make=make,
+        read=lambda path: path.read_text(encoding="utf-8"),
+        depends=Depends(
+            inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
+            after=[*systems.values(), *([] if ubm is None else [ubm])],
+            libraries=("matplotlib", "numpy", "scipy"),
+        ),
+        also=tuple(name for plot in ("det", "zebra", "histogram") for name in _plots(plot, config)),
+    )
+
+
+def _plots(name: str, config: Config) -> list[str]:
+    return [f"{name}.{form}" for form in config.report.formats]
 
 
 def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> dict[str, Any]:
@@ -138,11 +173,11 @@ def _plot(
     systems: dict[str, Scores],
     ubm: TrainedUbm | None,
     curves: Mapping[str, Curve],
-) -> list[Path]:
+) -> None:
     drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
 
     def paths(name: str) -> list[Path]:
-        return [run.path(f"{name}.{form}") for form in config.report.formats]
+        return [run.path(file) for file in _plots(name, config)]
 
     plot_det(
         drawn,
@@ -169,7 +204,6 @@ def _plot(
             doublings=schedule_marks(ubm.n_components),
             title="UBM training",
         )
-    return paths("det")
 
 
 def _table(results: dict[str, dict[str, Any]], key: Key) -> str:

@@ -13,6 +13,7 @@ from .idmaps import read_idmap as read_idmap
 from .idmaps import read_idmap_with_lines as read_idmap_with_lines
 from .idmaps import write_idmap as write_idmap
 from .mixture import MixtureFile as MixtureFile
+from .mixture import inverse_matrices as inverse_matrices
 from .mixture import read_mixture as read_mixture
 from .mixture import write_mixture as write_mixture
 from .stat_server import StatServer as StatServer

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.work import one_blas_thread
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
 
 _WEIGHT_TOLERANCE = 1e-3
@@ -39,7 +40,7 @@ class MixtureFile:
 
     def variances(self) -> NDArray[np.float64]:
         """Return the variances (C, D), or the covariances (C, D, D)."""
-        return 1.0 / self.precisions if self.precisions.ndim == 2 else _inverses(self.precisions)
+        return 1.0 / self.precisions if self.precisions.ndim == 2 else inverse_matrices(self.precisions)
 
 
 def read_mixture(path: str | Path, prefix: str = "") -> MixtureFile:
@@ -117,7 +118,7 @@ def write_mixture(
     try:
         with np.errstate(divide="ignore"):
             mixture = MixtureFile(
-                weights, means, 1 / variances if variances.ndim == 2 else _inverses(variances), control
+                weights, means, 1 / variances if variances.ndim == 2 else inverse_matrices(variances), control
             )
         _check_values(mixture)
     except DataError as error:
@@ -194,8 +195,15 @@ def _check_matrices(name: str, matrices: NDArray[np.float64]) -> None:
             )
 
 
-def _inverses(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inverses of matrices that are symmetric and positive definite, symmetric to the bit."""
+@one_blas_thread()
+def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inverses of matrices (C, D, D) that are symmetric and positive definite, symmetric to the bit.
+
+    Raises
+    ------
+    DataError
+        If one is not.
+    """
     try:
         inverse_factors = np.linalg.inv(np.linalg.cholesky(matrices))
     except np.linalg.LinAlgError as error:

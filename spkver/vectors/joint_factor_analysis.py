@@ -271,20 +271,12 @@ def train_joint_factors(
     channel = train(sessions, of_sessions, start=start.channel, destination=inside)
     scales, likelihoods = np.zeros(mixture.means.shape), np.full(config.rounds, np.nan)
     if config.residual:
-        moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
-        left = summed_by_model(without_factors(sessions, unwhitened(channel.loadings, channel.factors), moved))
-        scales = start.residual.reshape(mixture.means.shape).astype(np.float64)
         inside = below(destination, "residual", statistics.models, speaker.loadings, channel.loadings)
-        scales, likelihoods = _train_residual(channel, left, scales, config.rounds, inside, work=work)
-    return JointFactors(
-        speaker.loadings,
-        channel.loadings,
-        scales,
-        mixture.means,
-        speaker.factors,
-        mixture.weights,
-        np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods]),
-    )
+        scales = start.residual.reshape(mixture.means.shape).astype(np.float64)
+        scales, likelihoods = _train_residual(channel, sessions, scales, config.rounds, inside, work=work)
+    matrices = speaker.loadings, channel.loadings, scales
+    history = np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods])
+    return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
 
 
 def check_joint_ranks(config: JointFactorConfig, statistics: Statistics, *, width: int) -> None:
@@ -317,14 +309,16 @@ def below(destination: Destination | None, name: str, *made_of: object) -> Desti
 
 def _train_residual(
     channel: TotalVariability,
-    statistics: Statistics,
+    sessions: Statistics,
     scales: NDArray[np.float64],
     n_rounds: int,
     destination: Destination | None,
     *,
     work: Work,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Run the rounds of D that are not in the journal, which has one record for each."""
+    """Run the rounds of D that are not in the journal, which has one record for each, on what U leaves of sessions."""
+    moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
+    statistics = summed_by_model(without_factors(sessions, unwhitened(channel.loadings, channel.factors), moved))
     likelihoods: list[float] = []
     with ExitStack() as stack:
         rounds = None

@@ -42,11 +42,11 @@ from spkver.vectors.packed import (
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS, WIDE = 1280, 960  # columns of packed matrices, and of first-order sums, in one task
+COLUMNS, WIDE = 1280, 480  # columns of packed matrices, and of first-order sums, in one task
 PIECE = 32  # segments whose matrices are factored in one task
 _GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
-_MOST_SEGMENTS = 1024  # in a block
+_MOST_SEGMENTS = 512  # in a block
 _MOST_FRAMES = 1e100  # of a component
 
 

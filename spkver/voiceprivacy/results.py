@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import logging
+import shlex
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from evaluation.reports import FORMAT, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
-from spkbase.runs import Run, versions
+from spkbase.runs import Depends, Draft, Run, versions
+from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import describe
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+
+_OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
 def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json) -> str:
@@ -40,20 +49,30 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
     str
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
-    from evaluation.reports import write_page  # matplotlib is loaded when it is used
-
     run, suffix = experiment.run, experiment.suffix
     summary = summarise(conditions)
     results = _results(experiment, sets, conditions, summary, utility)
-    text = to_json(results) + "\n"
-    for name in ("results.json", f"results{suffix}.json"):
-        write_text(run.path(name), text)
-    write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
-    write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
-    write_page(results, run.path("report.html"), folder=run.output)
+    _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
     table = _table(summary)
     logger.info("results\n%s", table, extra={"file_only": True})
     return "\n".join([table, "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)])
+
+
+def _keep(run: Run, suffix: str, results: Json) -> None:
+    """Write results, tables and the page; where they are there and say the same they stay, with their date."""
+    files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
+
+    def make(draft: Draft) -> None:
+        from evaluation.reports import write_page  # matplotlib is loaded when it is used
+
+        texts = (to_json(results) + "\n",) * 2 + (format_markdown(results), format_latex(results))
+        for name, text in zip(files, texts, strict=True):
+            write_text(run.path(name), text)
+        write_page(results, draft.path, folder=run.output)
+
+    said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
+    depends = Depends(inputs=said, libraries=("matplotlib", "numpy"))
+    run.stage("page", "report.html", make=make, read=Path, depends=depends, also=files).bring_up_to_date()
 
 
 def _results(
@@ -73,7 +92,13 @@ def _results(
         "suffix": suffix,
         "simulated": simulated,
         "anonymiser": anonymiser,
-        "verdict": verdict(summary, level=config.evaluation.level, simulated=simulated),
+        "verdict": verdict(
+            summary,
+            level=config.evaluation.level,
+            simulated=simulated,
+            draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
+        ),
+        "attackers_run": attackers_run(config),
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
@@ -82,10 +107,24 @@ def _results(
         "config": to_dict(config),
         "versions": versions(),
         "lists": hashes(sets, config),
+        "run": {
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        },
         # those of single trial lists are in run.log
         "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
     }
+
+
+def attackers_run(config: Config) -> Json:
+    """Say which attackers were run, and that their figure is an upper bound of privacy."""
+    names = [attacker_name(entry) for entry in config.attackers]
+    specs = [str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers]
+    others = [name for name, spec in zip(names, specs, strict=True) if is_outside(spec)]
+    kinds = "classic ones (Gaussian mixtures), no neural network" if not others else f"of others: {', '.join(others)}"
+    text = f"Attackers that were run: {', '.join(names)}; {kinds}. The figure is an upper bound of the privacy that"
+    return {"names": names, "of_others": others, "text": f"{text} is left: a stronger attacker may leave less."}
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from spkver.anonymization import record
 from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend, Transform
 from spkver.attackers.config import AttackerConfig
+from spkver.backend.chain import format_chain, parse_chain, plain_chain, read_chain
 from spkver.commands.status import twin_status
 from spkver.corpora.trees import is_finished
 from spkver.datadir import pipes
@@ -256,7 +258,35 @@ def _in_sections(chance: random.Random, data: bytes, others: Sequence[bytes]) ->
 
 
 _JSON, _SECTIONS = (damage, _json_values, _json_values), (damage, _in_sections, _in_sections)
+
+
+def _chains(_: Path) -> list[bytes]:
+    return [
+        b"centre,whiten:cholesky,length,lda:3,length,plda:2,snorm:5",
+        b"[centre, lda: {rank: 2, shrink: 0.1}, nap: {rank: 1, scatter: total}, svm: {balanced: true}, calibrate: 0.1]",
+        b"- coral\n- efr: 2\n- plda: {rank: 3, sessions: mean, adapt: kaldi}\n- snorm: {top: 3, cohort: adapt}\n",
+    ]
+
+
+def _read_chain(path: Path) -> object:
+    """As a file and as an argument; what can be parsed comes back from its own text."""
+    chain = read_chain(path)
+    assert plain_chain(parse_chain(format_chain(chain))) == plain_chain(chain)
+    with suppress(SpkverError):
+        return chain, parse_chain(path.read_text(encoding="utf-8"))
+    return chain
+
+
+def _read_chain_text(path: Path) -> object:
+    """As an argument alone: the short form."""
+    chain = parse_chain(path.read_text(encoding="utf-8", errors="replace"))
+    return plain_chain(parse_chain(format_chain(chain)))
+
+
 PARSERS = [
+    Parser(
+        "chain", "input.yaml", _chains, any_of(_read_chain, _read_chain_text), _YAML, (b"lda:", b"plda: {", b"}", b",")
+    ),
     Parser("config-rsr2015", "input.yaml", _config_files("rsr2015"), _read_config("rsr2015"), _YAML, _WORDS),
     Parser(
         "config-voiceprivacy", "input.yaml", _config_files("voiceprivacy"), _read_config("voiceprivacy"), _YAML, _WORDS

@@ -97,6 +97,36 @@ def _rsr2015(folder: Path) -> list[bytes]:
     ]
 
 
+def _read_folder(path: Path) -> object:
+    """The input is a folder of lists, as `lists.folder` names one; there are no key files."""
+    root = path.parent / "rsr2015"
+    for name in _RECORDINGS if not root.exists() else ():
+        file = root / "sph/male" / name[:4] / f"{name}.sph"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return read_rsr2015(root, ListOptions(background_size=2, nap_step=2, folder=path))
+
+
+def _folders(_: Path) -> list[bytes]:
+    trials = [
+        (f"m{model}_00{sentence}", f"m{speaker}/m{speaker}_02_00{sentence}", model == speaker)
+        for model, speaker, sentence in itertools.product((101, 102), (101, 102), (1, 2))
+    ]
+    enrolment = [f"{model} {model[:4]}/{model[:4]}_01_{model[5:]}" for model, _, own in trials if own]
+    key = [f"{model} {segment} {'target' if own else 'nontarget'}" for model, segment, own in trials]
+    background = [f"m00{speaker}/m00{speaker}_01_001" for speaker in (1, 2)]
+    files = {
+        "3sesspwd_eval_m_trn": enrolment,
+        "3sess-pwd_eval_m_key": key,
+        "3sess-pwd_eval_m_ndx": [" ".join(line.split()[:2]) for line in key],
+        "3sess-pwd_eval_m_test": [f"{segment} {segment}" for segment in sorted({row[1] for row in trials})],
+        "3sess-pwd_eval_m_back": [f"{name[:4]} {name}" for name in background],
+        "3sess-pwd_eval_m_nap": [f"{name[:4]} male/{name}.sph" for name in background],
+        "ubm_list": [*background, "m001/m001_02_001"],
+    }
+    return ["".join(f"==> {name}.txt\n" + "\n".join(lines) + "\n" for name, lines in files.items()).encode()]
+
+
 # --- Kaldi -----------------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +257,7 @@ PARSERS = [
     Parser("rsr2015-trn", "input.trn", _keys, _collected(read_enrolment), words=_RSR2015),
     Parser("rsr2015-ndx", "input.ndx", _trials, _collected(_read_trials), words=_RSR2015),
     Parser("rsr2015-lists", "input/", _rsr2015, _read_rsr2015),
+    Parser("rsr2015-folder", "input/", _folders, _read_folder, words=_RSR2015),
     Parser("kaldi-datadir", "input/", _datadir, _read_datadir, words=_KALDI),
     Parser("kaldi-lists", "input.txt", lambda _: _UTTERANCES, _read_utterances),
     Parser("kaldi-speakers", "input.txt", lambda _: [b"u1 a\nu2 b\n", b"\xef\xbb\xbfu1 a\r\nu2 a\r\n"], read_speakers),

@@ -84,9 +84,11 @@ def test_moments_are_those_of_the_joint_gaussian(channels: int) -> None:
             of_session = np.r_[0:2, 2 + channels * number : 2 + channels * (number + 1)]
             cross += np.outer(own[number], mean[of_session])
             second += both[np.ix_(of_session, of_session)]
-    np.testing.assert_allclose(found.cross, cross, atol=1e-12)
-    np.testing.assert_allclose(found.second, second, atol=1e-12)
-    np.testing.assert_allclose(found.speakers, speakers, atol=1e-12)
+    rotation = np.eye(2 + channels)
+    rotation[:2, :2] = found.rotation
+    np.testing.assert_allclose(found.cross @ rotation.T, cross, atol=1e-12)
+    np.testing.assert_allclose(rotation @ found.second @ rotation.T, second, atol=1e-12)
+    np.testing.assert_allclose(found.rotation @ found.speakers @ found.rotation.T, speakers, atol=1e-12)
 
 
 @pytest.mark.parametrize(("rank", "channels", "residual"), [(2, 0, "full"), (6, 0, "full"), (2, 2, "diagonal")])
@@ -265,6 +267,22 @@ def test_any_vectors_end_in_a_model_or_one_error(data: st.DataObject) -> None:
             return
     parts = [plda.mean, plda.loadings, plda.residual, objective, scores]
     assert all(np.isfinite(part).all() for part in parts)
+
+
+@pytest.mark.parametrize("channels", [0, 1])
+@pytest.mark.parametrize(
+    ("vectors", "speakers"),
+    [
+        ([[4, 0, 0], [-0.5, 1e-8, 7], [4, 0, 0], [4, 0, 1]], [0, 0, 1, 1]),
+        ([[0, 1e-8, 1], [3, 0, 0], [3, 0, 0]], [0, 0, 1]),
+        ([[0], [0], [0], [1e-30]], [0, 0, 1, 0]),
+    ],
+)
+def test_dimensions_of_very_different_scales(vectors: list, speakers: list[int], channels: int) -> None:
+    """Where float64 sees squares of one beside the other's at its last digits."""
+    plda, objective = fit_plda(np.array(vectors, float), np.array(speakers), PldaConfig(channel_rank=channels))
+    assert np.isfinite(objective).all()
+    assert np.isfinite(plda.loadings).all()
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def test_spherical_norms_repeat_their_round() -> None:
         np.testing.assert_allclose(apply_maps(maps, VECTORS), apply_maps(once, first), atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Only one sample")
 def test_lda_is_that_of_scikit_learn() -> None:
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(VECTORS, CODES)
     ours = fit_lda(VECTORS, CODES, rank=4).matrix

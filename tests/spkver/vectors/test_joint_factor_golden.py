@@ -17,11 +17,13 @@ from spkver.vectors import (
     JointFactors,
     JointStart,
     MapConfig,
+    TotalVariabilityConfig,
     adapt_multisession,
     extract_ivectors,
     hidden_variables,
     summed_by_model,
     train_joint_factors,
+    train_total_variability,
 )
 from spkver.vectors.joint_factor_analysis import unwhitened
 
@@ -135,6 +137,16 @@ def test_scores_under_diagonal_matrices_given_as_full(inputs, golden, sidekits):
     hidden = hidden_variables(model, statistics_of(inputs, "enroll"))
     check(hidden.speaker, golden["hidden_y"])
     check(hidden.residual.reshape(60, -1)[:12], golden["right_hidden_z"])
+
+
+@pytest.mark.parametrize(("name", "convention"), [("F_nomindiv", "none"), ("right_F_mindiv", "right")])
+def test_total_variability_under_diagonal_matrices_given_as_full(inputs, backend, name, convention):
+    """SIDEKIT's own training under full covariances works in memory alone, and gives what the diagonal one gives."""
+    full = with_full_covariances(mixture_of(inputs))
+    config = TotalVariabilityConfig(rank=30, rounds=1, minimum_divergence=convention)
+    start = inputs["tv_init"].astype(np.float64)
+    model = train_total_variability(full, statistics_of(inputs, "train"), config, start=start)
+    check(model.loadings.reshape(1920, -1), load(backend / "tv.npz")[f"{name}_it1"])
 
 
 def test_sums_of_models(inputs, backend):
