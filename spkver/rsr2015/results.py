@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -23,7 +22,7 @@ from evaluation.plots import (
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
-from spkbase.files import format_table, write_json
+from spkbase.files import file_digest, format_table, load_json, write_json
 from spkbase.runs import REPORT, Depends, Draft, Handle, Run, Stage, format_status, read_status, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
@@ -64,8 +63,14 @@ def report(
         return format_status(read_status(run.output))
     if run.only == REPORT:
         run.force = True
-    measured = _measured(run, config, lists, systems, ubm if ubm.name in run.stages else None)
-    results = json.loads(measured.value)
+    mixture = ubm if ubm.name in run.stages else None
+    measured = _measured(run, config, lists, systems, mixture)
+    run.write_plan()
+    kept = measured.value
+    if any(file_digest(run.path(name)) != digest for name, digest in kept["plots"].items()):  # gone, or damaged
+        del run.stages[REPORT]
+        kept = _measured(replace(run, force=True), config, lists, systems, mixture).value
+    results = kept["systems"]
     write_json(
         run.path("results.json"),
         {
@@ -79,7 +84,8 @@ def report(
     )
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
-    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {run.path(_plots("det", config)[0])}\nResults:  {run.path('results.json')}"
+    det = run.path(_plots("det", config)[0])
+    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
 
 
 def _measured(
@@ -88,7 +94,7 @@ def _measured(
     lists: Rsr2015,
     systems: Mapping[str, Handle[Scores]],
     ubm: Handle[TrainedUbm] | None,
-) -> Stage[str]:
+) -> Stage[dict[str, Any]]:
     """Declare the numbers of all systems (`evaluation.json`) and the plots, which are made when these change."""
     title = _title(config, is_synthetic(lists))
     speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
@@ -99,20 +105,19 @@ def _measured(
         curves = _linkability(scores, lists.key, config, speakers)
         for name, curve in curves.items():
             results[name]["linkability"] = curve_figures(curve)
-        _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
-        write_json(draft.path, results)
+        drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
+        write_json(draft.path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
 
     return run.stage(
-        "evaluation",
+        REPORT,
         "evaluation.json",
         make=make,
-        read=lambda path: path.read_text(encoding="utf-8"),
+        read=load_json,
         depends=Depends(
             inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
             after=[*systems.values(), *([] if ubm is None else [ubm])],
             libraries=("matplotlib", "numpy", "scipy"),
         ),
-        also=tuple(name for plot in ("det", "zebra", "histogram") for name in _plots(plot, config)),
     )
 
 
@@ -173,8 +178,11 @@ def _plot(
     systems: dict[str, Scores],
     ubm: TrainedUbm | None,
     curves: Mapping[str, Curve],
-) -> None:
+) -> list[str]:
+    """Draw everything; return the names of the files."""
     drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
+
+    names = [name for plot in ("det", "zebra", "histogram") for name in _plots(plot, config)]
 
     def paths(name: str) -> list[Path]:
         return [run.path(file) for file in _plots(name, config)]
@@ -196,14 +204,17 @@ def _plot(
         title=f"Scores: {_title(config, is_synthetic(lists))}",
     )
     if curves:
+        names += _plots("linkability", config)
         plot_linkability(curves, path=paths("linkability"), title=_title(config, is_synthetic(lists)))
     if ubm is not None and len(ubm.log_likelihoods):
+        names.append("gmm/ubm.png")
         plot_likelihood(
             {"UBM": ubm.log_likelihoods},
             run.path("gmm/ubm.png"),
             doublings=schedule_marks(ubm.n_components),
             title="UBM training",
         )
+    return names
 
 
 def _table(results: dict[str, dict[str, Any]], key: Key) -> str:

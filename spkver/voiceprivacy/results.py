@@ -72,7 +72,9 @@ def _keep(run: Run, suffix: str, results: Json) -> None:
 
     said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
     depends = Depends(inputs=said, libraries=("matplotlib", "numpy"))
-    run.stage("page", "report.html", make=make, read=Path, depends=depends, also=files).bring_up_to_date()
+    page = run.stage("page", "report.html", make=make, read=Path, depends=depends, also=files)
+    run.write_plan()
+    page.bring_up_to_date()
 
 
 def _results(
