@@ -21,7 +21,7 @@ spkver-eval metrics -s scores.txt -k key.txt --bootstrap 1000 --segment-speakers
     "plot histogram": "spkver-eval plot histogram -s scores.txt -k key.txt -o histogram.png",
     "plot reliability": "spkver-eval plot reliability -s scores.txt -k key.txt -o reliability.png",
     "page": "spkver-eval page exp/results.json --output report.html",
-    "challenge": "spkver-eval challenge exp --keys data --output challenge",
+    "challenge": "spkver-eval challenge exp --key data --output challenge",
     "normalise": """
 spkver-eval normalise -s scores.txt -m s --model-cohort models.txt --segment-cohort segments.txt -o normalised.txt
 """,
@@ -38,8 +38,8 @@ spkver-eval linkability -s scores.txt -k key.txt --output linkability
 """,
     "linkability-compare": "spkver-eval linkability-compare runs.yaml --output compared",
     "cosine": "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
-    "wer": "spkver-eval wer --ref text --hyp text_heard --utt2spk utt2spk",
-    "uar": "spkver-eval uar --ref utt2emo --predictions predictions.txt --utt2spk utt2spk",
+    "wer": "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",
+    "uar": "spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk",
     "f0": "spkver-eval f0 data/mine data/mine_anon",
     "rank": "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
 }

@@ -75,3 +75,36 @@ except SystemExit:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
     assert "Usage:" in done.stdout
+
+
+# Command to options by their one name, each with the one that it had before.
+RENAMED = {
+    "spkver backend train": {"--segment-speakers": "--speakers"},
+    "spkver backend score": {"--model-speakers": "--enroll-speakers"},
+    "spkver-eval cosine": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
+    "spkver-eval linkability": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
+    "spkver-eval wer": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval uar": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval f0": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval challenge": {"--key": "--keys"},
+}
+
+
+@pytest.mark.parametrize("words", RENAMED)
+def test_earlier_names_are_understood_and_not_shown(words):
+    command = dict(LEAVES)[words]
+    text = command.get_help(click.Context(command))
+    for name, earlier in RENAMED[words].items():
+        (option,) = (parameter for parameter in command.params if name in parameter.opts)
+        assert earlier in option.opts
+        assert f"{name} " in text
+        assert f"{earlier} " not in text
+
+
+def test_outputs_keys_and_levels_have_one_name():
+    for words, command in LEAVES:
+        names = {option: parameter for parameter in command.params for option in parameter.opts}
+        for long, short in (("--output", "-o"), ("--key", "-k")):
+            if long in names:
+                assert names.get(short) is names[long], f"{words}: {long} without {short}"
+        assert not {"--out", "--outfile", "--keyfile", "--confidence"} & set(names), words
