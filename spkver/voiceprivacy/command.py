@@ -51,6 +51,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         check_simulation(data, steps)
         with echo_log(logging.INFO), start_run(output, config, **options) as run:
             try:
+                if data == SIMULATED:
+                    steps.begin("simulation")
                 speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
                 steps.tell("simulation", str(speech))
                 steps.end_with("simulation")
