@@ -100,7 +100,8 @@ def _people(part: DataDir) -> str:
     sexes = [part.genders.get(speaker) for speaker in sorted(set(part.speakers.values()))]
     if not part.genders:
         return f"{len(sexes)} speakers of unknown sex"
-    return f"{sexes.count('f')} women and {sexes.count('m')} men"
+    counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
+    return " and ".join(f"{count} {people}" for count, people in counts if count)
 
 
 def _record(source: DataDir, made: Split, rules: SplitRules) -> dict[str, Any]:
