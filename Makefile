@@ -33,8 +33,7 @@ $(VENV)/.installed: setup.cfg pyproject.toml
 venv: $(VENV)/.installed
 
 demo: venv
-	$(BIN)/python recipes/rsr2015/svm_gmm.py --corpus simulated --output demo
-	$(BIN)/python recipes/voiceprivacy/run.py --data simulated --suffix _mcadams --output demo/voiceprivacy
+	$(BIN)/spkver demo --output demo
 
 lint: venv
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import logging
 
 import click
 
+from evaluation.commands import EXAMPLES
 from spkbase.console import LazyGroup, echo_log
 from spkbase.version import __version__
 
@@ -35,7 +36,7 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=COMMANDS, examples=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spkver-eval")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what is done.")
 @click.pass_context

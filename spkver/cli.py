@@ -6,13 +6,17 @@ import click
 
 from spkbase.console import LazyGroup
 from spkbase.version import __version__
+from spkver.commands import EXAMPLES, SYSTEMS
 
 # name: where it is, what it does
 COMMANDS = {
+    "demo": ("spkver.commands.demo:demo", "Run both recipes on synthetic speech: a DET curve and a report."),
     "rsr2015": ("spkver.commands.recipes:rsr2015", "Speaker verification on RSR2015, from audio to a DET curve."),
     "voiceprivacy": ("spkver.recipes.voiceprivacy.run:main", "How much identity leaks through an anonymiser."),
     "status": ("spkver.commands.status:status", "Show which stages of a run are done, stale, missing or damaged."),
     "simulate": ("spkver.commands.simulate:simulate", "Make corpora of synthetic speech, for trying things out."),
+    "datadir": ("spkver.commands.datadir:datadir", "Make a data directory of a folder of recordings."),
+    "split": ("spkver.commands.datadir:split", "Split a data directory into training, enrolment and trials."),
     "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
@@ -24,7 +28,19 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+RECIPES = {
+    **{f"rsr2015 {name}": about for name, (_, about) in SYSTEMS.items()},
+    "voiceprivacy": "Attackers in four scenarios, before and after an anonymiser: the report.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    examples=EXAMPLES,
+    more={"Recipes": RECIPES},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="spkver")
 def main() -> None:
     """Classic speaker verification: speech in, scores out.

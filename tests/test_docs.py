@@ -36,7 +36,7 @@ def test_scripts_and_settings_in_commands_exist(path):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), f"{path}: {module}"
     recipe = path.parent.name  # of a recipe's README; elsewhere the recipe that was named last
     for line in text.splitlines():
-        recipe = next(iter(re.findall(r"recipes/(\w+)/\w+\.py", line)), recipe)
+        recipe = next(iter(re.findall(r"(?:recipes/|spkver )(voiceprivacy|rsr2015)(?:/\w+\.py| )", line)), recipe)
         for setting in re.findall(r"--set '?([\w.]+=[^\s'`)]+)", line):
             if setting != "KEY=VALUE]..." and "$" not in setting:
                 load_config(CONFIGS.get(recipe, Config), settings=[setting])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -59,8 +62,71 @@ def test_unknown_command_is_a_usage_error(tmp_path):
     assert "No such command" in run.stderr
 
 
+def extras() -> dict[str, list[str]]:
+    """Each extra with what it installs."""
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return {name: text.split("\n")[1:] for name, text in parser["options.extras_require"].items()}
+
+
+# Extra to the module that it brings, and code that needs it.
+NEEDS = {
+    "sphere": ("av", "from spkver.audio.sphere import _check_decoder; _check_decoder('a.sph')"),
+    "demo": ("espeakng_loader", "from spkver.corpora import check_synthesiser; check_synthesiser()"),
+    "world": ("pyworld", "from spkver.anonymization.baselines import check_world; check_world()"),
+    "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
+    "asr": ("pocketsphinx", "from spkver.recognition.words import check_recogniser; check_recogniser()"),
+    "onnx": ("onnxruntime", "from spkver.extractors.onnx_files import read_onnx; read_onnx('a.onnx')"),
+    "dask": (
+        "distributed",
+        "from spkbase.work import use_engine; use_engine('dask', scheduler='tcp://h:1').__enter__()",
+    ),
+    "torch": ("torch", "from spkbase.work import find_device; find_device('torch')"),
+    "cupy": ("cupy", "from spkbase.work import find_device; find_device('cupy')"),
+}
+
+
+def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
+    assert set(extras()) == {*NEEDS, "all", "kaldi", "gpu", "dev"}
+    (held,) = extras()["all"]
+    wheels = set(NEEDS) - {"world", "torch", "cupy"}  # a compiler, and gigabytes, are no part of it
+    assert set(held.removeprefix("spkver[").removesuffix("]").split(",")) == wheels
+
+
+@pytest.mark.parametrize("extra", NEEDS)
+def test_a_missing_extra_is_one_clear_line(extra):
+    module, use = NEEDS[extra]
+    code = f"""
+import sys
+sys.modules[{module!r}] = None  # as if it were not installed
+from spkbase.errors import SpkverError
+try:
+    {use}
+except SpkverError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert f"'spkver[{extra}]'" in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_librosa_is_imported_by_its_engine_and_for_pitch_alone():
+    """It brings numba and llvmlite, which cost seconds and hundreds of megabytes at the first call."""
+    anywhere = re.compile(r"^\s*(?:import|from) (?:librosa|numba|llvmlite)\b", re.M)
+    found = {
+        str(path.relative_to(ROOT))
+        for package in ("spkbase", "evaluation", "spkver", "recipes")
+        for path in (ROOT / package).rglob("*.py")
+        if "recipes" not in path.parts[-3:-1] and anywhere.search(path.read_text())
+    }
+    pitch = {"evaluation/utility/pitch_tracks.py", "spkver/recognition/functionals.py"}  # pYIN
+    assert found == {"spkver/features/librosa_mfcc.py", *pitch}
+    for name in found:  # in the function that needs it
+        assert not re.search(r"^(?:import|from) librosa", (ROOT / name).read_text(), re.M)
+
+
 @pytest.mark.slow
-def test_wheel_holds_the_packages_and_nothing_else(tmp_path):
+def test_wheel_holds_the_packages_and_their_documents(tmp_path):
     # a copy: a build in place would leave its folders in the checkout
     source = tmp_path / "source"
     files = subprocess.run(
@@ -70,16 +136,26 @@ def test_wheel_holds_the_packages_and_nothing_else(tmp_path):
         if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, source / name, follow_symlinks=False)
+    # the wheel is built from the source distribution, so that this is seen to be whole
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", source],
-        check=True,
-        capture_output=True,
+        [sys.executable, "-m", "build", "--outdir", tmp_path / "dist", source], check=True, capture_output=True
     )
+    (archive,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        held = {name.partition("/")[2] for name in packed.getnames()}
+    expected = {name for name in filter(None, files) if name not in (".gitignore", "spkver/recipes")}
+    assert expected <= held
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert wheel.name.startswith(f"spkver-{__version__}-py3-none-any")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"spkbase", "spkver", "evaluation", f"spkver-{__version__}.dist-info"}
+    # what the README leads to goes to share/doc, in the same order of folders
+    documents = f"spkver-{__version__}.data/data/share/doc/spkver"
+    assert tops == {"spkbase", "spkver", "evaluation", documents.split("/")[0], f"spkver-{__version__}.dist-info"}
+    for name in filter(None, files):
+        if name.endswith(".md") and not name.startswith("tests/"):
+            assert f"{documents}/{name}" in names
+    assert f"{documents}/CITATION.cff" in names
     for needed in (
         "spkbase/py.typed",
         "spkver/py.typed",

@@ -280,7 +280,7 @@ def _understand(path: Path, names: dict[str, str], keys: Path, rule: NamingRule)
     key = next((path for path in candidates if is_file(path)), None)
     if key is None:
         looked = ", ".join(path.relative_to(keys).as_posix() for path in candidates)
-        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --keys")
+        raise DataError(f"no key for it below {keys}: looked for {looked}", file=path, remedy="check --key")
     return ScoreList(
         names["team"],
         names["system"],

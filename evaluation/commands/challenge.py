@@ -7,11 +7,19 @@ from pathlib import Path
 import click
 
 from evaluation.commands.options import FILE
+from spkbase.console import Option
 
 
 @click.command()
 @click.argument("results", type=FILE)
-@click.option("--keys", required=True, type=FILE, help="Folder of the keys: <trial set>/trials, or files of that name.")
+@click.option(
+    *("-k", "--key", "keys"),
+    cls=Option,
+    earlier=["--keys"],
+    required=True,
+    type=FILE,
+    help="Folder of the keys: <trial set>/trials, or files of that name.",
+)
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to write into.")
 @click.option("--rule", type=FILE, help="YAML file with the names of sets, in place of VoicePrivacy's.")
 @click.option(

@@ -9,14 +9,27 @@ import click
 from evaluation import formats
 from evaluation.commands.options import FILE
 from evaluation.embeddings import Averaging, cosine_scores, read_embeddings
+from spkbase.console import Option
 from spkbase.errors import DataError
 
 
 @click.command()
 @click.option("--enroll", required=True, multiple=True, type=FILE, help="Embeddings of the enrolled; repeatable.")
 @click.option("--trial", required=True, multiple=True, type=FILE, help="Embeddings of the tested; repeatable.")
-@click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
-@click.option("--trial-speakers", type=FILE, help="Speakers of the tested utterances, as in utt2spk.")
+@click.option(
+    *("--model-speakers", "enroll_speakers"),
+    cls=Option,
+    earlier=["--enroll-speakers"],
+    type=FILE,
+    help="Speakers of the enrolled utterances, as in utt2spk.",
+)
+@click.option(
+    *("--segment-speakers", "trial_speakers"),
+    cls=Option,
+    earlier=["--trial-speakers"],
+    type=FILE,
+    help="Speakers of the tested utterances, as in utt2spk.",
+)
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
 @click.option("--trials", required=True, type=FILE, help="List of trials, or a key: which model meets which segment.")
 @click.option(
@@ -26,7 +39,7 @@ from spkbase.errors import DataError
     show_default=True,
     help="Average a speaker's embeddings as they are, or scaled to length 1 first.",
 )
-@click.option("--output", required=True, type=FILE, help="Scores to write; the extension says in which format.")
+@click.option("-o", "--output", required=True, type=FILE, help="Scores to write; the extension says in which format.")
 def cosine(
     enroll: tuple[Path, ...],
     trial: tuple[Path, ...],
@@ -40,7 +53,7 @@ def cosine(
     """Score embeddings by their cosine.
 
     A model is an enrolled speaker, whose embeddings are averaged, or one enrolled utterance. Who speaks is read from
-    --enroll-speakers, else from the file.
+    --model-speakers, else from the file.
 
     --enroll and --trial take, by content: HDF5 and npz (vectors, ids, speakers); npy with a list of ids beside it;
     Kaldi's ark and scp; files of PyTorch (.pt), safetensors; CSV, TSV and lines 'id v1 v2 ...'; pickled dictionaries

@@ -158,7 +158,9 @@ class ListCommand(click.Command):
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
 @level_option
 @worker_options(device=True)
-@click.option("--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers.")
+@click.option(
+    "-o", "--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers."
+)
 @click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out.")
 @click.option(
     "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."

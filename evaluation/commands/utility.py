@@ -11,7 +11,7 @@ import click
 
 from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.utility import NORMALISERS
-from spkbase.console import worker_options
+from spkbase.console import Option, worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
 
@@ -25,7 +25,12 @@ json_option = click.option(
     "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
 )
 speakers_option = click.option(
-    "--utt2spk", required=True, type=FILE, help="Speaker of each utterance: lines 'utterance speaker'."
+    *("--segment-speakers", "utt2spk"),
+    cls=Option,
+    earlier=["--utt2spk"],
+    required=True,
+    type=FILE,
+    help="Speaker of each utterance: lines 'utterance speaker'.",
 )
 label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
 
@@ -178,7 +183,13 @@ def uar(
 @click.command()
 @click.argument("original", type=FILE)
 @click.argument("anonymised", type=FILE)
-@click.option("--utt2spk", type=FILE, help="Speaker of each utterance; by default that of the original's folder.")
+@click.option(
+    *("--segment-speakers", "utt2spk"),
+    cls=Option,
+    earlier=["--utt2spk"],
+    type=FILE,
+    help="Speaker of each utterance; by default that of the original's folder.",
+)
 @click.option(
     "--convention",
     type=click.Choice(["default", "vpc2022"]),

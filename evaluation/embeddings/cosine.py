@@ -63,7 +63,7 @@ def cosine_scores(
     problems = Problems()
     models = trials.model_ids[used_models].tolist()
     segments = trials.segment_ids[used_segments].tolist()
-    remedy = "a model is an enrolled speaker or utterance: name the speakers by --enroll-speakers utt2spk,"
+    remedy = "a model is an enrolled speaker or utterance: name the speakers by --model-speakers utt2spk,"
     _check("models", models, speakers.keys() | utterances.keys(), problems, f"{remedy} or leave their trials out")
     _check("segments", segments, tested.keys(), problems, "extract them, or leave their trials out")
     problems.raise_if_any()

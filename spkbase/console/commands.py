@@ -20,7 +20,6 @@ import click
 from spkbase.console.parameters import take_once
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
-from spkbase.work import stop_workers
 
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
 
@@ -62,11 +61,22 @@ class LazyGroup(Group):
     ----------
     table : mapping of str to (str, str)
         Name of a command to where it is, ``MODULE:NAME``, and what its line of the help says.
+    examples : mapping of str to str, optional
+        Words of a command, as ``simulate rsr2015``, to lines that call it, which end its help.
+    more : mapping of str to mapping of str to str, optional
+        Further sections of the help: title to names and what they are.
     """
 
-    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        table: Mapping[str, tuple[str, str]],
+        examples: Mapping[str, str] | None = None,
+        more: Mapping[str, Mapping[str, str]] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.table = table
+        self.table, self.examples, self.more = table, examples or {}, more or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of the table."""
@@ -77,12 +87,31 @@ class LazyGroup(Group):
         if cmd_name not in self.table:
             return None
         module, _, name = self.table[cmd_name][0].partition(":")
-        return take_once(getattr(import_module(module), name))
+        command: click.Command = getattr(import_module(module), name)
+        _add_examples(command, cmd_name, self.examples)
+        return take_once(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the section of commands of the help from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
+        for title, rows in self.more.items():
+            with formatter.section(title):
+                formatter.write_dl(list(rows.items()))
+
+
+def _add_examples(command: click.Command, words: str, examples: Mapping[str, str]) -> None:
+    """End the help of a command, and of those below it, with lines that call it."""
+    if words in examples:
+        lines = "\n".join(f"  {line}" for line in examples[words].strip().splitlines())
+        command.epilog = f"\b\nExample:\n{lines}"
+    below = {f"{words} {name}": other for name, other in getattr(command, "commands", {}).items()}
+    for name, other in below.items():
+        _add_examples(other, name, examples)
+    if isinstance(command, LazyGroup):
+        start = f"{words} "
+        of_it = {name.removeprefix(start): text for name, text in examples.items() if name.startswith(start)}
+        command.examples = {**of_it, **command.examples}
 
 
 def _open_standard_streams() -> None:
@@ -133,6 +162,8 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)
         with _deaf():
+            from spkbase.work import stop_workers  # loads NumPy, which a help text has no use for
+
             # workers that wait for work would keep the process alive
             stop_workers()
             what = "terminated" if terminated else "interrupted"

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import click
 
-from spkbase.work import ENGINES, WAIT, EngineKind, use_engine
+from spkbase.work import ENGINES, WAIT, EngineKind, device_option
 
 Command = Callable[..., Any]
 
@@ -47,6 +47,10 @@ def _with_options(command: Command, device: bool) -> Command:
             raise click.UsageError("--scheduler is for a Dask cluster: give --engine dask too")
         if engine != "dask" and wait is not None:
             raise click.UsageError("--wait is for a Dask cluster: give --engine dask too")
+        from spkbase.work import engine_kind, use_engine
+
+        if engine == "auto" and engine_kind() != "auto":  # called by another command, whose workers do it
+            return command(*args, **kwargs)
         with use_engine(engine, scheduler=scheduler, timeout=WAIT if wait is None else wait):
             return command(*args, **kwargs)
 
@@ -70,8 +74,6 @@ def _with_options(command: Command, device: bool) -> Command:
         ),
     ]
     if device:
-        from spkbase.work import device_option
-
         options.append(device_option)
     decorated: Command = wrapped
     for option in reversed(options):

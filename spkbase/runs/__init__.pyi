@@ -9,6 +9,7 @@ from .ledger import versions as versions
 from .locks import is_temporary as is_temporary
 from .locks import remove_temporaries as remove_temporaries
 from .locks import sole_use as sole_use
+from .run import REPORT as REPORT
 from .run import Run as Run
 from .run import start_run as start_run
 from .stages import Depends as Depends

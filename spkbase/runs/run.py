@@ -93,6 +93,7 @@ class Run:
     _steps: dict[str, Json] = field(default_factory=dict, repr=False)
     _sources: dict[str, list[list[Any]]] = field(default_factory=dict, repr=False)
     _held: dict[str, Callable[[], None]] = field(default_factory=dict, repr=False)
+    _due: list[Stage[Any]] = field(default_factory=list, repr=False)
 
     def path(self, name: str) -> Path:
         """Path of an artefact in the output folder; a DataError if its name leads out of it."""
@@ -120,9 +121,22 @@ class Run:
     def timed(self, name: str) -> Iterator[None]:
         """Measure a stage, or a step that leaves no artefact of its own."""
         logger.info("%s: started", name, extra={"file_only": True})
+        self._tell_place(name)
         with self.measured(name):
             yield
         self.tell("%s: %.1f s", name, self.timings[name])
+
+    def _tell_place(self, name: str) -> None:
+        """Say which of the steps to do now begins, and how long the rest took the last time, where that is known."""
+        names = [stage.name for stage in self._due]
+        if name not in names:
+            return
+        place = names.index(name)
+        entries = [self.ledger.entry(stage.artefact) for stage in self._due[place:]]
+        seconds = [entry.get("seconds") for entry in entries]
+        known = [float(time) for time in seconds if isinstance(time, int | float)]
+        to_go = f" ({sum(known):.0f} s to the end, the last time)" if known and len(known) == len(seconds) else ""
+        self.tell("step %d of %d: %s%s", place + 1, len(names), name, to_go)
 
     def tell(self, text: str, *values: object) -> None:
         """Log a line about a stage."""
@@ -247,11 +261,13 @@ class Run:
         if self.only is not None:
             self._do_only(due, self.only)
             return self.only == REPORT
+        self._due = due
         for number, stage in enumerate(due, 1):
             stage.bring_up_to_date()
             if stage.name == self.until:
                 return False
             self._release(due[number:])
+        self._due = []
         self._drop_unused_chunks()
         return True
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from spkbase.errors import DataError
 from spkbase.files import file_digest, is_file
@@ -188,8 +188,25 @@ def _stage_status(folder: Path, artefact: str, origin: Origin, entry: Json, why:
 
 
 def format_status(folders: Sequence[FolderStatus]) -> str:
-    """Return a table of each folder."""
-    return "\n\n".join("\n".join(_lines(folder)) for folder in folders)
+    """Return how many stages are done, in a line, and a table of each folder."""
+    return "\n\n".join([summary(folders), *("\n".join(_lines(folder)) for folder in folders)])
+
+
+def summary(folders: Sequence[FolderStatus]) -> str:
+    """Return a line on the stages of all folders, and which is the first that is not done.
+
+    Examples
+    --------
+    >>> stages = [StageStatus("features", "f.h5", "done"), StageStatus("ubm", "u.h5", "stale", "components")]
+    >>> summary([FolderStatus(Path("demo"), False, stages, [])])
+    '1 of 2 stages done, 1 stale; next: ubm'
+    """
+    stages = [stage for folder in folders for stage in folder.stages]
+    counts = {state: sum(stage.state == state for stage in stages) for state in get_args(State)}
+    parts = [f"{counts.pop('done')} of {len(stages)} stages done"]
+    parts += [f"{count} {state}" for state, count in counts.items() if count]
+    left = [stage.stage for stage in stages if stage.state != "done"]
+    return ", ".join(parts) + (f"; next: {left[0]}" if left else "")
 
 
 def _lines(status: FolderStatus) -> Iterator[str]:

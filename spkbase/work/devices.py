@@ -16,15 +16,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
-
-if TYPE_CHECKING:
-    import click
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -153,27 +150,6 @@ def check_products(device: Device) -> None:
             f"device {device.name} shortens the factors of float32 products",
             remedy="switch TF32 off (unset NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, CUPY_TF32)",
         )
-
-
-def device_option(command: Callable) -> Callable:
-    """Add the option ``--device``; the command gets `device`, a `Device` or None."""
-    import click
-
-    return click.option(
-        "--device",
-        callback=_found,
-        metavar="NAME",
-        help="Compute on a GPU: cuda or cuda:N (PyTorch, else CuPy), or cupy. By default the cores.",
-    )(command)
-
-
-def _found(ctx: click.Context, parameter: click.Parameter, name: str | None) -> Device | None:
-    import click
-
-    try:
-        return find_device(name)
-    except DataError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from error
 
 
 def _importable(module: str) -> bool:

@@ -27,10 +27,11 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar
 
 from spkbase.errors import DataError
 from spkbase.work.blas_threads import one_blas_thread
+from spkbase.work.choices import ENGINES, WAIT, EngineKind
 from spkbase.work.executors import map_on_processes, map_on_threads
 
 if TYPE_CHECKING:
@@ -43,10 +44,6 @@ logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MOST_A_CORE = 8  # workers; more gain nothing, and hundreds of processes bring a machine down
-
-EngineKind = Literal["auto", "threads", "loky", "dask"]
-ENGINES: tuple[EngineKind, ...] = get_args(EngineKind)
-WAIT = 60.0  # seconds that a cluster may be without a worker
 
 
 @dataclass(frozen=True)

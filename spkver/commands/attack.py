@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import ResumableCommand, echo_log, worker_options
-from spkbase.work import Device
+
+if TYPE_CHECKING:
+    from spkbase.work import Device
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")
@@ -30,7 +33,7 @@ class _OfPresets(click.Option):
 @click.option("--attacker", cls=_OfPresets, required=True, metavar="NAME")
 @click.option("--config", "config_file", type=_PATH, help="YAML file with what differs from NAME's own values.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key.")
-@click.option("--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
+@click.option("-o", "--output", required=True, type=_PATH, metavar="ATTACKER", help="Folder of the attacker.")
 @click.option("--work", type=_PATH, help="Folder for features and background models.  [default: ATTACKER/work]")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="All that is drawn depends on it."
@@ -84,7 +87,7 @@ def train(
     "--trial-list", type=_PATH, metavar="FILE", help="Trials or key.  [default: trials in the tested DATADIR]"
 )
 @click.option(
-    "--output", required=True, type=_PATH, metavar="SCORES", help="File: Kaldi's format, or by its extension."
+    "-o", "--output", required=True, type=_PATH, metavar="SCORES", help="File: Kaldi's format, or by its extension."
 )
 @click.option("--work", type=_PATH, help="Folder for features and statistics.  [default: work beside SCORES]")
 @_PIPES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import Command, Group, echo_log
+from spkbase.console import Command, Group, Option, echo_log
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -26,6 +26,7 @@ class _WithSteps(Command):
                 values = ", ".join(parameter.name for parameter in step.parameters)
                 rows.append((step.name, step.about + (f" ({values})" if values else "")))
             formatter.write_dl(rows)
+        super().format_epilog(ctx, formatter)
 
 
 @click.group(cls=Group)
@@ -39,8 +40,15 @@ def backend() -> None:
 @backend.command(cls=_WithSteps)
 @click.argument("vectors", type=_PATH)
 @click.option("--chain", required=True, metavar="CHAIN", help="Steps, as text or in a file .yaml.")
-@click.option("--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the trained chain.")
-@click.option("--speakers", type=_PATH, metavar="UTT2SPK", help="Speakers of the vectors.  [default: as in their file]")
+@click.option("-o", "--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the trained chain.")
+@click.option(
+    *("--segment-speakers", "speakers"),
+    cls=Option,
+    earlier=["--speakers"],
+    type=_PATH,
+    metavar="UTT2SPK",
+    help="Speakers of the vectors.  [default: as in their file]",
+)
 @click.option("--adapt", type=_PATH, metavar="VECTORS", help="Vectors of the domain to be tested, without speakers.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Deals speakers for calibrate.")
 @_PICKLE
@@ -80,8 +88,15 @@ def train(
 @click.option("--enroll", required=True, type=_PATH, metavar="VECTORS", help="Vectors of the enrolled speakers.")
 @click.option("--test", required=True, type=_PATH, metavar="VECTORS", help="Vectors of the tested utterances.")
 @click.option("--trials", required=True, type=_PATH, metavar="LIST", help="Trials, or a key: model and segment.")
-@click.option("--enroll-speakers", type=_PATH, metavar="UTT2SPK", help="Speakers of the enrolled utterances.")
-@click.option("--output", required=True, type=_PATH, metavar="SCORES", help="The extension says in which format.")
+@click.option(
+    *("--model-speakers", "enroll_speakers"),
+    cls=Option,
+    earlier=["--enroll-speakers"],
+    type=_PATH,
+    metavar="UTT2SPK",
+    help="Speakers of the enrolled utterances.",
+)
+@click.option("-o", "--output", required=True, type=_PATH, metavar="SCORES", help="The extension says in which format.")
 @_PICKLE
 def score(
     trained: Path,
@@ -121,7 +136,7 @@ def score(
     show_default=True,
     help="Scaling within the PLDA.",
 )
-@click.option("--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the backend.")
+@click.option("-o", "--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the backend.")
 def import_kaldi(plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path) -> None:
     """Make a backend of models that Kaldi or VBx trained."""
     from spkver.backend import (

@@ -22,6 +22,7 @@ class _Help(ResumableCommand):
 
         with formatter.section("Extractors"):
             formatter.write_dl([(kind.form, kind.summary) for kind in (*EXTRACTORS.values(), FUNCTION)])
+        super().format_epilog(ctx, formatter)
 
 
 @click.command(cls=_Help)

@@ -25,7 +25,8 @@ _OUTPUT = click.option("-o", "--output", required=True, type=_PATH, help="Folder
 def transcribe(datadir: Path, output: Path, jobs: int | None, allow_pipes: bool, force: bool) -> None:
     """Recognise the English words of DATADIR with PocketSphinx; write OUTPUT/text.
 
-    Word error rates are then given by: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text --utt2spk DATADIR/utt2spk
+    Word error rates are then given by: spkver-eval wer --ref DATADIR/text --hyp OUTPUT/text
+    --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
     from spkver.recognition import TranscriptionConfig, check_recogniser
@@ -59,8 +60,8 @@ def emotion(
     """Recognise the emotions of DATADIR, each speaker by a machine that has not heard it; write OUTPUT/predictions.
 
     The directory to learn from needs utt2emo; folds of speakers are those of DATADIR/spk2fold, else each speaker is
-    one. The recall is then given by: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions --utt2spk
-    DATADIR/utt2spk
+    one. The recall is then given by: spkver-eval uar --ref DATADIR/utt2emo --predictions OUTPUT/predictions
+    --segment-speakers DATADIR/utt2spk
     """
     from spkbase.runs import start_run
     from spkver.recognition import EmotionConfig, read_emotions, read_folds, recognise_emotions

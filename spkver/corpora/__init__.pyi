@@ -1,3 +1,4 @@
+from .espeak import check_synthesiser as check_synthesiser
 from .rsr2015 import ListOptions as ListOptions
 from .rsr2015 import Rsr2015 as Rsr2015
 from .rsr2015 import SpeakerRanges as SpeakerRanges

@@ -80,6 +80,11 @@ def loader() -> ModuleType:
     return espeakng_loader
 
 
+def check_synthesiser() -> None:
+    """Raise DataError if the voices are not installed, before anything is made with them."""
+    loader()
+
+
 def accent_text(accent: str) -> str:
     """Return the text of the language file of an accent, the first part of a voice file."""
     if accent not in ACCENTS:

@@ -3,5 +3,12 @@ from .directory import check_ids as check_ids
 from .directory import enrolment as enrolment
 from .directory import unfit_id as unfit_id
 from .directory import write_datadir as write_datadir
+from .folders import datadir_of_folder as datadir_of_folder
+from .folders import match_genders as match_genders
 from .reading import read_datadir as read_datadir
+from .splitting import Split as Split
+from .splitting import SplitRules as SplitRules
+from .splitting import full_cross as full_cross
+from .splitting import split_datadir as split_datadir
+from .splitting import twin_of_split as twin_of_split
 from .twins import check_twin as check_twin

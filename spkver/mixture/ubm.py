@@ -220,13 +220,16 @@ def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Jou
         accumulator = e_step(held, mixture, work=work)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
-        logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1])
+        logger.info("UBM %d Gaussians: %.6f nat per frame", sizes[-1], likelihoods[-1], extra={"file_only": True})
         if split_number is None:
             limits = config.variance_floor, config.variance_ceiling
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
             mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
         _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
+    if left:
+        text = "UBM %d Gaussians after %d rounds: %.6f nat per frame, from %.6f of the first"
+        logger.info(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
     return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
 
 

@@ -54,7 +54,7 @@ def recipe_command(
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),
-        click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
+        click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for all results."),
         click.option(
             "--config",
             "config_file",

@@ -24,8 +24,8 @@ from evaluation.plots import (
 from evaluation.trials import Key, Scores, split_scores
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
-from spkbase.files import format_table, write_json
-from spkbase.runs import Handle, Run, format_status, read_status, versions
+from spkbase.files import file_digest, format_table, load_json, write_json
+from spkbase.runs import REPORT, Depends, Draft, Handle, Run, Stage, format_status, read_status, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
@@ -63,14 +63,16 @@ def report(
         run.keep_only([system.name for system in systems.values()])
     if not run.complete():
         return format_status(read_status(run.output))
-    scores = {name: system.value for name, system in systems.items()}
-    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
-    with run.timed("evaluation"):
-        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
-        curves = _linkability(scores, lists.key, config, speakers)
-        for name, curve in curves.items():
-            results[name]["linkability"] = curve_figures(curve)
-        plots = _plot(run, config, lists, scores, ubm.value if ubm.name in run.stages else None, curves)
+    if run.only == REPORT:
+        run.force = True
+    mixture = ubm if ubm.name in run.stages else None
+    measured = _measured(run, config, lists, systems, mixture)
+    run.write_plan()
+    kept = measured.value
+    if any(file_digest(run.path(name)) != digest for name, digest in kept["plots"].items()):  # gone, or damaged
+        del run.stages[REPORT]
+        kept = _measured(replace(run, force=True), config, lists, systems, mixture).value
+    results = kept["systems"]
     write_json(
         run.path("results.json"),
         {
@@ -84,7 +86,45 @@ def report(
     )
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
-    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {plots[0]}\nResults:  {run.path('results.json')}"
+    det = run.path(_plots("det", config)[0])
+    return f"{table}\n\n{_remarks(results)}\n\nDET plot: {det}\nResults:  {run.path('results.json')}"
+
+
+def _measured(
+    run: Run,
+    config: Config,
+    lists: Rsr2015,
+    systems: Mapping[str, Handle[Scores]],
+    ubm: Handle[TrainedUbm] | None,
+) -> Stage[dict[str, Any]]:
+    """Declare the numbers of all systems (`evaluation.json`) and the plots, which are made when these change."""
+    title = _title(config, is_synthetic(lists))
+    speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
+
+    def make(draft: Draft) -> None:
+        scores = {name: system.value for name, system in systems.items()}
+        results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
+        curves = _linkability(scores, lists.key, config, speakers)
+        for name, curve in curves.items():
+            results[name]["linkability"] = curve_figures(curve)
+        drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
+        write_json(draft.path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
+
+    return run.stage(
+        REPORT,
+        "evaluation.json",
+        make=make,
+        read=load_json,
+        depends=Depends(
+            inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
+            after=[*systems.values(), *([] if ubm is None else [ubm])],
+            libraries=("matplotlib", "numpy", "scipy"),
+        ),
+    )
+
+
+def _plots(name: str, config: Config) -> list[str]:
+    return [f"{name}.{form}" for form in config.report.formats]
 
 
 def _evaluate(scores: Scores, key: Key, config: Config, speakers: Speakers) -> dict[str, Any]:
@@ -140,11 +180,14 @@ def _plot(
     systems: dict[str, Scores],
     ubm: TrainedUbm | None,
     curves: Mapping[str, Curve],
-) -> list[Path]:
+) -> list[str]:
+    """Draw everything; return the names of the files."""
     drawn = [System(name, *split_scores(scores, lists.key)) for name, scores in systems.items()]
 
+    names = [name for plot in ("det", "zebra", "histogram") for name in _plots(plot, config)]
+
     def paths(name: str) -> list[Path]:
-        return [run.path(f"{name}.{form}") for form in config.report.formats]
+        return [run.path(file) for file in _plots(name, config)]
 
     plot_det(
         drawn,
@@ -163,17 +206,19 @@ def _plot(
         title=f"Scores: {_title(config, is_synthetic(lists))}",
     )
     if curves:
+        names += _plots("linkability", config)
         if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
             curves = {name: _without_band(curve) for name, curve in curves.items()}
         plot_linkability(curves, path=paths("linkability"), title=f"Linkability: {_title(config, is_synthetic(lists))}")
     if ubm is not None and len(ubm.log_likelihoods):
+        names.append("gmm/ubm.png")
         plot_likelihood(
             {"UBM": ubm.log_likelihoods},
             run.path("gmm/ubm.png"),
             doublings=schedule_marks(ubm.n_components),
             title="UBM training",
         )
-    return paths("det")
+    return names
 
 
 def _without_band(curve: Curve) -> Curve:

@@ -43,6 +43,7 @@ def check(experiment: Experiment) -> Sets:
     attackers, anonymizers = experiment.built_in, experiment.anonymizers  # what is wrong with options comes first
     hear = steps.includes("checks")
     how = Reading(can_make=anonymizers is not None, allow_pipes=experiment.allow_pipes, hear=hear, jobs=run.jobs)
+    steps.begin("checks")
     with run.timed("checks"):
         sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)
         if hear:
@@ -58,6 +59,7 @@ def check(experiment: Experiment) -> Sets:
 def anonymise(experiment: Experiment, sets: Sets) -> Sets:
     """Make the twins that are missing, below ``data/``."""
     run, seed = experiment.at("anonymisation"), experiment.config.seed
+    experiment.steps.begin("anonymisation")
     sets = make_twins(run, sets, experiment.anonymizers, suffix=experiment.suffix, seed=seed)
     experiment.steps.tell("anonymisation", f"{len(sets.missing)} directories below {experiment.run.path('data')}")
     experiment.steps.end_with("anonymisation")
@@ -89,18 +91,22 @@ def report(
     """Bring scores and numbers up to date, measure utility, and write all results; returns the table of results."""
     run, steps, config = experiment.run, experiment.steps, experiment.config
     run.write_plan()
+    steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
             make_scores(experiment.at("scores"), scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")
+    steps.begin("evaluation")
     if steps.needs("evaluation"):
         numbers.bring_up_to_date()
     steps.tell("evaluation", f"{numbers.path}")
     steps.end_with("evaluation")
+    steps.begin("utility")
     utility = measure_utility(experiment.at("utility"), sets, config)
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
+    steps.begin("report")
     return write_results(experiment, sets, numbers.value, utility)
 
 

@@ -51,6 +51,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         check_simulation(data, steps)
         with echo_log(logging.INFO), start_run(output, config, **options) as run:
             try:
+                if data == SIMULATED:
+                    steps.begin("simulation")
                 speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
                 steps.tell("simulation", str(speech))
                 steps.end_with("simulation")
@@ -69,7 +71,9 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
 _OPTIONS: list[Callable] = [
     click.option("--data", required=True, metavar="DIR", help="Folder of the data directories, or 'simulated'."),
     click.option("--suffix", required=True, metavar="_NAME", help="What the names of anonymised sets end with."),
-    click.option("--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results and twins made."),
+    click.option(
+        "-o", "--output", required=True, type=_PATH, metavar="DIR", help="Folder for all results and twins made."
+    ),
     click.option("--config", "config_file", type=_PATH, help="YAML file, such as the challenges' in config/."),
     click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a configuration key."),
     worker_options(device=True),

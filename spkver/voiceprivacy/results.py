@@ -6,6 +6,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from evaluation.reports import FORMAT, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
-from spkbase.runs import Run, versions
+from spkbase.runs import Depends, Draft, Run, versions
 from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
@@ -27,6 +28,8 @@ from spkver.voiceprivacy.twins import describe
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+
+_OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
 def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json) -> str:
@@ -46,20 +49,32 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
     str
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
-    from evaluation.reports import write_page  # matplotlib is loaded when it is used
-
     run, suffix = experiment.run, experiment.suffix
     summary = summarise(conditions)
     results = _results(experiment, sets, conditions, summary, utility)
-    text = to_json(results) + "\n"
-    for name in ("results.json", f"results{suffix}.json"):
-        write_text(run.path(name), text)
-    write_text(run.path(f"tables{suffix}.md"), format_markdown(results))
-    write_text(run.path(f"tables{suffix}.tex"), format_latex(results))
-    write_page(results, run.path("report.html"), folder=run.output)
+    _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
     table = _table(summary)
     logger.info("results\n%s", table, extra={"file_only": True})
     return "\n".join([table, "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)])
+
+
+def _keep(run: Run, suffix: str, results: Json) -> None:
+    """Write results, tables and the page; where they are there and say the same they stay, with their date."""
+    files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
+
+    def make(draft: Draft) -> None:
+        from evaluation.reports import write_page  # matplotlib is loaded when it is used
+
+        texts = (to_json(results) + "\n",) * 2 + (format_markdown(results), format_latex(results))
+        for name, text in zip(files, texts, strict=True):
+            write_text(run.path(name), text)
+        write_page(results, draft.path, folder=run.output)
+
+    said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
+    depends = Depends(inputs=said, libraries=("matplotlib", "numpy"))
+    page = run.stage("page", "report.html", make=make, read=Path, depends=depends, also=files)
+    run.write_plan()
+    page.bring_up_to_date()
 
 
 def _results(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from spkbase.errors import ConfigError
 from spkbase.runs import Run
+
+logger = logging.getLogger(__name__)
 
 STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
@@ -69,6 +72,12 @@ class Steps:
     def run(self, run: Run, name: str) -> Run:
         """Return the run as a step sees it: one that is not worked on makes nothing, its stages stay as they are."""
         return run if self.includes(name) else replace(run, force=False, frozen=True)
+
+    def begin(self, name: str) -> None:
+        """Say which step begins, if it is worked on."""
+        if self.includes(name):
+            order = list(STEPS)
+            logger.info("step %d of %d: %s (%s)", order.index(name) + 1, len(order), name, STEPS[name])
 
     def tell(self, name: str, text: str) -> None:
         """Note what a step has done, if it was worked on."""

@@ -70,4 +70,4 @@ def made(err: str) -> set[str]:
     lines = [line.partition(": ") for line in err.splitlines()]
     taken = {name for name, _, rest in lines if rest.startswith("up to date")}
     timed = {name for name, _, rest in lines if rest.endswith(" s") and rest[:-2].replace(".", "").isdigit()}
-    return timed - taken - {"lists", "evaluation", "post-processing"}
+    return timed - taken - {"lists", "report", "post-processing"}

@@ -76,7 +76,8 @@ def test_all_files_are_there(finished):
     expected |= {f"scores/{name}{extension}" for name in systems for extension in (".h5", ".txt")}
     plots = ("det", "zebra", "histogram", "linkability")
     expected |= {"gmm/ubm.h5", "gmm/ubm.png"} | {f"{name}.{form}" for name in plots for form in ("png", "pdf", "svg")}
-    expected |= {"features.h5", "run.log", "results.json", "config.yaml", "stages.json", "sources.json"}
+    expected |= {"features.h5", "run.log", "results.json", "evaluation.json", "config.yaml"}
+    expected |= {"stages.json", "sources.json"}
     assert there == expected
     log = (finished / "run.log").read_text()
     head = r"results\nsystem +trials +target +nontarget +EER \[%\] +minDCF SRE08.*\n[- ]+\n"
@@ -103,6 +104,23 @@ def test_text_and_hdf5_scores_are_the_same(finished):
     key = read_key(finished / "task/3sess-pwd_eval_m_key.h5")
     target, nontarget = split_scores(read_scores(finished / "scores/svm-gmm.h5"), key)
     assert target.mean() > nontarget.mean()
+
+
+def test_plots_are_drawn_when_what_they_show_has_changed(recipe: Recipe, tiny, output):
+    drawn = {path: path.stat().st_mtime_ns for form in ("png", "pdf", "svg") for path in output.rglob(f"*.{form}")}
+    assert {path.stem for path in drawn} == {"det", "zebra", "histogram", "linkability", "ubm"}
+    settings = {"plots": True, "report__formats": ["png", "pdf", "svg"]}
+    before = json.loads((output / "results.json").read_text())
+    outcome = recipe(tiny, output, **settings)
+    assert "report: up to date" in outcome.err
+    assert {path: path.stat().st_mtime_ns for path in drawn} == drawn
+    after = json.loads((output / "results.json").read_text())
+    assert after["systems"] == before["systems"]
+    (output / "gmm/ubm.png").unlink()
+    (output / "det.pdf").write_bytes(b"")
+    recipe(tiny, output, **settings)
+    assert all(path.stat().st_size for path in drawn)
+    assert "report: up to date" not in recipe(tiny, output, **settings, report__p_target=0.05).err
 
 
 def test_rerun_makes_nothing_again(recipe: Recipe, tiny, output):

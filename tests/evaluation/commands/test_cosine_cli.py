@@ -62,7 +62,7 @@ def test_models_without_an_embedding_name_the_option(folder: Path) -> None:
     result = run("--trial", "kaldi")
     assert result.exit_code == 2
     assert "trials: 2 of 2 models without an embedding: anna, bert (a model is an enrolled speaker" in result.output
-    assert "name the speakers by --enroll-speakers utt2spk" in result.output
+    assert "name the speakers by --model-speakers utt2spk" in result.output
     assert not Path("scores.txt").exists()
 
 

@@ -173,8 +173,8 @@ def test_the_command(output, source):
     result = CliRunner().invoke(main, ["status", str(output)])
     assert result.exit_code == 0
     lines = result.output.splitlines()
-    assert lines[0] == f"{output}: no run is at work in it"
-    assert [line.split()[:2] for line in lines[1:]] == [["read", "done"], ["double", "done"], ["sum", "done"]]
+    assert lines[:3] == ["3 of 3 stages done", "", f"{output}: no run is at work in it"]
+    assert [line.split()[:2] for line in lines[3:]] == [["read", "done"], ["double", "done"], ["sum", "done"]]
     source.write_text("4")
     result = CliRunner().invoke(main, ["status", "--json", str(output)])
     (record,) = json.loads(result.output)

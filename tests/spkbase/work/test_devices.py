@@ -16,7 +16,8 @@ from evaluation.linkage.counts import count_beaters
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import devices
-from spkbase.work.devices import Device, check_products, device_option, find_device, on_device
+from spkbase.work.choices import device_option
+from spkbase.work.devices import Device, check_products, find_device, on_device
 from spkbase.work.settings import Work
 
 

@@ -1,0 +1,1 @@
+from .examples import EXAMPLES as EXAMPLES

@@ -1,0 +1,2 @@
+from .examples import EXAMPLES as EXAMPLES
+from .recipes import SYSTEMS as SYSTEMS

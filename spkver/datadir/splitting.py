@@ -1,0 +1,220 @@
+"""A data directory split into training set, enrolment and trials, by stated rules and a seed.
+
+    NAME_train                                  training speakers, all of their utterances
+    NAME_test_enrolls                           tested speakers, some utterances of each
+    NAME_test_trials_f, NAME_test_trials_m      their other utterances, by the speakers' sex
+
+Rules
+-----
+1. A speaker with too few utterances to enrol and to be tried is a training speaker.
+2. Of the others of each sex a share is drawn for training: nobody is both trained on and tested.
+3. Of each tested speaker some utterances are drawn that enrol; all others are tried.
+4. Every enrolled speaker is tried against every trial utterance of the same sex.
+
+A draw hangs on the seed and on the id of a speaker or an utterance alone, so further speakers leave the order of the
+others as it is, and an anonymised twin is split as its original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evaluation.trials import Key
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.seeding import stream
+from spkver.datadir.directory import DataDir, named, unfit_id
+
+_SEXES = {"f": "women", "m": "men"}
+
+
+@dataclass(frozen=True)
+class SplitRules:
+    """How a data directory is split.
+
+    Attributes
+    ----------
+    training_share : float
+        Of the speakers of each sex, rounded, at least one.
+    enrolment_utterances : int
+        Of each tested speaker.
+    seed : int
+        Of all draws.
+    """
+
+    training_share: float = 1 / 3
+    enrolment_utterances: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.training_share < 1:
+            raise ConfigError(f"the training share is {self.training_share}: expected a number between 0 and 1")
+        if self.enrolment_utterances < 1:
+            raise ConfigError(f"{self.enrolment_utterances} enrolment utterances: expected at least 1")
+        if self.seed < 0:
+            raise ConfigError(f"the seed is {self.seed}: expected 0 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The parts of a data directory.
+
+    Attributes
+    ----------
+    training, enrolls : DataDir
+    trials : dict of str to DataDir
+        By sex, of those that are tested.
+    notes : tuple of str
+        What the reader of the results should know.
+    """
+
+    training: DataDir
+    enrolls: DataDir
+    trials: dict[str, DataDir]
+    notes: tuple[str, ...] = field(default=())
+
+    def parts(self) -> Iterable[DataDir]:
+        """Return all data directories."""
+        return (self.training, self.enrolls, *self.trials.values())
+
+
+def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitRules | None = None) -> Split:
+    """Split a data directory into training set, enrolment and trials.
+
+    Parameters
+    ----------
+    datadir : DataDir
+        With the sexes of its speakers; its own lists of enrolment and trials do not count.
+    output : path
+        Folder of the new data directories; nothing is written here.
+    name : str
+        What their names begin with.
+    rules : SplitRules, optional
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    DataError
+        If a sex is unknown, or too few speakers are left to train on or to test.
+    """
+    rules, output = rules or SplitRules(), Path(output)
+    if unfit := unfit_id(name):
+        raise ConfigError(f"the name {name!r} {unfit}", remedy="give another --name")
+    by_speaker = datadir.by_speaker()
+    if unknown := by_speaker.keys() - datadir.genders.keys():
+        text = f"{len(unknown)} speakers of unknown sex: {named(unknown)}"
+        raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
+    needed = rules.enrolment_utterances + 1
+    able = {speaker for speaker, utterances in by_speaker.items() if len(utterances) >= needed}
+    training, tested = set(by_speaker) - able, set[str]()
+    notes = (
+        [f"{len(training)} speakers with fewer than {needed} utterances train: {named(training)}"] if training else []
+    )
+    for sex, people in _SEXES.items():
+        of_sex = _shuffled((speaker for speaker in able if datadir.genders[speaker] == sex), rules.seed, "speaker")
+        n_training = max(1, round(rules.training_share * len(of_sex)))
+        chosen = of_sex[n_training:]
+        training.update(of_sex[:n_training])
+        if len(chosen) < 2:
+            notes.append(f"no trials of {people}: {len(of_sex)} can be split, two must be left to test")
+            training.update(chosen)
+        else:
+            tested.update(chosen)
+    _check_counts(datadir, training, tested, needed)
+    enrolls = [
+        utterance
+        for speaker in sorted(tested)
+        for utterance in _shuffled(by_speaker[speaker], rules.seed, "utterance")[: rules.enrolment_utterances]
+    ]
+    tried = [utterance for speaker in tested for utterance in by_speaker[speaker] if utterance not in set(enrolls)]
+    trials = {}
+    for sex in _SEXES:
+        of_sex = sorted(utterance for utterance in tried if datadir.genders[datadir.speakers[utterance]] == sex)
+        if of_sex:
+            part = _part(datadir, output / f"{name}_test_trials_{sex}", of_sex)
+            trials[sex] = replace(part, trials=full_cross(sorted(set(part.speakers.values())), part))
+    learnt = [utterance for speaker in training for utterance in by_speaker[speaker]]
+    return Split(
+        training=_part(datadir, output / f"{name}_train", learnt),
+        enrolls=replace(_part(datadir, output / f"{name}_test_enrolls", enrolls), enrolls=tuple(sorted(enrolls))),
+        trials=trials,
+        notes=tuple(notes),
+    )
+
+
+def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
+    """Return the trials of every model against every utterance; models are speakers.
+
+    Examples
+    --------
+    >>> key = full_cross(["a", "b"], DataDir(Path("d"), {}, {"a-1": "a"}))
+    >>> list(key.pairs()), key.is_target.tolist()
+    ([('a', 'a-1'), ('b', 'a-1')], [True, False])
+    """
+    pairs = [(model, utterance) for model in models for utterance in sorted(datadir.speakers)]
+    return Key.from_ids(
+        models=[model for model, _ in pairs],
+        segments=[utterance for _, utterance in pairs],
+        is_target=[datadir.speakers[utterance] == model for model, utterance in pairs],
+    )
+
+
+def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
+    """Return an anonymised data directory split as its original was.
+
+    Parameters
+    ----------
+    split : Split
+        Of the original.
+    twin : DataDir
+        With the same utterances of the same speakers.
+    suffix : str
+        What the names of its parts end with.
+
+    Raises
+    ------
+    DataError
+        With all problems: utterances that it lacks, or that are of other speakers.
+    """
+    problems = Problems(twin.path)
+    speakers = {utterance: speaker for part in split.parts() for utterance, speaker in part.speakers.items()}
+    if lacking := speakers.keys() - twin.recordings.keys():
+        problems.add(f"{len(lacking)} utterances of the original are missing: {named(lacking)}", remedy="add them")
+    shared = speakers.keys() & twin.speakers.keys()
+    if moved := [utterance for utterance in shared if twin.speakers[utterance] != speakers[utterance]]:
+        problems.add(f"{len(moved)} utterances of other speakers than in the original: {named(moved)}")
+    problems.raise_if_any()
+
+    def anonymised(part: DataDir) -> DataDir:
+        recordings = {utterance: twin.recordings[utterance] for utterance in part.recordings}
+        return replace(part, path=part.path.with_name(part.path.name + suffix), recordings=recordings)
+
+    trials = {sex: anonymised(part) for sex, part in split.trials.items()}
+    return replace(split, training=anonymised(split.training), enrolls=anonymised(split.enrolls), trials=trials)
+
+
+def _shuffled(ids: Iterable[str], seed: int, what: str) -> list[str]:
+    return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
+
+
+def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
+    ids = sorted(utterances)
+    speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
+    genders = {speaker: datadir.genders[speaker] for speaker in sorted(set(speakers.values()))}
+    return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, genders)
+
+
+def _check_counts(datadir: DataDir, training: set[str], tested: set[str], needed: int) -> None:
+    if tested and len(training) >= 2:
+        return
+    n_able = sum(len(utterances) >= needed for utterances in datadir.by_speaker().values())
+    raise DataError(
+        f"{len(tested)} speakers to test and {len(training)} to train on: too few",
+        file=datadir.path,
+        remedy=f"{n_able} of {len(datadir.by_speaker())} speakers have the {needed} utterances that a test needs; "
+        "three of one sex are the least",
+    )

@@ -1,0 +1,41 @@
+"""The command ``spkver demo``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def demo(folder: Path, code: str = "") -> subprocess.CompletedProcess[str]:
+    call = f"{code}\nfrom spkver.cli import main\nmain(['demo', '--output', {str(folder / 'out')!r}], 'spkver')"
+    return subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_without_voices_it_is_one_line_that_names_the_extra(tmp_path):
+    done = demo(tmp_path, "import sys; sys.modules['espeakng_loader'] = None")
+    assert done.returncode == 2
+    text = "Error: simulated speech needs the package espeakng-loader (pip install 'spkver[demo]' installs it)\n"
+    assert done.stderr == text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_both_recipes_run_and_say_where_to_look(tmp_path):
+    pytest.importorskip("espeakng_loader")
+    done = demo(tmp_path)
+    assert done.returncode == 0, done.stderr
+    output = tmp_path / "out"
+    end = done.stdout.rpartition("Attackers:")[2]
+    assert "gmm-ubm, gmm-svm, gmm-svm-cms, supervector-cosine (all that are built in)" in end
+    assert "Nothing was opened" in end
+    for file in ("voiceprivacy/report.html", "det.png"):
+        assert str(output / file) in end
+        assert (output / file).stat().st_size > 10_000
+    stamps = {path: path.stat().st_mtime_ns for form in ("png", "html") for path in output.rglob(f"*.{form}")}
+    again = demo(tmp_path)  # nothing is drawn again
+    assert again.returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert again.stdout.splitlines()[-4:] == done.stdout.splitlines()[-4:]

@@ -1,0 +1,110 @@
+"""Help texts: light, with an example that parses, and the recipes by name."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import evaluation.cli
+import spkver.cli
+
+PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": evaluation.cli.main}
+# Their modules are pages that name what they do at once; the others load what they need when they are called.
+FREE = ("numpy", "scipy", "h5py", "matplotlib", "sklearn", "librosa", "torch")
+
+
+def leaves(command: click.Command, words: list[str]) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield " ".join(words), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below, [*words, name])
+
+
+LEAVES = [leaf for name, program in PROGRAMS.items() for leaf in leaves(program, [name])]
+
+
+@pytest.mark.parametrize(("words", "command"), LEAVES, ids=[words for words, _ in LEAVES])
+def test_every_command_has_an_example_that_parses(words, command):
+    program, *path = words.split()
+    shown = CliRunner().invoke(PROGRAMS[program], [*path, "--help"])
+    assert shown.exit_code == 0
+    examples = [line.strip() for line in shown.output.partition("Example:")[2].splitlines() if line.strip()]
+    assert examples, shown.output
+    for example in examples:
+        arguments = shlex.split(example)
+        assert arguments[: len(words.split())] == words.split()
+        context = command.make_context(words, arguments[len(words.split()) :])
+        assert context.params
+
+
+def test_the_first_help_names_every_recipe():
+    text = CliRunner().invoke(spkver.cli.main, ["--help"]).output
+    recipes = text.partition("Recipes:")[2]
+    for name in ("rsr2015 svm-gmm", "rsr2015 gmm-ubm", "rsr2015 ivector", "rsr2015 jfa", "voiceprivacy"):
+        assert f"\n  {name} " in recipes
+
+
+def light() -> list[str]:
+    """Commands whose help loads none of the libraries that compute."""
+    groups = ["spkver", "spkver rsr2015", "spkver simulate", "spkver backend", "spkver-eval"]
+    names = ["demo", "status", "simulate rsr2015", "datadir", "split", "anonymize", "transcribe", "emotion"]
+    return [*groups, *(f"spkver {name}" for name in names), "spkver backend score", "spkver features export"]
+
+
+@pytest.mark.parametrize("words", light())
+def test_help_loads_nothing_that_computes(words):
+    program, *path = words.split()
+    code = f"""
+import sys
+from {"spkver" if program == "spkver" else "evaluation"}.cli import main
+try:
+    main({[*path, "--help"]!r})
+except SystemExit:
+    print([name for name in {FREE!r} if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "Usage:" in done.stdout
+
+
+# Command to options by their one name, each with the one that it had before.
+RENAMED = {
+    "spkver backend train": {"--segment-speakers": "--speakers"},
+    "spkver backend score": {"--model-speakers": "--enroll-speakers"},
+    "spkver-eval cosine": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
+    "spkver-eval linkability": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
+    "spkver-eval wer": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval uar": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval f0": {"--segment-speakers": "--utt2spk"},
+    "spkver-eval challenge": {"--key": "--keys"},
+}
+
+
+@pytest.mark.parametrize("words", RENAMED)
+def test_earlier_names_are_understood_and_not_shown(words):
+    command = dict(LEAVES)[words]
+    text = command.get_help(click.Context(command))
+    for name, earlier in RENAMED[words].items():
+        (option,) = (parameter for parameter in command.params if name in parameter.opts)
+        assert earlier in option.opts
+        assert f"{name} " in text
+        assert f"{earlier} " not in text
+
+
+def test_outputs_keys_and_levels_have_one_name():
+    for words, command in LEAVES:
+        names = {option: parameter for parameter in command.params for option in parameter.opts}
+        for long, short in (("--output", "-o"), ("--key", "-k")):
+            if long in names:
+                assert names.get(short) is names[long], f"{words}: {long} without {short}"
+        assert not {"--out", "--outfile", "--keyfile", "--confidence"} & set(names), words

@@ -1,0 +1,242 @@
+"""Data of one's own: data directories of folders of recordings, and their split into the sets of an evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spkbase.errors import ConfigError, DataError
+from spkver.cli import main
+from spkver.datadir.directory import DataDir
+from spkver.datadir.folders import datadir_of_folder, match_genders
+from spkver.datadir.reading import read_datadir
+from spkver.datadir.splitting import SplitRules, full_cross, split_datadir, twin_of_split
+
+
+def touch(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"RIFF")
+    return folder
+
+
+def people(n_women: int, n_men: int, n_utterances: int = 6) -> DataDir:
+    speakers = [f"f{number:02d}" for number in range(n_women)] + [f"m{number:02d}" for number in range(n_men)]
+    utterances = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(n_utterances)}
+    recordings = {utterance: Path(f"/audio/{utterance}.wav") for utterance in utterances}
+    return DataDir(Path("data/mine"), recordings, utterances, {speaker: speaker[0] for speaker in speakers})
+
+
+def test_the_first_folder_is_the_speaker(tmp_path):
+    folder = touch(tmp_path, "anna/monday/01.wav", "anna/02.FLAC", "bert/bert-03.sph", "bert/notes.txt", "anna/.x.wav")
+    made = datadir_of_folder(folder, "d")
+    assert made.speakers == {"anna-monday-01": "anna", "anna-02": "anna", "bert-03": "bert"}
+    assert made.recordings["bert-03"] == folder / "bert/bert-03.sph"
+    assert made.genders == {}
+
+
+def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
+    folder = touch(tmp_path, "anna_1.wav", "anna_2_b.wav", "bert_1.wav")
+    made = datadir_of_folder(folder, "d", separator="_")
+    assert made.speakers == {"anna_1": "anna", "anna_2_b": "anna", "bert_1": "bert"}
+
+
+def test_both_layouts_of_a_recording_have_one_id(tmp_path):
+    """So that an anonymiser may write flat what it read in folders."""
+    nested = touch(tmp_path / "original", "anna/rep1/word.wav")
+    flat = touch(tmp_path / "anonymised", "anna-rep1-word.wav")
+    assert datadir_of_folder(nested, "d").speakers == datadir_of_folder(flat, "d").speakers
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ((), "found no .wav, .flac, .sph file"),
+        (("anna.wav", "bert-1.wav"), "anna.wav: expected a name like SPEAKER-1.wav"),
+        (("-1.wav",), "expected a name like SPEAKER-1.wav"),
+        (("a/1.wav", "2.wav"), "1 recordings stand beside the folders of speakers: '2.wav'"),
+        (("a/1.wav", "a/1.flac"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
+    ],
+)
+def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
+    with pytest.raises(DataError, match=message.replace("(", r"\(")):
+        datadir_of_folder(touch(tmp_path, *names), "d")
+
+
+def test_no_folder_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        datadir_of_folder(tmp_path / "none", "d")
+
+
+def test_sexes_are_words_in_a_table():
+    assert match_genders({"a": " F", "b": "male", "c": "?"}, {"a", "b"}, "t") == {"a": "f", "b": "m"}
+    with pytest.raises(DataError) as error:
+        match_genders({"a": "?"}, {"a", "b"}, "t")
+    assert "1 speakers of unknown sex: 'b'" in str(error.value)
+    assert "expected f or m, got '?'" in str(error.value)
+
+
+@given(st.integers(3, 9), st.integers(3, 9), st.integers(2, 5), st.integers(0, 9))
+def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, n_utterances, seed):
+    source = people(n_women, n_men, n_utterances)
+    split = split_datadir(source, "out", "mine", SplitRules(enrolment_utterances=1, seed=seed))
+    uses = [set(part.recordings) for part in split.parts()]
+    assert sum(map(len, uses)) == len(source) == len(set().union(*uses))
+    trained, enrolled = set(split.training.speakers.values()), set(split.enrolls.speakers.values())
+    assert not trained & enrolled
+    assert trained | enrolled == set(source.genders)
+    assert len(trained) == max(1, round(n_women / 3)) + max(1, round(n_men / 3))
+    for sex, part in split.trials.items():
+        assert {source.genders[speaker] for speaker in part.speakers.values()} == {sex}
+        assert part.trials is not None
+        models = {speaker for speaker in enrolled if source.genders[speaker] == sex}
+        assert len(part.trials) == len(models) * len(part)  # the full cross
+        assert part.trials.is_target.sum() == len(part)
+
+
+def test_draws_hang_on_ids_and_seed_alone():
+    first = split_datadir(people(9, 9), "out", "mine")
+    assert split_datadir(people(9, 9), "out", "mine").enrolls.enrolls == first.enrolls.enrolls
+    other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
+    assert other.enrolls.enrolls != first.enrolls.enrolls
+    more = split_datadir(people(9, 12), "out", "mine")  # further men leave the women as they are
+    women = [{name for name in part.training.genders if name.startswith("f")} for part in (first, more)]
+    assert women[0] == women[1]
+
+
+def test_speakers_with_few_utterances_train():
+    source = people(6, 6)
+    short = [utterance for utterance in source.speakers if utterance.startswith("f00")][3:]
+    for utterance in short:
+        del source.speakers[utterance], source.recordings[utterance]
+    split = split_datadir(source, "out", "mine")
+    assert "f00" in split.training.genders
+    assert split.notes == ("1 speakers with fewer than 4 utterances train: 'f00'",)
+
+
+def test_a_sex_of_two_speakers_has_no_trials():
+    split = split_datadir(people(2, 6), "out", "mine")
+    assert list(split.trials) == ["m"]
+    assert "no trials of women: 2 can be split" in split.notes[0]
+    assert {"f00", "f01"} <= set(split.training.genders)
+
+
+@pytest.mark.parametrize(("n_women", "n_men", "n_utterances"), [(1, 1, 6), (2, 2, 6), (9, 9, 3)])
+def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
+    with pytest.raises(DataError, match="too few"):
+        split_datadir(people(n_women, n_men, n_utterances), "out", "mine")
+
+
+def test_sexes_are_needed():
+    source = people(6, 6)
+    del source.genders["f03"]
+    with pytest.raises(DataError, match="1 speakers of unknown sex: 'f03'"):
+        split_datadir(source, "out", "mine")
+
+
+@pytest.mark.parametrize("wrong", [{"training_share": 0.0}, {"training_share": 1.0}, {"enrolment_utterances": 0}])
+def test_rules_out_of_range_are_refused(wrong):
+    with pytest.raises(ConfigError):
+        SplitRules(**wrong)
+
+
+def test_a_twin_is_split_as_its_original(tmp_path):
+    source = people(6, 6)
+    split = split_datadir(source, "out", "mine")
+    audio = {utterance: Path(f"/other/{utterance}.wav") for utterance in source.recordings}
+    twin = DataDir(Path("data/mine_x"), audio, dict(source.speakers))
+    copy = twin_of_split(split, twin, "_x")
+    for original, anonymised in zip(split.parts(), copy.parts(), strict=True):
+        assert anonymised.path.name == f"{original.path.name}_x"
+        assert anonymised.speakers == original.speakers
+        assert set(anonymised.recordings.values()) == {audio[utterance] for utterance in original.recordings}
+    del audio["f01-2"]
+    twin.speakers["m01-1"] = "m02"
+    with pytest.raises(DataError) as error:
+        twin_of_split(split, twin, "_x")
+    assert "1 utterances of the original are missing: 'f01-2'" in str(error.value)
+    assert "1 utterances of other speakers than in the original: 'm01-1'" in str(error.value)
+
+
+def invoke(*arguments: object) -> str:
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def recordings(tmp_path):
+    for kind in ("original", "anonymised"):
+        for speaker in people(4, 5).genders:
+            touch(tmp_path / kind, *(f"{speaker}/{number}.wav" for number in range(5)))
+    (tmp_path / "speakers.tsv").write_text("speaker\tage\tGender\n" + "".join(
+        f"{speaker}\t30\t{'F' if speaker[0] == 'f' else 'M'}\n" for speaker in people(4, 5).genders))  # fmt: skip
+    return tmp_path
+
+
+def test_from_two_folders_to_sets(recordings):
+    data, sets = recordings / "data", recordings / "sets"
+    table = recordings / "speakers.tsv"
+    assert "45 utterances of 4 women and 5 men" in invoke(
+        "datadir", recordings / "original", "-o", data / "mine", "--sexes", table
+    )
+    assert "speakers of unknown sex" in invoke("datadir", recordings / "anonymised", "-o", data / "mine_x")
+    again = CliRunner().invoke(main, ["datadir", str(recordings / "original"), "-o", str(data / "mine")])
+    assert again.exit_code == 2
+    assert "a data directory is there already" in again.output
+    command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
+    out = invoke(*command)
+    assert f"spkver voiceprivacy --data {sets} --suffix _x" in out
+    for name in ("train", "test_enrolls", "test_trials_f", "test_trials_m"):
+        original, twin = read_datadir(sets / f"mine_{name}"), read_datadir(sets / f"mine_{name}_x")
+        assert original.speakers == twin.speakers
+        assert {path.parts[-3] for path in twin.recordings.values()} == {"anonymised"}
+    enrolls = read_datadir(sets / "mine_test_enrolls")
+    trials = read_datadir(sets / "mine_test_trials_m")
+    men = sorted({speaker for speaker in enrolls.speakers.values() if speaker[0] == "m"})
+    expected = full_cross(men, trials)
+    assert trials.trials is not None
+    assert list(trials.trials.pairs()) == list(expected.pairs())
+    record = json.loads((sets / "split.json").read_text())
+    assert record["rules"] == {"training_share": 1 / 3, "enrolment_utterances": 3, "seed": 0}
+    assert invoke(*command) == out  # again, the same
+    done = CliRunner().invoke(main, [*map(str, command), "--seed", "1"])
+    assert done.exit_code == 2
+    assert "another split is there already" in done.output
+
+
+def test_lines_of_sexes_are_read_too(recordings):
+    lines = "".join(f"{speaker} {speaker[0]}\n" for speaker in people(4, 5).genders)
+    (recordings / "spk2gender").write_text(lines)
+    out = invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "spk2gender")
+    assert "4 women and 5 men" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--twin", "x"), "--twin and --suffix go together"),
+        (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
+        (("--name", "a/b"), "holds a path separator"),
+        (("--training-share", "2"), "the training share is 2.0"),
+    ],
+)
+def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
+    invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
+    done = CliRunner().invoke(main, ["split", str(recordings / "d"), "-o", str(recordings / "s"), *arguments])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not (recordings / "s").exists()
+
+
+def test_a_folder_of_somebody_is_not_written_over(recordings):
+    invoke("datadir", recordings / "original", "-o", recordings / "d", "--sexes", recordings / "speakers.tsv")
+    (recordings / "s" / "d_train").mkdir(parents=True)
+    done = CliRunner().invoke(main, ["split", str(recordings / "d"), "-o", str(recordings / "s")])
+    assert done.exit_code == 2
+    assert "is there already, and no split of ours" in done.output
