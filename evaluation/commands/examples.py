@@ -36,7 +36,8 @@ spkver-eval fuse -s a.txt -s b.txt --train-scores dev_a.txt --train-scores dev_b
 spkver-eval linkability --enroll enrol.h5 --trial trial.h5 --output linkability
 spkver-eval linkability -s scores.txt -k key.txt --output linkability
 """,
-    "linkability-compare": "spkver-eval linkability-compare runs.yaml --output compared",
+    "linkability-batch": "spkver-eval linkability-batch batch.yaml --output exp/linked",
+    "linkability-compare": "spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared",
     "cosine": "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
     "wer": "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",
     "uar": "spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk",
