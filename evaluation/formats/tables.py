@@ -17,25 +17,11 @@ import numpy as np
 from evaluation.formats.format import DETECT, Choice
 from evaluation.formats.layouts import LABELS, Content, is_number
 from evaluation.formats.tokens import first_line
-from evaluation.trials import Key, Scores, Trials, factorise, find_repeat
+from evaluation.trials import COLUMN_NAMES, Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, shown, write_bytes
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
-_NAMES = {
-    "model": (
-        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
-        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
-    ),
-    "segment": (
-        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
-        *("probe", "probe_id", "probe_template_id", "probe_key"),
-    ),
-    "score": ("score", "scores", "llr", "value", "similarity"),
-    "label": ("target", "is_target", "label", "targettype", "truth"),
-    "claimed": ("bio_ref_subject_id",),
-    "real": ("probe_subject_id",),
-}
 _LONGEST_FIELD = 1 << 16
 
 
@@ -256,7 +242,7 @@ def _places(names: Sequence[str], choice: Choice) -> dict[str, tuple[int, ...]]:
     """Find the columns of each role: those that the user named, else the first known name."""
     lower = [name.lower() for name in names]
     places: dict[str, tuple[int, ...]] = {}
-    for role, known in _NAMES.items():
+    for role, known in COLUMN_NAMES.items():
         found = next((lower.index(name) for name in known if name in lower), None)
         if found is not None:
             places[role] = (found,)
