@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+_MAX_ALIKE = 3
 _MAX_SHOWN = 20
 
 
@@ -96,12 +97,31 @@ class Problems:
         self.errors.append(error)
 
     def raise_if_any(self) -> None:
-        """Raise one DataError that holds all problems (the first 20 with their texts)."""
-        if not self.errors:
+        """Raise one DataError that holds all problems (the first 20 with their texts).
+
+        What is wrong in one way with more than a few files is one problem, which names the first of them.
+        """
+        errors = _by_cause(self.errors)
+        if not errors:
             return
-        if len(self.errors) == 1:
-            raise self.errors[0]
-        lines = [f"  {error}" for error in self.errors[:_MAX_SHOWN]]
-        if len(self.errors) > _MAX_SHOWN:
-            lines.append(f"  ... and {len(self.errors) - _MAX_SHOWN} more")
-        raise DataError("\n".join([f"{len(self.errors)} problems:", *lines]))
+        if len(errors) == 1:
+            raise errors[0]
+        lines = [f"  {error}" for error in errors[:_MAX_SHOWN]]
+        if len(errors) > _MAX_SHOWN:
+            lines.append(f"  ... and {len(errors) - _MAX_SHOWN} more")
+        raise DataError("\n".join([f"{len(errors)} problems:", *lines]))
+
+
+def _by_cause(errors: Sequence[DataError]) -> list[DataError]:
+    """Put errors of one text about more than `_MAX_ALIKE` different files together, at the place of the first."""
+    files: dict[tuple[str, str | None], dict[str, DataError]] = {}
+    for error in errors:
+        if error.file is not None:
+            files.setdefault((error.text, error.remedy), {}).setdefault(str(error.file), error)
+    joined: dict[tuple[str, str | None], DataError] = {}
+    for cause, of_files in files.items():
+        if len(of_files) > _MAX_ALIKE:
+            text = f"{cause[0]}, in {len(of_files)} files: {few(list(of_files))}"
+            joined[cause] = DataError(text, remedy=cause[1])
+    told = [joined.get((error.text, error.remedy), error) if error.file is not None else error for error in errors]
+    return list({id(error): error for error in told}.values())

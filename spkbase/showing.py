@@ -41,7 +41,7 @@ def one_line(cls: Class) -> Class:
     >>> Curve(1, np.zeros(100)), Curve(2, np.arange(3))
     (Curve(top=1, sizes=<100 float64>), Curve(top=2, sizes=[0, 1, 2]))
     """
-    cls.__repr__ = _repr_of_record  # type: ignore[misc]
+    setattr(cls, "__repr__", _repr_of_record)  # noqa: B010  # a plain assignment is none to type checkers
     return cls
 
 
@@ -79,18 +79,21 @@ def brief(value: Any, longest: int = _LONGEST_PART) -> str:
     return _cut(" ".join(repr(value).split()), longest)
 
 
-def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = ()) -> str:
+def html_table(
+    columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes: Sequence[str] = (), most: int = 2 * _ROWS
+) -> str:
     """Return a table in HTML; every text in it is escaped.
 
     Parameters
     ----------
     columns : mapping of str to sequence
-        Values by heading, all of one length; numbers stand to the right, with four digits. What is beyond the first
-        ten rows of more than twenty is counted only.
+        Values by heading, all of one length; numbers stand to the right, with four digits.
     caption : str
         What stands above.
     notes : sequence of str
         Lines below.
+    most : int
+        Of longer tables the first ten rows are shown, and the others counted.
 
     Examples
     --------
@@ -103,7 +106,7 @@ def html_table(columns: Mapping[str, Sequence[Any]], *, caption: str = "", notes
     </table>
     """
     n_rows = max((len(column) for column in columns.values()), default=0)
-    shown = n_rows if n_rows <= 2 * _ROWS else _ROWS
+    shown = n_rows if n_rows <= most else _ROWS
     cells = {name: list(column[:shown]) for name, column in columns.items()}
     sides = {name: "right" if any(map(_is_number, column)) else "left" for name, column in cells.items()}
     head = "".join(_html_cell("th", name, sides[name]) for name in cells)

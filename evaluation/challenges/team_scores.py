@@ -306,6 +306,6 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 
-        sample, _ = sample_from(scores, key)
+        sample, _ = sample_from(scores, key, ids_are_speakers=True)
         intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
     return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)

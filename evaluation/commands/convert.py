@@ -141,6 +141,7 @@ def normalise(
     elif model_cohort and segment_cohort:
         result = s_norm(given, cohorts[model_cohort], cohorts[segment_cohort], top=most)
     write_scores(output, result, formats=reader.scores.formats)
+    click.echo(f"{len(result)} scores -> {output}")
 
 
 @click.command()

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from numpy.typing import NDArray
 
+from evaluation.commands.linkability_inputs import rank_from_embeddings, rank_from_scores, read_side, single_out
 from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option, show_json
-from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors
-from evaluation.formats import join, read_scores_and_key
 from evaluation.linkage import (
-    KEPT,
     MEASURES,
-    REPORTED,
     RULES,
     SPANNED,
     TIE_RULES,
-    Ranks,
-    largest_impostor_scores,
-    rank_scores,
-    rank_speakers,
-    singling_out,
 )
 from evaluation.reports import (
     ALL,
@@ -42,10 +35,9 @@ from evaluation.reports import (
     write_plots,
     write_speaker_lists,
 )
-from spkbase.console import worker_options
+from spkbase.console import Option, worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
-from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +68,30 @@ class ListCommand(click.Command):
 @click.command(cls=ListCommand)
 @click.option("--enroll", type=FILE, help="Embeddings of the enrolled: any form that `cosine --help` names.")
 @click.option("--trial", type=FILE, help="Embeddings of the trials.")
-@click.option("--enroll-speakers", type=FILE, help="Speakers of the enrolled utterances, as in utt2spk.")
-@click.option("--trial-speakers", type=FILE, help="Speakers of the trial utterances, as in utt2spk.")
+@click.option(
+    "--model-speakers",
+    cls=Option,
+    earlier=["--enroll-speakers"],
+    type=FILE,
+    help="Speakers of the enrolled utterances, or of the models of scores: lines 'id speaker'.",
+)
+@click.option(
+    "--segment-speakers",
+    cls=Option,
+    earlier=["--trial-speakers"],
+    type=FILE,
+    help="Speakers of the trial utterances, or of the segments of scores, as in utt2spk.",
+)
+@click.option(
+    "--bootstrap-by",
+    type=click.Choice(["speaker", "id"]),
+    default="speaker",
+    show_default=True,
+    help="What intervals of scores draw: speakers, or each model id as one.",
+)
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
 @click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
-@click.option("-k", "--key", type=FILE, help="Their key.")
+@click.option("-k", "--key", type=FILE, help="Their key; none where the scores hold labels.")
 @missing_option
 @column_options
 @click.option(
@@ -160,13 +171,16 @@ def linkability(**options: Any) -> None:
     reader: Reader = options["reader"]
     additions: dict[str, Any] = {}
     largest: dict[int, NDArray] = {}  # impostor scores, which one of the methods beyond the gallery needs
+    named = True
     if _from_scores(options):
-        ranks, largest = _rank_scores(options, reader, numbers)
+        ranks, largest, named = rank_from_scores(options, reader, numbers)
+        if not named:
+            settings = replace(settings, replicates=0)
     else:
-        enrol, trial = (_read(options, side) for side in ("enroll", "trial"))
-        ranks, largest = _rank_embeddings(enrol, trial, options, numbers)
+        enrol, trial = (read_side(options, side) for side in ("enroll", "trial"))
+        ranks, largest = rank_from_embeddings(enrol, trial, options, numbers)
         if options["singling_out"]:
-            additions["singling_out"] = _single(enrol, trial, settings, options, numbers)
+            additions["singling_out"] = single_out(enrol, trial, settings, options, numbers)
     beyond = extrapolate_linkage(ranks, settings, populations, impostor_scores=largest) if populations else {}
     linkage = measure_linkage(ranks, settings)
     if beyond:
@@ -175,7 +189,7 @@ def linkability(**options: Any) -> None:
     json_path: Path | None = options["json_path"]
     if show_json(report, json_path):
         return
-    click.echo("\n".join([_summary(linkage, report), *_beyond_summary(beyond)]))
+    click.echo("\n".join([_summary(linkage, report, named), *_beyond_summary(beyond)]))
 
 
 def _written(
@@ -223,12 +237,12 @@ def _beyond_summary(beyond: Mapping[int, Beyond]) -> list[str]:
 
 def _from_scores(options: dict[str, Any]) -> bool:
     """Return which kind of input was given; exactly one must be whole."""
-    pairs = [[options[name] is not None for name in pair] for pair in (("scores", "key"), ("enroll", "trial"))]
-    if any(pairs[0]) == any(pairs[1]) or not (all(pairs[0]) or all(pairs[1])):
+    scored, of_key, enrolled, tried = (options[name] is not None for name in ("scores", "key", "enroll", "trial"))
+    if scored == enrolled or enrolled != tried or (of_key and not scored):
         raise click.UsageError("expected --enroll FILE with --trial FILE, or -s SCORES with -k KEY")
-    if all(pairs[0]) and options["singling_out"]:
+    if scored and options["singling_out"]:
         raise click.UsageError("--singling-out needs embeddings: --enroll FILE --trial FILE")
-    return all(pairs[0])
+    return scored
 
 
 def _check_outputs(options: dict[str, Any]) -> None:
@@ -283,83 +297,7 @@ def _number(text: str, option: str, least: int, expected: str) -> int:
     return int(text)
 
 
-def _read(options: dict[str, Any], side: str) -> Embeddings:
-    return read_embeddings(options[side], speakers=options[f"{side}_speakers"], allow_pickle=options["allow_pickle"])
-
-
-def _rank_embeddings(
-    enrol: Embeddings, trial: Embeddings, options: dict[str, Any], numbers: list[int] | None
-) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
-    """Rank; give the largest impostor scores too, if there is to be extrapolation."""
-    averaging = Averaging(options["mean"], options["choice"], options["seed"])
-    work = Work(options["jobs"], options["device"])
-    try:
-        gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
-    except DataError as error:
-        raise DataError(error.text, file=options["enroll"], remedy=error.remedy) from error
-    ranks, largest = {}, {}
-    for number in numbers or [1]:
-        wanted = None if number == ALL else number
-        try:
-            trials = speaker_vectors(trial, averaging=averaging, utterances=wanted, strict=options["strict_utterances"])
-            ranks[number] = rank_speakers(gallery, trials, not_enrolled=options["not_enrolled"], work=work)
-            if options["extrapolate"] and ranks[number].largest_size > KEPT:
-                largest[number] = largest_impostor_scores(gallery, trials, ranks[number], jobs=work.jobs)
-        except DataError as error:
-            raise DataError(error.text, file=options["trial"], remedy=error.remedy) from error
-    return ranks, largest
-
-
-def _rank_scores(
-    options: dict[str, Any], reader: Reader, numbers: list[int] | None
-) -> tuple[dict[int, Ranks], dict[int, NDArray]]:
-    """Rank from scores; without --utterances each segment is a trial of its own. See `_rank_embeddings`."""
-    columns = reader.scores, reader.key
-    files = options["scores"], options["key"]
-    scores, key = read_scores_and_key(*files, scores_columns=columns[0], key_columns=columns[1])
-    if reader.missing == "error":
-        join(scores, key, files=files, columns=columns)  # for its places in the files
-    wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
-    wanted += ["all" if number == ALL else number for number in numbers or []]
-    try:
-        found = rank_scores(
-            scores,
-            key,
-            wanted,
-            largest=KEPT if options["extrapolate"] else 0,
-            strict_utterances=options["strict_utterances"],
-            missing=reader.missing,
-        )
-    except DataError as error:
-        raise DataError(error.text, file=files[1], remedy=error.remedy) from error
-    tables = dict(zip(numbers or [1], found, strict=True))
-    ranks = {number: table for number, (table, _) in tables.items()}
-    return ranks, {number: largest for number, (_, largest) in tables.items() if largest is not None}
-
-
-def _single(
-    enrol: Embeddings, trial: Embeddings, settings: Settings, options: dict[str, Any], numbers: list[int] | None
-) -> dict[str, Any]:
-    """Singling out, for each number of utterances that is one."""
-    averaging = Averaging(options["mean"], options["choice"], options["seed"])
-    report: dict[str, Any] = {}
-    failure: DataError | None = None
-    for number in numbers or [1]:
-        if number == ALL:
-            continue
-        try:
-            found = singling_out(enrol, trial, utterances=number, averaging=averaging, resampling=settings.resampling)
-            report[utterances_name(number)] = found.to_dict()
-        except DataError as error:  # too few utterances for so long conversations, which shorter ones may not have
-            failure = error
-            logger.warning("no singling out for L = %d: %s", number, error.text)
-            report[utterances_name(number)] = dict.fromkeys(REPORTED) | {"notes": [error.text]}
-    if failure is not None and all(entry["value"] is None for entry in report.values()):
-        raise failure
-    return report
-
-
-def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
+def _summary(linkage: Linkage, report: dict[str, Any], named: bool) -> str:
     """A table of a few sizes of each number of utterances."""
     rows = []
     names = ("size", "linkability", "low", "high", "chance")
@@ -373,7 +311,8 @@ def _summary(linkage: Linkage, report: dict[str, Any]) -> str:
             known = {name: value for name, value in point.items() if value == value}
             rows.append({"utterances": utterances_name(number)} | known)
     forms = {"utterances": "", "size": "", "linkability": ".4f", "low": ".4f", "high": ".4f", "chance": ".4g"}
-    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} speakers"
+    head = f"{report['n_enroll']} enrolled, {report['n_trial']} trials of {report['n_speakers']} "
+    head += "speakers" if named else "models"
     lines = [f"{head}; ties {report['tie_rule']}, {report['estimator']}", "", format_table(rows, forms)]
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]

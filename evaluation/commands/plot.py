@@ -52,10 +52,21 @@ def _systems(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         del missing  # the reader knows it
         listed = match_keys(scores_paths, key_paths, labels)
-        command([System(name, *reader.split(scores, key)) for name, scores, key in listed], **options)
+        systems = [
+            System(name, *reader.of(place, len(listed)).split(scores, key))
+            for place, (name, scores, key) in enumerate(listed)
+        ]
+        command(systems, **options)
 
     decorated: Callable[..., None] = wrapped
-    for option in (_title_option, missing_option, column_options, _output_option, labels_option, keys_option):
+    for option in (
+        _title_option,
+        missing_option,
+        column_options(each=True),
+        _output_option,
+        labels_option,
+        keys_option,
+    ):
         decorated = option(decorated)
     return scores_options(decorated)
 

@@ -38,7 +38,7 @@ _LABEL = "ZEBRA profile"
 @json_option
 def zebra(
     scores: Path,
-    key: Path,
+    key: Path | None,
     missing: str,
     reader: Reader,
     convention: str,
@@ -53,6 +53,8 @@ def zebra(
     target, nontarget = reader.split(scores, key)
     result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
+    if "scores" in result.notes:
+        report["notes"] = {"scores": result.notes["scores"]}
     if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
     if not (extensions or show):

@@ -38,7 +38,7 @@ from evaluation.embeddings.forms import FORMS, HEAD, Reading
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import read_speakers
 from spkbase.errors import DataError, few
-from spkbase.files import atomic_file
+from spkbase.files import atomic_file, errors_named, whole_file
 
 MAP_ABOVE = 1 << 26
 _KALDI = (".scp", ".ark")
@@ -143,7 +143,11 @@ def _read(path: Path, reading: Reading) -> Columns:
 
 
 def _read_file(path: Path, reading: Reading, *, is_part: bool = False) -> Columns:
-    """Read one file; a vector alone in a file of a folder is named as the file."""
+    """Read one file, a pipe whole; a vector alone in a file of a folder is named as the file."""
+    copy = whole_file(path)
+    if copy != path:
+        with errors_named(path, copy):
+            return _read_file(copy, reading, is_part=is_part)
     try:
         with path.open("rb") as handle:
             head = handle.read(HEAD)

@@ -33,6 +33,10 @@ class Choice:
         Columns of a table with header.
     formats : tuple of Format
         User-supplied formats; they are asked before those of `evaluation.formats.FORMATS`.
+    distances : bool
+        The scores are distances, the lower the more alike: they are turned round.
+    labelled : bool
+        The scores' own file holds the truth too, so that a header lacks a column where there is none for it.
     """
 
     layout: str | Sequence[str] | None = None
@@ -41,6 +45,8 @@ class Choice:
     score: str | None = None
     label: str | None = None
     formats: tuple[Format, ...] = ()
+    distances: bool = False
+    labelled: bool = False
 
     @property
     def names_columns(self) -> bool:
@@ -143,7 +149,7 @@ class Format:
 
 
 def open_list(path: str | Path, kind: Kind, choice: Choice) -> ListFile:
-    """Look at the beginning of a file.
+    """Look at the beginning of a file; a pipe was copied before (`spkbase.files.whole_file`).
 
     Raises
     ------

@@ -20,6 +20,7 @@ def read_split(
     missing: Literal["error", "drop"] = "error",
     scores_columns: Choice = DETECT,
     key_columns: Choice = DETECT,
+    binary: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read scores and their key, and split the scores into those of target and of nontarget trials.
 
@@ -31,6 +32,8 @@ def read_split(
         What to do with trials without a score and with scores of unknown ids; dropped ones are counted in the log.
     scores_columns, key_columns : Choice
         What is said about the columns of each file.
+    binary : bool
+        Scores of 0 and 1 alone are meant; see `read_scores_and_key`.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def read_split(
         With file and line, if a file is malformed or the two do not fit together.
     """
     return join(
-        *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns),
+        *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary),
         files=(scores, key),
         missing=missing,
         columns=(scores_columns, key_columns),
@@ -50,7 +53,12 @@ def read_split(
 
 
 def read_scores_and_key(
-    scores: str | Path, key: str | Path, *, scores_columns: Choice = DETECT, key_columns: Choice = DETECT
+    scores: str | Path,
+    key: str | Path,
+    *,
+    scores_columns: Choice = DETECT,
+    key_columns: Choice = DETECT,
+    binary: bool = False,
 ) -> tuple[Scores, Key]:
     """Read scores and a key.
 
@@ -60,13 +68,20 @@ def read_scores_and_key(
         Files of any format; the same file may be both.
     scores_columns, key_columns : Choice
         What is said about the columns of each file.
+    binary : bool
+        Scores of 0 and 1 alone are meant: decisions. They are refused otherwise, because labels that are read as scores
+        have an EER of 0.
 
     Raises
     ------
     DataError
-        With file and line, if a file is malformed.
+        With file and line, if a file is malformed; or if scores are labels.
     """
-    return read_scores(scores, scores_columns), read_key(key, key_columns)
+    found = read_scores(scores, scores_columns)
+    if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
+        remedy = "exchange scores and key if this is the key; --binary-scores if such decisions are meant"
+        raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
+    return found, read_key(key, key_columns)
 
 
 def join(

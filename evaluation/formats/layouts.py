@@ -66,6 +66,12 @@ def is_label(token: bytes) -> bool:
     return token.lower() in LABELS
 
 
+def label_remedy(token: bytes) -> str:
+    """Return what to do about a word that is no label; a number there may be a score."""
+    words = "1, 0, true and false will do too"
+    return f"{words}; are scores and key exchanged?" if is_number(token) else words
+
+
 def forced_layout(layout: str | Sequence[str], content: Content) -> Layout:
     """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.formats.format import DETECT, Choice, Format, Kind, open_list
+from evaluation.formats.format import DETECT, Choice, Format, Kind, ListFile, open_list
 from evaluation.formats.known import FORMATS, TABLE, TEXT, format_for, recognise
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
-from spkbase.files import inner_suffix
+from spkbase.files import errors_named, inner_suffix, whole_file
 
 
 def read_trials(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[Format] = ()) -> Trials:
@@ -73,7 +74,7 @@ def read_scores(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[
         With the place: as `read_trials`, or a score is no number or NaN.
     """
     scores: Scores = _read(path, "scores", choice, formats)
-    return scores
+    return replace(scores, values=0.0 - scores.values) if choice.distances else scores
 
 
 def find_line(path: str | Path, row: int, choice: Choice = DETECT) -> int | None:
@@ -81,7 +82,7 @@ def find_line(path: str | Path, row: int, choice: Choice = DETECT) -> int | None
 
     None for other formats.
     """
-    file = open_list(path, "trials", choice)
+    file = open_list(whole_file(path, again=True), "trials", choice)
     form = recognise(file)
     if form not in (TABLE, TEXT):
         return None
@@ -177,7 +178,12 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format, **optio
 
 
 def _read(path: str | Path, kind: Kind, choice: Choice, formats: Sequence[Format]) -> Any:
-    file = open_list(path, kind, choice)
+    with errors_named(path, copy := whole_file(path)):
+        return _read_list(open_list(copy, kind, choice), formats)
+
+
+def _read_list(file: ListFile, formats: Sequence[Format]) -> Any:
+    kind, path = file.kind, file.path
     form = recognise(file, formats)
     read = getattr(form, f"read_{kind}")
     if read is None:

@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.formats.format import DETECT, Choice
-from evaluation.formats.layouts import LABELS, Content, is_number
+from evaluation.formats.layouts import LABELS, Content, is_number, label_remedy
 from evaluation.formats.tokens import first_line
 from evaluation.trials import COLUMN_NAMES, Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, shown, write_bytes
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
+_OPTIONS = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
 _LONGEST_FIELD = 1 << 16
 
 
@@ -76,13 +77,13 @@ def find_header(path: Path, raw: bytes, content: Content | None, choice: Choice 
     found = {delimiter: _places(names, choice) for delimiter, names in headers.items()}
     delimiter = max(_DELIMITERS, key=lambda candidate: (len(found[candidate]), len(headers[candidate])))
     places, names = found[delimiter], headers[delimiter]
-    lacking = [role for role in _needed(content, places) if role not in places]
+    lacking = [role for role in _needed(content, places, choice.labelled) if role not in places]
     if not lacking:
         return Header(delimiter, len(names), places)
-    likely = "model" in places and "segment" in places and not any(is_number(name.encode()) for name in names)
-    if choice.names_columns or (likely and delimiter is not None):
-        options = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
-        remedy = f"name it: {', '.join(options[role] for role in lacking)}"
+    known = "model" in places and "segment" in places and delimiter is not None
+    if choice.names_columns or (known and not _has_number(names)) or _is_above_values(raw, names, delimiter):
+        remedy = f"name it: {', '.join(_OPTIONS[role] for role in lacking)}"
+        remedy += ", or give a key" if choice.labelled and lacking == ["label"] else ""
         text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
         raise DataError(text, file=path, line=1, remedy=remedy)
     return None
@@ -120,7 +121,7 @@ def read_table_key(path: Path, raw: bytes, header: Header) -> Key:
     for row, text in enumerate(table.columns["label"]):
         label = LABELS.get(text.lower().encode("utf-8", "replace"))
         if label is None:
-            remedy = "1, 0, true and false will do too"
+            remedy = label_remedy(text.encode("utf-8", "replace"))
             got = shown(text.encode())
             line = table.lines[row]
             raise DataError(f"expected target or nontarget, got {got}", file=path, line=line, remedy=remedy)
@@ -258,10 +259,20 @@ def _places(names: Sequence[str], choice: Choice) -> dict[str, tuple[int, ...]]:
     return places
 
 
-def _needed(content: Content | None, places: dict[str, tuple[int, ...]]) -> list[str]:
-    needed = ["model", "segment"]
-    if content == "scores":
-        return [*needed, "score"]
-    if content == "key" and not {"claimed", "real"} <= set(places):
-        return [*needed, "label"]
-    return needed
+def _has_number(fields: Sequence[str]) -> bool:
+    return any(is_number(field.encode("utf-8", "replace")) for field in fields)
+
+
+def _is_above_values(raw: bytes, names: Sequence[str], delimiter: str | None) -> bool:
+    """Whether a line of words stands above one of as many fields of which some are numbers: a header of other names."""
+    if delimiter is None or len(names) < 3 or _has_number(names):
+        return False
+    below = raw.lstrip().partition(b"\n")[2][: 2 * _LONGEST_FIELD].decode("utf-8", "replace")
+    values = _fields(below.lstrip().partition("\n")[0], delimiter)
+    return len(values) == len(names) and _has_number(values)
+
+
+def _needed(content: Content | None, places: dict[str, tuple[int, ...]], labelled: bool = False) -> list[str]:
+    needed = ["model", "segment", *(["score"] if content == "scores" else [])]
+    truth = content == "key" or (content == "scores" and labelled)
+    return [*needed, "label"] if truth and not {"claimed", "real"} <= set(places) else needed

@@ -28,6 +28,7 @@ from evaluation.formats.layouts import (
     forced_layout,
     is_label,
     is_number,
+    label_remedy,
 )
 from evaluation.formats.tokens import Columns, cut_columns, first_line
 from evaluation.trials import Key, Scores, Trials, find_repeat
@@ -180,7 +181,7 @@ def _labels(columns: Columns, column: int) -> np.ndarray:
         if not is_label(token):
             row = min(tokens.index(token) for token in set(tokens) if not is_label(token))
             text = f"expected target or nontarget, got {shown(tokens[row])}"
-            raise DataError(text, file=columns.path, line=columns.line(row), remedy="1, 0, true and false will do too")
+            raise DataError(text, file=columns.path, line=columns.line(row), remedy=label_remedy(tokens[row]))
         truth[token] = LABELS[token.lower()]
     return np.fromiter(map(truth.__getitem__, tokens), bool, len(tokens))
 

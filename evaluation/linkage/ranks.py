@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.linkage.table import Ranks
-from evaluation.trials import Key, Scores, find_rows, split_scores
+from evaluation.trials import Key, Scores, TrialSpeakers, find_rows, split_scores
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work
 
@@ -155,6 +155,7 @@ def rank_scores(
     largest: int = 0,
     strict_utterances: bool = False,
     missing: Literal["error", "drop"] = "error",
+    speakers: TrialSpeakers | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
     """Return ranks for several numbers of utterances, with each row's largest impostor scores where asked for.
 
@@ -166,6 +167,9 @@ def rank_scores(
         What `ranks_from_scores` calls `utterances`.
     largest : int
         How many impostor scores of each row to keep.
+    speakers : TrialSpeakers, optional
+        The speakers of each trial, in the order of the key: the gallery then holds speakers, not models, and one with
+        several models has the highest of their scores. By default each model is a speaker.
 
     Returns
     -------
@@ -177,8 +181,15 @@ def rank_scores(
     notes: list[str] = []
     if (rows < 0).any():
         notes.append(f"dropped: {int((rows < 0).sum())} of {len(rows)} trials without a score")
+        speakers = None if speakers is None else speakers.subset(rows >= 0)
         key, rows = key.subset(rows >= 0), rows[rows >= 0]
-    segments, n_without = _by_segment(key, scores.values[rows])
+    values = scores.values[rows]
+    if speakers is not None:
+        n_trials = len(key)
+        key, values = _against_speakers(key, values, speakers)
+        if len(key) < n_trials:
+            notes.append(f"{n_trials} trials of models are {len(key)} of speakers: the highest score of each speaker")
+    segments, n_without = _by_segment(key, values)
     if n_without:
         notes.append(f"{n_without} segments without a target trial left out: their speakers are not enrolled")
     found = []
@@ -190,6 +201,28 @@ def rank_scores(
             more = notes + ([] if number == "all" else _short_note(short, number, strict_utterances, "segments"))
         found.append((_count(trials, key, tuple(more)), _largest_scores(trials, largest) if largest else None))
     return found
+
+
+def _against_speakers(
+    key: Key, values: NDArray[np.float64], speakers: TrialSpeakers
+) -> tuple[Key, NDArray[np.float64]]:
+    """Turn trials of models into trials of speakers, each with the highest score of the speaker's models.
+
+    Of the owner the target trials alone count: others within a speaker ask something else (another sentence, say).
+    """
+    pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
+    owned = np.isin(pairs, pairs[key.is_target])
+    kept = np.flatnonzero(key.is_target | ~owned)
+    found, first, inverse = np.unique(pairs[kept], return_index=True, return_inverse=True)
+    highest = np.full(len(found), -np.inf)
+    np.maximum.at(highest, inverse, values[kept])
+    rows = kept[first]
+    segments, models = np.divmod(found, len(speakers.names))
+    columns = {"models": models.astype(np.int32), "segments": segments.astype(np.int32)}
+    by_speaker = Key.trusted(
+        model_ids=speakers.names, segment_ids=key.segment_ids, **columns, is_target=key.is_target[rows]
+    )
+    return by_speaker, highest
 
 
 @dataclass(frozen=True, eq=False)

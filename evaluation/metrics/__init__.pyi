@@ -24,6 +24,10 @@ from .detection import hull_prbep as hull_prbep
 from .detection import min_dcf as min_dcf
 from .detection import min_dcf_of as min_dcf_of
 from .detection import rocch as rocch
+from .direction import Reversal as Reversal
+from .direction import reversal as reversal
+from .direction import reversal_at as reversal_at
+from .direction import reversal_of as reversal_of
 from .equal_error import METHODS as METHODS
 from .equal_error import eer as eer
 from .equal_error import eer_of as eer_of
@@ -53,6 +57,8 @@ from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low
 from .table import method_of as method_of
 from .table import metrics_with as metrics_with
+from .titles import metric_lines as metric_lines
+from .titles import number_text as number_text
 from .zebra_profile import SCALE as SCALE
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value

@@ -37,12 +37,15 @@ class Method:
         How much of what the resamples are off the value is taken off as bias; 0 for metrics without the hull.
     lower, upper : float
         Least and largest value of the metric; intervals are cut there.
+    of_errors : bool
+        The metric is a share of errors, whose interval is another where errors are few.
     """
 
     scale: Scale
     factor: float = 0.0
     lower: float = -np.inf
     upper: float = np.inf
+    of_errors: bool = False
 
     @property
     def name(self) -> str:

@@ -137,8 +137,8 @@ def _threshold(scores: SortedScores) -> float:
 
 def _eer_method(reading: str) -> Method:
     if reading == "rocch":
-        return Method("logit", factor=HULL_FACTOR, lower=0, upper=0.5)
-    return Method("logit", lower=0, upper=1)
+        return Method("logit", factor=HULL_FACTOR, lower=0, upper=0.5, of_errors=True)
+    return Method("logit", lower=0, upper=1, of_errors=True)
 
 
 def _least_cost_method(prior: str) -> Method:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics import SortedScores, sort_scores
+from evaluation.metrics import SortedScores, reversal, sort_scores
 from spkbase.errors import DataError
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
@@ -159,11 +159,17 @@ def thin(look: Look) -> Look:
 
 
 def as_systems(systems: Systems) -> list[System]:
-    """Check that there are systems to plot."""
+    """Check that there are systems to plot; those whose scores look reversed are called so."""
     known = [system if isinstance(system, System) else System(*system) for system in systems]
     if not known:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
-    return known
+    return [replace(system, name=f"{system.name} (REVERSED scores?)") if _is_reversed(system) else system
+            for system in known]  # fmt: skip
+
+
+def _is_reversed(system: System) -> bool:
+    turned = reversal(np.asarray(system.target, np.float64), np.asarray(system.nontarget, np.float64))
+    return turned is not None and turned.clear
 
 
 def as_cores(systems: Systems) -> list[Core]:

@@ -1,5 +1,9 @@
+from .doubts import Doubt as Doubt
+from .doubts import doubt_speakers as doubt_speakers
+from .doubts import shared_prefixes as shared_prefixes
 from .frames import COLUMN_NAMES as COLUMN_NAMES
 from .frames import TRUTHS as TRUTHS
+from .frames import are_labels as are_labels
 from .frames import split_by_labels as split_by_labels
 from .frames import truth_of as truth_of
 from .joins import JoinError as JoinError

@@ -109,6 +109,33 @@ def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
     return truths
 
 
+def are_labels(scores: Any, others: Any) -> bool:
+    """Return whether what stands beside scores are their labels, and not scores of the other class.
+
+    Truth values and text are labels. Whole numbers that are all 0 and 1, as many as there are scores with a fraction,
+    could be either.
+
+    Raises
+    ------
+    DataError
+        If they could be either.
+
+    Examples
+    --------
+    >>> are_labels([0.3, 0.1], [True, False]), are_labels([0.3, 0.1], [0.2, 0.0])
+    (True, False)
+    """
+    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
+    if column.dtype.kind in "bUST" or (column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)):
+        return bool(column.size)
+    if column.dtype.kind in "iu" and set(np.unique(column).tolist()) == {0, 1}:
+        numbers = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+        if numbers.dtype.kind == "f" and numbers.shape == column.shape:
+            text = "expected nontarget scores, got as many numbers 0 and 1 as there are scores: labels or scores?"
+            raise DataError(text, remedy="say labels=..., or give scores with a point: 0.0 and 1.0")
+    return False
+
+
 def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray | None]:
     """Split scores into those of target and of nontarget trials by the label of each.
 
@@ -250,6 +277,6 @@ def _number_says(label: Any) -> bool | None:
 def _check_indices(scores: Any, labels: Any) -> None:
     """Refuse two Series whose rows are not the same ones: taken by position they would give wrong numbers silently."""
     ours, theirs = getattr(scores, "index", None), getattr(labels, "index", None)
-    if hasattr(ours, "equals") and hasattr(theirs, "equals") and not ours.equals(theirs):
+    if ours is not None and hasattr(ours, "equals") and hasattr(theirs, "equals") and not ours.equals(theirs):
         remedy = "sort or join them by their index, or give arrays if the order is right"
         raise DataError("expected scores and labels with the same index, but the two differ", remedy=remedy)

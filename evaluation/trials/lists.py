@@ -226,7 +226,7 @@ class Key(Trials):
         return super().from_ids(models, segments, **columns)
 
     @classmethod
-    def from_frame(  # type: ignore[override]  # a key cannot be built without its truth
+    def from_frame(
         cls, frame: Any, *, model: str | None = None, segment: str | None = None, label: str | None = None
     ) -> Key:
         """Build a key from a data frame; see `Trials.from_frame`.
@@ -306,7 +306,7 @@ class Scores(Trials):
         return super().from_ids(models, segments, values=np.asarray(values, np.float64))
 
     @classmethod
-    def from_frame(  # type: ignore[override]  # scores cannot be built without their values
+    def from_frame(
         cls, frame: Any, *, model: str | None = None, segment: str | None = None, score: str | None = None
     ) -> Scores:
         """Build scores from a data frame; see `Trials.from_frame`.

@@ -19,6 +19,7 @@ import numpy as np
 from evaluation.trials.lists import Key
 from evaluation.trials.speakers import TrialSpeakers
 from spkbase.errors import DataError, Problems, few
+from spkbase.files import whole_file
 
 Side = Literal["both", "model", "segment"]
 
@@ -46,7 +47,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     """
     path = Path(path)
     try:
-        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except UnicodeDecodeError as error:

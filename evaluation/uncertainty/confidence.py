@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.metrics import Method, is_prior, method_of, metrics_of
-from evaluation.trials import Key, Scores, find_rows, find_speakers, split_scores
+from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
 from evaluation.uncertainty.intervals import Interval, interval
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
@@ -42,6 +42,7 @@ def sample_from(
     model_speakers: Mapping[str, str] | None = None,
     segment_speakers: Mapping[str, str] | None = None,
     by_trial: bool = False,
+    ids_are_speakers: bool = False,
     missing: str = "error",
 ) -> tuple[Sample, Key]:
     """Return the trials of scores and key, joined and sorted for a bootstrap.
@@ -54,6 +55,8 @@ def sample_from(
         Speaker of each model and segment; see `evaluation.trials.speakers` for what holds without.
     by_trial : bool
         Draw trials, not speakers.
+    ids_are_speakers : bool
+        Take each id that no map and no target trial names for a speaker, whatever it looks like.
     missing : {"error", "drop"}
         What to do with trials without a score and scores of unknown ids.
 
@@ -66,7 +69,8 @@ def sample_from(
     Raises
     ------
     DataError
-        As `split_scores`, `find_speakers` and `sample_of`.
+        As `split_scores`, `find_speakers` and `sample_of`; or if the ids do not look like speakers
+        (`evaluation.trials.doubt_speakers`), unless they are said to be.
     """
     choice = "drop" if missing == "drop" else "error"
     split_scores(scores, key, missing=choice, unknown=choice)  # type: ignore[arg-type]  # for its checks
@@ -76,6 +80,9 @@ def sample_from(
         key, rows = key.subset(present), rows[present]
     speakers = None
     if not by_trial:
+        doubt = doubt_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
+        if doubt is not None and not ids_are_speakers:
+            raise doubt.error()
         speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     return sample_of(scores.values[rows], key.is_target, speakers), key
 

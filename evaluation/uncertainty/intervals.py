@@ -18,6 +18,8 @@ the bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A leas
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/uncertainty.md.
 
+Error rates of few errors have another interval (`evaluation.uncertainty.few_errors`).
+
 On a log or logit scale resampled values of 0 count as half an error. Where resampled values are infinite, an interval
 is one of percentiles. Where they are all the same, nothing is known about the spread, and the interval is undefined.
 
@@ -38,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import Method
+from evaluation.uncertainty.few_errors import PLENTY, independent_errors, mixed, rate_interval
 from spkbase.errors import DataError
 
 
@@ -114,6 +117,27 @@ def interval(
         raise DataError(f"expected at least 2 units, got {n_units}")
     resampled = np.asarray(resampled, np.float64)
     resampled = resampled[~np.isnan(resampled)]
+    usual = _usual_interval(value, resampled, method, n_units=n_units, n_trials=n_trials, level=level)
+    if not (method.of_errors and n_trials) or not 0 <= value < 0.5 or len(resampled) < 2:
+        return usual
+    variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)
+    errors = independent_errors(value, variance, n_trials)
+    if errors >= PLENTY and usual.has_interval:
+        return usual
+    low, high = rate_interval(value, variance, n_units=n_units, n_trials=n_trials, level=level)
+    if usual.has_interval:
+        low, high = mixed((low, high), (usual.low, usual.high), errors)
+    high = max(high, min(low + 1 / n_trials, method.upper))
+    note = f"few errors, worth {errors:.1f} independent ones: the binomial interval of so many has a share in it"
+    if value == 0:
+        note = f"no error: a bound from above alone, by {n_units} speakers"
+    return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
+
+
+def _usual_interval(
+    value: float, resampled: np.ndarray, method: Method, *, n_units: int, n_trials: int, level: float
+) -> Interval:
+    """Return the interval of the method; see `interval`."""
     if np.isnan(value) or len(resampled) < 2:
         return Interval(value, np.nan, np.nan, method.name, "undefined, and so is its interval")
     if (resampled == resampled[0]).all():

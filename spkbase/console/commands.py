@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from spkbase.console.parameters import take_once
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
 from spkbase.work import stop_workers
@@ -29,6 +30,10 @@ class _Terminated(KeyboardInterrupt):
 
 
 class _CleanEnd(click.Command):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        take_once(self)
+
     def invoke(self, ctx: click.Context) -> Any:
         with clean_end(ctx):
             return super().invoke(ctx)
@@ -72,8 +77,7 @@ class LazyGroup(Group):
         if cmd_name not in self.table:
             return None
         module, _, name = self.table[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
+        return take_once(getattr(import_module(module), name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the section of commands of the help from the table, without importing any."""

@@ -54,6 +54,8 @@ from .source import read_bytes as read_bytes
 from .source import read_text_bytes as read_text_bytes
 from .source import shown as shown
 from .source import write_bytes as write_bytes
+from .spooling import errors_named as errors_named
+from .spooling import whole_file as whole_file
 from .temporary_rows import TemporaryRows as TemporaryRows
 from .torch_files import OLDER_TORCH as OLDER_TORCH
 from .torch_files import read_torch as read_torch

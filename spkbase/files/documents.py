@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.files.spooling import whole_file
 
 if TYPE_CHECKING:
     import yaml
@@ -38,7 +39,7 @@ def load_json(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        document = json.loads(path.read_bytes().decode("utf-8"), parse_int=_integer)
+        document = json.loads(whole_file(path).read_bytes().decode("utf-8"), parse_int=_integer)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     except json.JSONDecodeError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from spkbase.errors import DataError
 from spkbase.files.archives import unpack_gzip
 from spkbase.files.atomic import atomic_path
+from spkbase.files.spooling import whole_file
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -24,7 +25,7 @@ def read_bytes(path: str | Path) -> bytes:
     """
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        raw = whole_file(path).read_bytes()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
     if not raw.startswith(_GZIP_MAGIC):

@@ -118,7 +118,7 @@ def _metrics(
     """Every metric as ``spkver-eval metrics`` has it, its intervals, and notes about these."""
     statistic = Metrics(config.priors)
     try:
-        sample, _ = sample_from(scores, key, segment_speakers=speakers)
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
     except DataError as error:  # fewer than two speakers: the numbers stand without intervals
         return evaluate(*split_scores(scores, key), priors=config.priors), {}, {"intervals": f"none: {error.text}"}
     result = statistic.evaluate(sample.runs())

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+import shlex
+import sys
 from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from evaluation.reports import FORMAT, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
 from spkbase.runs import Run, versions
+from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import describe
 
@@ -73,7 +79,13 @@ def _results(
         "suffix": suffix,
         "simulated": simulated,
         "anonymiser": anonymiser,
-        "verdict": verdict(summary, level=config.evaluation.level, simulated=simulated),
+        "verdict": verdict(
+            summary,
+            level=config.evaluation.level,
+            simulated=simulated,
+            draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
+        ),
+        "attackers_run": attackers_run(config),
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
@@ -82,10 +94,24 @@ def _results(
         "config": to_dict(config),
         "versions": versions(),
         "lists": hashes(sets, config),
+        "run": {
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        },
         # those of single trial lists are in run.log
         "timings": {name: round(run.timings[name], 3) for name in run.timings if not name.startswith("scores of ")},
         "seeds": {"run": config.seed, "bootstrap": config.seed, "anonymiser": anonymiser.get("seed")},
     }
+
+
+def attackers_run(config: Config) -> Json:
+    """Say which attackers were run, and that their figure is an upper bound of privacy."""
+    names = [attacker_name(entry) for entry in config.attackers]
+    specs = [str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers]
+    others = [name for name, spec in zip(names, specs, strict=True) if is_outside(spec)]
+    kinds = "classic ones (Gaussian mixtures), no neural network" if not others else f"of others: {', '.join(others)}"
+    text = f"Attackers that were run: {', '.join(names)}; {kinds}. The figure is an upper bound of the privacy that"
+    return {"names": names, "of_others": others, "text": f"{text} is left: a stronger attacker may leave less."}
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:

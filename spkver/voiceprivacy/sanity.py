@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import SortedScores, eer_of
+from evaluation.metrics import Reversal, SortedScores, eer_of, reversal_at
 from evaluation.reports import SCENARIOS, strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkver.attackers import is_outside
-from spkver.datadir import DataDir, enrolment
+from spkver.datadir import enrolment
+from spkver.voiceprivacy.sanity_audio import Found, duplicate_audio, original_audio
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import number, places
 
 Json = dict[str, Any]
 
-FEW_SPEAKERS = 20  # the fewest for which the coverage of the intervals was measured (docs/uncertainty.md)
+# docs/uncertainty.md: the fewest for which the coverage of all intervals was measured, and what was of error rates
+FEW_SPEAKERS = 20
+STUDIED = "those of error rates were studied with 5 to 100 speakers at rates of 0.5, 2 and 10 %"
 _MOST_REPLICATES = 500
-_NAMED = 3
-
-
-@dataclass(frozen=True)
-class Found:
-    """Outcome of a check: its level is ok, note or warning."""
-
-    level: str
-    check: str
-    text: str
 
 
 def check_all(
@@ -77,6 +68,7 @@ def check_all(
         *missing_lists(sets, config),
         *few_speakers(conditions, config),
         *independence(conditions, earlier, config),
+        *training_draws(conditions, sets, config),
         *other_notes(conditions, config),
     ]
     return [vars(finding) for finding in findings]
@@ -194,7 +186,8 @@ def shared_speakers(sets: Sets) -> Iterator[Found]:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
             yield Found("warning", "speaker overlap", f"{text} {few(shared)}.")
         else:
-            text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of {dataset.training}."
+            text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of the training set"
+            text += f" ({dataset.training}, as its folder is called)."
             yield Found("ok", "speaker overlap", text)
         enrolled = set(enrolment(sets.original[dataset.enrolls]).segments)
         twice = sorted(
@@ -203,35 +196,6 @@ def shared_speakers(sets: Sets) -> Iterator[Found]:
         if twice:
             text = f"{dataset.name}: {len(twice)} utterances both enrol and are tried: {few(twice)}."
             yield Found("warning", "utterance overlap", text)
-
-
-def duplicate_audio(sets: Sets) -> Iterator[Found]:
-    """Check that no recording has two names: a trial would be trivial, or a training speaker a tested one."""
-    for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
-        equal = equal_files(directories.values())
-        if equal:
-            examples = "; ".join(" = ".join(group) for group in equal[:_NAMED])
-            n_files = sum(map(len, equal))
-            text = f"{n_files} files of {what} speech hold the audio of another one: {examples}"
-            yield Found("warning", "duplicate audio", text + (" ..." if len(equal) > _NAMED else "."))
-        else:
-            yield Found("ok", "duplicate audio", f"No two files of {what} speech are equal.")
-
-
-def original_audio(sets: Sets) -> Iterator[Found]:
-    """Check twins for audio of another original directory; that of their own `check_twin` has excluded."""
-    originals = {
-        f"{directory.name}/{utterance}" for directory in sets.original.values() for utterance in directory.recordings
-    }
-    left = []
-    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
-        here, there = [name for name in group if name in originals], [name for name in group if name not in originals]
-        # under its own name it was let through before: by an anonymiser that changes nothing, as was asked
-        if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
-            left.append(f"{there[0]} = {here[0]}")
-    if left:
-        text = f"{len(left)} files of anonymised speech hold original audio of another set: {'; '.join(left[:_NAMED])}"
-        yield Found("warning", "original audio", text + (" ..." if len(left) > _NAMED else "."))
 
 
 def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
@@ -245,20 +209,6 @@ def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
             yield Found("warning", "missing lists", text)
 
 
-def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
-    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once."""
-    by_size: dict[int, dict[Path, str]] = {}
-    for directory in directories:
-        for utterance, path in sorted(directory.recordings.items()):
-            by_size.setdefault(path.stat().st_size, {}).setdefault(path.resolve(), f"{directory.name}/{utterance}")
-    groups: dict[tuple[int, str], list[str]] = {}
-    for size, files in by_size.items():
-        if len(files) > 1:  # files of different sizes differ
-            for path, name in files.items():
-                groups.setdefault((size, hashlib.sha256(path.read_bytes()).hexdigest()), []).append(name)
-    return sorted(group for group in groups.values() if len(group) > 1)
-
-
 def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
     """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
     for dataset, part in _pooled(conditions, "original"):
@@ -270,10 +220,10 @@ def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
             yield Found("warning", "number of speakers", f"{text}: no intervals. {one['notes'].get('intervals', '')}")
         elif speakers < FEW_SPEAKERS:
             asked = f"{100 * config.evaluation.level:g} % intervals"
-            text += f": fewer than the {FEW_SPEAKERS} for which the coverage of {asked} is known."
+            text += f": fewer than the {FEW_SPEAKERS} for which the coverage of all {asked} is known; {STUDIED}."
             yield Found("warning", "number of speakers", text)
         else:
-            yield Found("ok", "number of speakers", f"{text}: enough for the intervals given.")
+            yield Found("ok", "number of speakers", f"{text}: enough for the intervals given; {STUDIED}.")
 
 
 def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config) -> Iterator[Found]:
@@ -302,23 +252,48 @@ def independence(conditions: Sequence[Json], earlier: Mapping[str, Json], config
         yield Found("note", check, text)
 
 
+def training_draws(conditions: Sequence[Json], sets: Sets, config: Config) -> Iterator[Found]:
+    """Tell from how many draws of the anonymised training set attackers learnt: from one they learn less."""
+    if (
+        not any(condition["scenario"] == "semi-informed" for condition in conditions)
+        or config.anonymizer.name == "none"
+    ):
+        return
+    for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
+        count = 1 + len(sets.draws.get(name, ()))
+        text = f"Semi-informed attackers learnt from {count} anonymised version{'s' if count > 1 else ''} of {name}"
+        if count > 1:
+            yield Found("ok", "training draws", f"{text}, each with other random numbers.")
+            continue
+        text += ": with several they look away from what the anonymiser draws, and most are stronger then."
+        remedy = " Give the anonymiser (anonymizer.name, or anonymizer.command with its command line) to have"
+        yield Found("warning", "training draws", f"{text}{remedy} anonymizer.training_draws of them.")
+
+
 def other_notes(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
     """Note further things that a reader should know."""
     if config.anonymizer.training_level == "speaker":
         text = "The training set is anonymised by speaker: an attacker trained by utterance would be stronger."
         yield Found("note", "training level", text)
-    reversed_ones = [condition for condition in conditions if number(condition["eer"].get("interpolated")) > 0.5]
-    if reversed_ones:
-        one = reversed_ones[0]
+    turned = [(condition, found) for condition in conditions if (found := _reversal(condition)) is not None]
+    if turned:
+        worst = next((condition for condition, found in turned if found.clear), turned[0][0])
         text = (
-            f"{len(reversed_ones)} conditions have target trials that score below the others, such as {one['dataset']}"
-            f" {one['gender']} {one['scenario']} {one['attacker']}: an attacker could turn its scores round."
+            f"{len(turned)} conditions have target trials that score below the others, such as {worst['dataset']}"
+            f" {worst['gender']} {worst['scenario']} {worst['attacker']}: an attacker could turn its scores round."
         )
-        yield Found("warning", "reversed scores", text)
+        clear = any(found.clear for _, found in turned)
+        by_chance = "" if clear else " In none are they more than chance might make of scores that tell nothing."
+        yield Found("warning" if clear else "note", "reversed scores", text + by_chance)
     cut = [condition for condition in conditions if condition["linkability"] is None]
     if cut:
         text = f"{len(cut)} conditions without linkability: {cut[0]['notes'].get('linkability', '')}"
         yield Found("note", "linkability", text)
+
+
+def _reversal(condition: Json) -> Reversal | None:
+    least = min(number(condition["n_target"]), number(condition["n_nontarget"]))
+    return reversal_at(number(condition["eer"].get("interpolated")), least)
 
 
 def _originals(conditions: Sequence[Json]) -> dict[tuple[str, str, str], float]:
@@ -347,6 +322,7 @@ def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
                 read_scores(output / condition["scores"]),
                 read_key(output / condition["key"]),
                 segment_speakers=read_speakers(output / condition["segment_speakers"]),
+                ids_are_speakers=True,
             )[0]
             for condition in (lazy, semi)
         }

@@ -307,7 +307,13 @@ def check_recordings_of(
 ) -> None:
     """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
     heard = {name for dataset in sets.datasets for name in dataset.directories}
+    noted = Problems()
     for config in {fingerprint(settings): settings for settings in features}.values():
         for name, directory in (*sets.original.items(), *sets.twins.items()):
             if name in heard:
-                check_recordings(directory.recordings, config, jobs=jobs, problems=problems)
+                check_recordings(directory.recordings, config, jobs=jobs, problems=noted)
+    for error in noted.errors:
+        remedy = error.remedy
+        if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
+            remedy = "--set attacker_settings.all.features.resample=true resamples them, and no others"
+        problems.note(DataError(error.text, file=error.file, line=error.line, remedy=remedy))

@@ -58,8 +58,12 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
     return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
 
 
-def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
-    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from."""
+def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: int = 0) -> str:
+    """Return one or two sentences for the top of the page: the least privacy left, and where speech started from.
+
+    `draws` is the number of anonymised versions of the training set that semi-informed attackers learnt from, where it
+    is to be told.
+    """
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
     anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
     if not anonymised:  # attackers of others may serve original speech alone
@@ -68,9 +72,12 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool) -> str:
     same = [row for row in summary if all(row[name] == worst[name] for name in ("dataset", "gender"))]
     before = [row for row in same if row["scenario"] == "original"]
     without = "".join(f"; without anonymisation it is {_percent(row['eer'])} ({row['strongest']})" for row in before)
+    knows = _KNOWS[worst["scenario"]]
+    if draws and worst["scenario"] == "semi-informed":
+        knows += f", having learnt from {draws} version{'s' if draws > 1 else ''} of it"
     return (
         f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
-        f" ({worst['strongest']}), {_KNOWS[worst['scenario']]}, has an equal error rate of {_rate(worst, level)}"
+        f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}"
         f"{without}. A guess would have 50 %."
     )
 

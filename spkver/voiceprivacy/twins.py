@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,16 +23,22 @@ from spkver.datadir import DataDir, check_twin
 from spkver.voiceprivacy.sets import Sets, note_each
 from spkver.voiceprivacy.settings import TwinConfig
 
+logger = logging.getLogger(__name__)
+
 FOLDER = "data"
 
 
 @dataclass(frozen=True)
 class Anonymizers:
-    """What anonymises enrolment and trials, and what anonymises training sets, and how many times."""
+    """What anonymises enrolment and trials, and what anonymises training sets, and how many times.
+
+    `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets.
+    """
 
     tested: AnonymizerConfig
     training: AnonymizerConfig
     draws: int
+    by_suffix: bool = False
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
@@ -52,7 +59,7 @@ def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
     for settings in (tested, training):
         make_anonymizer(settings)
     draws = 1 if tested.name == "none" else config.training_draws
-    return Anonymizers(tested, training, draws)
+    return Anonymizers(tested, training, draws, by_suffix=not config.name)
 
 
 def check_sources(sets: Sets, problems: Problems) -> None:
@@ -94,10 +101,29 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
         # the challenge's own random numbers know no seed: a second draw of them would be the first
         further = replace(anonymizers.training, seeding="utterance")
         for name in training:
-            numbers = range(2, anonymizers.draws + 1)
+            why = "" if name in sets.missing else not_drawn_again(sets.twins[name], anonymizers)
+            if why and anonymizers.draws > 1:
+                logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
+            numbers = range(2, 1 if why else anonymizers.draws + 1)
             draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in numbers)
     problems.raise_if_any()
     return replace(sets, twins=twins, draws=draws)
+
+
+def not_drawn_again(twin: DataDir, anonymizers: Anonymizers) -> str:
+    """Return why a standing twin of a training set gets no further draws, or an empty text.
+
+    Draws of another anonymiser would be put beside it else: a suffix is no proof, ``_mcadams`` is the challenge's own
+    too. What a twin's record says of its settings must be what is configured; without a record the configuration must
+    name the anonymiser.
+    """
+    record = _record(twin)
+    if record is None:
+        unknown = "since nothing in its folder says how it was made; if you know, set anonymizer.name"
+        return unknown if anonymizers.by_suffix else ""
+    settings = json.loads(json.dumps(to_dict(anonymizers.training.record())))
+    other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
+    return f"since its record has another {', '.join(other)}" if other else ""
 
 
 def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: int) -> dict[str, Any]:

@@ -261,6 +261,7 @@ def numbers(folder: Path) -> dict:
     """Results without the times, and without what names the folder."""
     found = json.loads((folder / "results.json").read_text())
     found.pop("timings")
+    found.pop("run")
     found["sanity"] = [one for one in found["sanity"] if one["check"] != "independence of the anonymiser"]
     return found
 

@@ -16,7 +16,7 @@ from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
-from spkver.voiceprivacy import sanity
+from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
 from spkver.voiceprivacy.settings import Config, chosen_attackers
@@ -164,7 +164,7 @@ def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
 def test_the_same_file_under_two_ids_of_one_list_counts_once_per_file(layout, tmp_path):
     """Two directories may share recordings: one file is not a duplicate of itself."""
     sets = sets_of(layout, tmp_path)
-    assert sanity.equal_files([*sets.original.values(), *sets.original.values()]) == []
+    assert sanity_audio.equal_files([*sets.original.values(), *sets.original.values()]) == []
 
 
 # --- summary --------------------------------------------------------------------------------------
@@ -356,6 +356,29 @@ def test_training_sets_are_anonymised_several_times_and_train_the_attacker(layou
     told = yaml.safe_load((tmp_path / "out/attackers/tiny_train/supervector-cosine/attacker.yaml").read_text())
     assert told["trained_on"]["utterances"] == 18
     assert json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]["training_draws"] == 3
+
+
+def test_standing_twins_of_unknown_origin_get_no_draws_of_a_built_in(layout, tmp_path):
+    """The suffix of a built-in anonymiser is no proof: _mcadams is the challenge's own too."""
+    data = tmp_path / "data"
+    for folder in layout.iterdir():
+        copied = Path(shutil.copytree(folder, data / folder.name.replace(SUFFIX, "_mcadams")))
+        write(copied / "wav.scp", [line.replace(SUFFIX, "_mcadams") for line in lines_of(copied / "wav.scp")])
+    settings = {"attackers": "[supervector-cosine]", "evaluation__replicates": 0, "anonymizer__training_draws": 3}
+    outcome = run_recipe(data, tmp_path / "out", "--suffix", "_mcadams", page=True, **settings)
+    assert outcome.status == 0, outcome.err
+    assert not (tmp_path / "out/data").exists()
+    assert "tiny_train_mcadams: one draw of it alone, since nothing in its folder says how it was made" in outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert results["anonymiser"]["training_draws"] == 1
+    told = [one for one in results["sanity"] if one["check"] == "training draws"]
+    assert [one["level"] for one in told] == ["warning"]
+    assert "learnt from 1 anonymised version of tiny_train" in told[0]["text"]
+    assert set(results["run"]) == {"date", "command"}
+    assert results["attackers_run"]["names"] == ["supervector-cosine"]
+    page = (tmp_path / "out/report.html").read_text()
+    assert "upper bound of the privacy" in page
+    assert results["run"]["date"].partition("T")[0] in page
 
 
 def test_an_anonymiser_that_does_nothing_is_found_out(layout, tmp_path):

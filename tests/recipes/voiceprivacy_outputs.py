@@ -22,7 +22,7 @@ def outputs(output: Path) -> dict[str, object]:
     files += [*output.glob("conditions*.json"), *output.glob("*/*/predictions"), *output.glob("pitch/*/tracks/*.json")]
     return {
         "arrays": arrays,
-        "results": {name: value for name, value in results.items() if name != "timings"},
+        "results": {name: value for name, value in results.items() if name not in ("timings", "run")},
         **{
             str(path.relative_to(output)): _content(path) for path in files if path.is_file() and path.name != "wav.scp"
         },

@@ -61,3 +61,25 @@ def test_many_problems_are_told_at_once():
     assert lines[1:3] == ["  list.txt:1: problem 1", "  other.txt:2: problem 2"]
     assert lines[-1] == "  ... and 10 more"
     assert len(lines) == 22
+
+
+def test_one_cause_in_many_files_is_one_problem() -> None:
+    problems = Problems()
+    for number in range(820):
+        problems.add("the rate is 8000 Hz", file=f"{number}.wav", remedy="resample")
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any()
+    assert str(caught.value) == "the rate is 8000 Hz, in 820 files: 0.wav, 1.wav, 2.wav, ... (resample)"
+    problems.add("is empty", file="0.wav")
+    with pytest.raises(DataError, match=r"^2 problems:\n  the rate is 8000 Hz, in 820 files"):
+        problems.raise_if_any()
+
+
+def test_few_files_and_lines_of_one_file_stay_apart() -> None:
+    problems = Problems()
+    for number in range(3):
+        problems.add("is empty", file=f"{number}.wav")
+    for line in range(1, 6):
+        problems.add("no number", file="list", line=line)
+    with pytest.raises(DataError, match=r"^8 problems:"):
+        problems.raise_if_any()

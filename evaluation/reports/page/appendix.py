@@ -101,20 +101,27 @@ def provenance(results: Results) -> Html:
         parts.append(listing(_texts(anonymiser), ("Setting", "Value"), caption="Anonymiser"))
     blocks = [
         listing(rows, (column, "Value"), caption=title)
-        for name, column, title in (("versions", "Software", "Versions"), ("seeds", "Of", "Seeds"))
+        for name, column, title in (
+            ("run", "Of", "Last run"),
+            ("versions", "Software", "Versions"),
+            ("seeds", "Of", "Seeds"),
+        )
         if (rows := list(_texts(results.block(name))))
     ]
     if blocks:
         parts.append(element("div", blocks, class_="columns"))
     if timings := list(_leaves(results.block("timings"))):
         rows = [(name, seconds(as_number(value)) if not isinstance(value, str) else value) for name, value in timings]
-        parts.append(listing(rows, ("Step", "Time"), caption="Timings"))
+        parts.append(listing(rows, ("Step", "Time"), caption=_TIMINGS))
     if lists:
         parts.append(listing(_texts(lists), ("File", "SHA-256"), caption="Lists that were read", hashes=True))
     if config := results.block("config"):
         parts += [element("h3", "Configuration"), element("pre", element("code", _yaml(config)), tabindex="0")]
     content = parts or [_left_out("The results do not say how they were made.")]
     return element("section", element("h2", "How this was made"), content, id="provenance", class_="newpage")
+
+
+_TIMINGS = "Timings of the last run alone: what was up to date was taken up, which takes next to no time"
 
 
 def _left_out(text: str) -> Html:

@@ -101,6 +101,9 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path) -> str:
 def _origin(results: Results) -> str:
     version = results.block("versions").get("spkver")
     made = f"Made by spkver {version}" if isinstance(version, str) else "Made by spkver"
+    run = {name: value for name, value in results.block("run").items() if isinstance(value, str)}
+    made += f" on {run['date'].replace('T', ' ')}" if "date" in run else ""
+    made += f" by {run['command']}," if "command" in run else ""
     return (
         f"{made} from results.json and the scores that it names. This page holds everything it shows and loads nothing."
     )

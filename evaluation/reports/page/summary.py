@@ -49,6 +49,7 @@ def verdict(results: Results) -> Html:
         element("p", unbroken(sentence(results, found)), class_="sentence"),
         element("ul", cards, class_="cards", role="list") if cards else None,
         _alerts(results),
+        element("p", _who_attacked(results), class_="soft") if _who_attacked(results) else None,
         element("p", _explanation(anonymised=any(headline.anonymised for headline in found)), class_="soft")
         if found
         else None,
@@ -180,10 +181,16 @@ def _explanation(*, anonymised: bool) -> str:
     return (
         "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
         f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
-        f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024; the worst data set "
-        "decides. The strongest attacker was chosen on these very trials, which makes privacy look worse rather than "
-        "better."
+        f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024, which were set "
+        "for a neural attacker (ECAPA-TDNN trained on anonymised speech); the worst data set decides. The strongest "
+        "attacker was chosen on these very trials, which makes privacy look worse rather than better."
     )
+
+
+def _who_attacked(results: Results) -> str:
+    """Which attackers were run, in the words of the results."""
+    text = results.block("attackers_run").get("text")
+    return text if isinstance(text, str) else ""
 
 
 def _alerts(results: Results) -> Html | None:

@@ -121,7 +121,7 @@ def test_bad_input_is_one_message_and_status_2(tmp_path: Path, scores: str, key:
 
 
 def test_dropping_is_asked_for_and_counted(tmp_path: Path) -> None:
-    scores = write(tmp_path / "s.txt", "a s 1\nb s 0\nC s 0\n")
+    scores = write(tmp_path / "s.txt", "a s 1.5\nb s 0\nC s 0\n")
     key = write(tmp_path / "k.txt", "a s target\nb s nontarget\nc s nontarget\n")
     result = run("metrics", "-s", scores, "-k", key, "--missing", "drop", "--json", "-")
     assert result.exit_code == 0, result.output

@@ -253,9 +253,13 @@ def test_intervals_stay_in_range() -> None:
 
 def test_too_few_errors_are_said() -> None:
     draws = np.array([0.0, 0.01] * 20)
-    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
+    found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
     assert "too few errors" in found.note
+    # an error rate has another interval then
+    found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
+    assert 0 <= found.low < 0.01 < found.high
+    assert "few errors" in found.note
     assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
 
 

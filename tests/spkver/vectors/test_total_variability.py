@@ -173,14 +173,12 @@ def test_likelihood_never_falls(seed, rank, convention, full):
 def test_the_right_factor_gives_the_factors_their_prior():
     mixture, statistics = some(400)
     for convention, good in (("right", True), ("sidekit", False), ("none", False)):
-        config = TotalVariabilityConfig(rank=3, rounds=1, minimum_divergence=convention)
         before = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=0))
         sums = e_step(before, statistics)
         moment = unpack(sums.moment) / 400
         rotation = minimum_divergence(moment, convention)
         whitened = np.linalg.solve(rotation, np.linalg.solve(rotation, moment).T)
         assert np.allclose(whitened, np.eye(3), atol=1e-10) == good
-        assert train_total_variability(mixture, statistics, config).loadings.shape == (*SHAPE, 3)
 
 
 @pytest.mark.parametrize("full", [False, True])

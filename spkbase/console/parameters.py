@@ -1,0 +1,82 @@
+"""Options of command lines: earlier names that the help leaves out, and the refusal of a second value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import click
+
+
+class Option(click.Option):
+    """An option that also goes by earlier names, which its help does not show.
+
+    Parameters
+    ----------
+    earlier : sequence of str
+        Names such as ``--enroll-speakers``.
+
+    Examples
+    --------
+    >>> option = Option(["-o", "--output"], earlier=["--out"])
+    >>> option.opts, option.get_help_record(click.Context(click.Command("x")))[0]
+    (['-o', '--output', '--out'], '-o, --output TEXT')
+    """
+
+    def __init__(self, param_decls: Sequence[str] | None = None, *, earlier: Sequence[str] = (), **attrs: Any) -> None:
+        super().__init__([*(param_decls or ()), *earlier], **attrs)
+        self.earlier = tuple(earlier)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the line of the help, without the earlier names."""
+        shown = copy(self)
+        shown.opts = [name for name in self.opts if name not in self.earlier]
+        return click.Option.get_help_record(shown, ctx)
+
+
+def take_once(command: click.Command) -> click.Command:
+    """Have a command, and those below a group, refuse an option with two values that takes one.
+
+    click keeps the last one and drops the others without a word: ``metrics -s A -s B`` would show B alone.
+
+    Returns
+    -------
+    click.Command
+        The command itself.
+    """
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            take_once(below)
+    if getattr(command, "_takes_once", False):
+        return command
+    make_parser = command.make_parser
+
+    def make_strict_parser(ctx: click.Context) -> Any:
+        parser = make_parser(ctx)
+        parse_args = parser.parse_args
+
+        def parse_args_once(args: list[str]) -> Any:
+            parsed = parse_args(args)
+            _check_once(parsed[2], ctx)
+            return parsed
+
+        parser.parse_args = parse_args_once  # type: ignore[method-assign]
+        return parser
+
+    command.make_parser = make_strict_parser  # type: ignore[method-assign]
+    command._takes_once = True  # type: ignore[attr-defined]
+    return command
+
+
+def _check_once(given: Sequence[click.Parameter], ctx: click.Context) -> None:
+    """Refuse the second of what has one value; a plain flag says the same twice."""
+    seen: set[str | None] = set()
+    for parameter in given:
+        single = isinstance(parameter, click.Option) and not (parameter.multiple or parameter.count)
+        if not single or (parameter.is_flag and not parameter.secondary_opts):  # type: ignore[attr-defined]
+            continue
+        if parameter.name in seen:
+            text = f"{parameter.opts[-1]} is given more than once; it takes one value"
+            raise click.UsageError(text, ctx)
+        seen.add(parameter.name)

@@ -1,0 +1,407 @@
+"""What would be a wrong number without a word is refused or said: each way that one was found, by its command."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.cli import COMMANDS, main
+from evaluation.formats import read_key, read_scores, write_key, write_scores
+from evaluation.trials import Key, Scores
+
+N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+def passes(*arguments: object) -> Result:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments: object) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Three models of each speaker, as in RSR2015: m1_1, m1_2, m1_3 and segments m1/a ... of each model's sentence."""
+    rng = np.random.default_rng(1)
+    own = 2 * rng.standard_normal(N_SPEAKERS)
+    rows = []
+    for speaker in range(N_SPEAKERS):
+        for other in range(N_SPEAKERS):
+            for sentence in range(N_MODELS):
+                for number in range(N_SEGMENTS):
+                    score = (3.0 if speaker == other else 0.0) + own[speaker] + rng.standard_normal()
+                    rows.append((f"m{speaker}_{sentence}", f"m{other}/{sentence}{number}", score, speaker == other))
+    models, segments, values, target = map(list, zip(*rows, strict=True))
+    scores = Scores.from_ids(models, segments, values)
+    key = Key.from_ids(models, segments, is_target=target)
+    for name in ("scores.txt", "scores.csv", "scores.npz", "scores.h5", "scores.txt.gz"):
+        write_scores(tmp_path / name, scores)
+    for name in ("key.txt", "key.csv", "key.npz", "key.h5", "key.txt.gz"):
+        write_key(tmp_path / name, key)
+    (tmp_path / "utt2spk").write_text("".join(f"{name} {name.partition('/')[0]}\n" for name in sorted(set(segments))))
+    (tmp_path / "model2spk").write_text("".join(f"{name} {name.partition('_')[0]}\n" for name in sorted(set(models))))
+    (tmp_path / "sex").write_text("id sex\n" + "".join(f"m{number} {'fm'[number % 2]}\n" for number in range(8)))
+    return tmp_path
+
+
+def paths(files: Path) -> list[object]:
+    return ["-s", files / "scores.txt", "-k", files / "key.txt"]
+
+
+# --- intervals over models -------------------------------------------------------------------------------------------
+
+
+def metrics(files: Path, *options: object) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(
+        passes("metrics", *paths(files), "--jobs", "1", "--json", "-", *options).stdout
+    )
+    return found
+
+
+def test_models_are_not_taken_for_speakers(files: Path) -> None:
+    message = refused("metrics", *paths(files), "--bootstrap", "20")
+    assert "24 of 24 models have ids that begin alike, such as 'm0_0', 'm0_1', 'm0_2'" in message
+    for remedy in ("--model-speakers", "--bootstrap-by id", "--bootstrap-by trial"):
+        assert remedy in message
+
+
+@pytest.mark.parametrize("maps", [["model"], ["segment"], ["model", "segment"]])
+def test_a_map_counts_speakers(files: Path, maps: Sequence[str]) -> None:
+    names = {"model": "model2spk", "segment": "utt2spk"}
+    options = [part for side in maps for part in (f"--{side}-speakers", files / names[side])]
+    notes = metrics(files, "--bootstrap", "20", *options)["notes"]
+    assert f"speakers ({N_SPEAKERS} of the scarcer class)" in notes["intervals"]
+
+
+def test_who_insists_is_told_what_was_drawn(files: Path) -> None:
+    ids = metrics(files, "--bootstrap", "20", "--bootstrap-by", "id")["notes"]["intervals"]
+    assert "ids, each taken for a speaker" in ids
+    trials = metrics(files, "--bootstrap", "20", "--bootstrap-by", "trial")["notes"]["intervals"]
+    assert "resamples of trials" in trials
+    assert "far too narrow" in trials
+    assert metrics(files, "--bootstrap", "20", "--by-trial")["notes"]["intervals"] == trials
+    assert "--bootstrap-by" in refused("metrics", *paths(files), "--by-trial", "--bootstrap-by", "id")
+
+
+def test_groups_are_over_speakers_too(files: Path) -> None:
+    by = ("--by", "sex", "--metadata", files / "sex")
+    assert "speakers are not known" in refused("metrics", *paths(files), *by, "--bootstrap", "20")
+    maps = ("--model-speakers", files / "model2spk", "--segment-speakers", files / "utt2spk")
+    assert list(metrics(files, *by, "--bootstrap", "20", *maps)["groups"]["groups"]) == ["f", "m"]
+
+
+def test_a_segment_of_several_models_leads_to_a_refusal(tmp_path: Path) -> None:
+    rows = [(model, segment) for model in ("anna", "ann", "bert", "carl") for segment in "stu"]
+    target = [(model[0], segment) in {("a", "s"), ("b", "t"), ("c", "u")} for model, segment in rows]
+    models, segments = zip(*rows, strict=True)
+    write_key(tmp_path / "key.txt", Key.from_ids(models, segments, is_target=target))
+    write_scores(tmp_path / "scores.txt", Scores.from_ids(models, segments, np.arange(12) * 0.7))
+    message = refused("metrics", *paths(tmp_path), "--bootstrap", "20")
+    assert "1 segments are targets of several models: 's'" in message
+
+
+def test_linkability_counts_speakers(files: Path) -> None:
+    found = passes("linkability", *paths(files))
+    assert "no intervals: 24 of 24 models have ids that begin alike" in found.stderr
+    assert "48 trials of 24 models" in found.stdout
+    assert "speakers are not known" in refused("linkability", *paths(files), "--bootstrap", "100")
+    by_model = json.loads(passes("linkability", *paths(files), "--bootstrap-by", "id", "--json", "-").stdout)
+    assert by_model["n_speakers"] == 24
+    for option, name in (("--model-speakers", "model2spk"), ("--segment-speakers", "utt2spk")):
+        found = json.loads(passes("linkability", *paths(files), option, files / name, "--json", "-").stdout)
+        assert found["n_speakers"] == N_SPEAKERS
+        curves = [report["utterances"]["1"] for report in (found, by_model)]
+        assert curves[0]["linkability"] == pytest.approx(curves[1]["linkability"], abs=1e-12)
+        widths = [np.subtract(curve["high"], curve["low"]) for curve in curves]
+        assert (widths[0] >= widths[1]).all()
+        assert widths[0][0] > widths[1][0]
+    # the option's earlier names were ignored
+    earlier = passes("linkability", *paths(files), "--trial-speakers", files / "utt2spk", "--json", "-").stdout
+    assert json.loads(earlier) == found
+    assert "--trial-speakers" not in passes("linkability", "--help").stdout
+
+
+def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> None:
+    """Two models of anna, two of bert; the segment of anna is owned by her better one, and bert beats her."""
+    models, scores = ["a1", "a2", "b1", "b2", "c1"], [1.0, 2.0, 3.0, -1.0, 0.0]
+    target = [True, True, False, False, False]
+    write_key(tmp_path / "key.txt", Key.from_ids(models, ["s"] * 5, is_target=target))
+    write_scores(tmp_path / "scores.txt", Scores.from_ids(models, ["s"] * 5, scores))
+    (tmp_path / "map").write_text("a1 anna\na2 anna\nb1 bert\nb2 bert\nc1 carl\n")
+    options = ("--model-speakers", tmp_path / "map", "--bootstrap", "0", "--sizes", "3", "--json", "-")
+    found = json.loads(passes("linkability", *paths(tmp_path), *options).stdout)
+    assert (found["n_enroll"], found["n_trial"], found["n_speakers"]) == (3, 1, 1)
+    assert found["utterances"]["1"]["linkability"] == [0.0]  # bert's 3 beats anna's 2
+    assert "5 trials of models are 3 of speakers" in " ".join(found["utterances"]["1"]["notes"])
+
+
+# --- reversed scores -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def distances(files: Path) -> Path:
+    scores = read_scores(files / "scores.txt")
+    write_scores(files / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 5 - scores.values))
+    return files
+
+
+@pytest.mark.parametrize("command", [["metrics"], ["zebra"], ["linkability", "--bootstrap-by", "id"]])
+def test_reversed_scores_are_told(distances: Path, command: list[str]) -> None:
+    found = passes(*command, *paths(distances))
+    assert "REVERSED? target trials score below nontarget ones" in found.stderr
+    assert "--distances" in found.stderr
+    assert "REVERSED" not in passes(*command, *paths(distances), "--distances").stderr
+
+
+def test_reversed_scores_stand_in_json_and_on_plots(distances: Path) -> None:
+    assert "REVERSED?" in metrics(distances)["notes"]["scores"]
+    zebra = json.loads(passes("zebra", *paths(distances), "--json", "-").stdout)
+    assert "REVERSED?" in zebra["notes"]["scores"]
+    for kind in ("det", "roc", "histogram", "zebra"):
+        passes("plot", kind, *paths(distances), "-o", distances / "x.tex")
+        assert "REVERSED scores?" in (distances / "x.tex").read_text()
+        passes("plot", kind, *paths(distances), "-o", distances / "x.tex", "--distances")
+        assert "REVERSED scores?" not in (distances / "x.tex").read_text()
+
+
+def test_distances_are_scores_turned_round(distances: Path) -> None:
+    turned = metrics(distances, "--distances")
+    scores = read_scores(distances / "scores.txt")
+    write_scores(distances / "scores.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), -scores.values))
+    assert turned == metrics(distances)
+
+
+def test_scores_that_tell_nothing_get_a_note_and_no_warning(tmp_path: Path) -> None:
+    ids = [f"s{number}" for number in range(8)]
+    rows = [(model, segment) for model in ids for segment in ids]
+    models, segments = zip(*rows, strict=True)
+    target = [model == segment for model, segment in rows]
+    values = np.where(target, [-0.1 if number % 7 else 0.2 for number in range(64)], np.linspace(-1, 1, 64))
+    write_key(tmp_path / "key.txt", Key.from_ids(models, segments, is_target=target))
+    write_scores(tmp_path / "scores.txt", Scores.from_ids(models, segments, values))
+    found = passes("metrics", *paths(tmp_path), "--json", "-")
+    assert "REVERSED" not in found.stderr
+
+
+# --- options given twice, several systems ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["zebra", "-s", "a", "-s", "b", "-k", "c"],
+        ["metrics", "-s", "a", "-k", "b", "--seed", "1", "--seed", "2"],
+        ["linkability", "-s", "a", "-k", "b", "-k", "c"],
+        ["plot", "det", "-s", "a", "-k", "b", "-o", "c.png", "--title", "x", "--title", "y"],
+        ["calibrate", "-s", "a", "-o", "b", "-o", "c", "-k", "d"],
+        ["page", "results.json", "-o", "x", "--output", "y"],
+    ],
+)
+def test_what_takes_one_value_refuses_a_second(arguments: list[str]) -> None:
+    assert "is given more than once; it takes one value" in refused(*arguments)
+
+
+def test_every_command_refuses_a_second_value() -> None:
+    for name in COMMANDS:
+        command = main.get_command(None, name)  # type: ignore[arg-type]
+        assert getattr(command, "_takes_once", False), name
+
+
+@pytest.fixture
+def two(files: Path) -> Path:
+    scores = read_scores(files / "scores.txt")
+    noise = np.random.default_rng(5).standard_normal(len(scores))
+    write_scores(files / "other.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), scores.values + 2 * noise))
+    return files
+
+
+def test_several_systems_are_one_table(two: Path) -> None:
+    both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt")
+    shown = passes(*both).stdout
+    assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["scores", "other"]
+    found = json.loads(passes(*both, "--json", "-").stdout)
+    for name in ("scores", "other"):
+        alone = passes("metrics", "-s", two / f"{name}.txt", "-k", two / "key.txt", "--json", "-").stdout
+        assert found["systems"][name] == json.loads(alone)
+    assert found["reference"] == "scores"
+    assert found["differences"] == {}
+
+
+def test_differences_are_paired(two: Path) -> None:
+    options = ("--bootstrap", "50", "--model-speakers", two / "model2spk", "--jobs", "1", "--json", "-")
+    both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt", "-l", "A", "-l", "B")
+    found = json.loads(passes(*both, *options, "--reference", "B").stdout)
+    assert list(found["differences"]) == ["A"]
+    difference = found["differences"]["A"]["eer.rocch"]
+    rates = {name: found["systems"][name]["eer"]["rocch"] for name in "AB"}
+    assert difference["value"] == pytest.approx(rates["A"] - rates["B"])
+    assert difference["interval"][0] < difference["value"] < difference["interval"][1]
+    assert "'C' is none of the labels: A, B" in refused(*both, "--reference", "C")
+
+
+def test_tables_for_a_paper(two: Path) -> None:
+    both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt", "-l", "A_1", "-l", "B")
+    papers = ("--latex", two / "t.tex", "--markdown", two / "t.md", "--columns", "eer.rocch,cllr")
+    passes(*both, *papers, "--caption", "EER & more", "--table-label", "tab:x")
+    tex = (two / "t.tex").read_text()
+    for part in (r"\toprule", r"\caption{EER \& more}", r"\label{tab:x}", r"A\_1 & ", r"EER (ROCCH) [\%] & Cllr (bit)"):
+        assert part in tex
+    assert tex.count(r"\\") == 3
+    markdown = (two / "t.md").read_text().splitlines()
+    assert markdown[0].split("|")[1:4] == [" system ", " EER (ROCCH) [%] ", " Cllr (bit) "]
+    assert "no metric 'eer.x'; there are: eer.rocch" in refused(*both, "--columns", "eer.x", "--latex", two / "y.tex")
+
+
+def test_systems_of_one_name_are_told_apart(two: Path) -> None:
+    for folder in ("a", "b"):
+        (two / folder).mkdir()
+        (two / folder / "scores").write_bytes((two / "scores.txt").read_bytes())
+    both = ("-s", two / "a/scores", "-s", two / "b/scores", "-k", two / "key.txt")
+    assert list(json.loads(passes("metrics", *both, "--json", "-").stdout)["systems"]) == ["a/scores", "b/scores"]
+    assert "two systems are called 'x'" in refused("metrics", *both, "-l", "x", "-l", "x")
+
+
+# --- scores and key exchanged ----------------------------------------------------------------------------------------
+
+
+def test_a_key_is_not_taken_for_scores(files: Path) -> None:
+    key = read_key(files / "key.txt")
+    lines = [
+        f"{model} {segment} {int(truth)}\n" for (model, segment), truth in zip(key.pairs(), key.is_target, strict=True)
+    ]
+    (files / "binary").write_text("".join(lines))
+    for command in (["metrics"], ["zebra"], ["linkability"], ["plot", "det", "-o", files / "x.png"]):
+        message = refused(*command, "-s", files / "binary", "-k", files / "key.txt")
+        assert "the scores are 0 and 1 alone, as the labels of a key are (exchange scores and key" in message
+    found = passes("metrics", "-s", files / "binary", "-k", files / "key.txt", "--binary-scores", "--json", "-")
+    assert json.loads(found.stdout)["eer"]["rocch"] == 0
+    message = refused("metrics", "-s", files / "binary", "-k", files / "scores.txt")
+    assert "are scores and key exchanged?" in refused("zebra", "-s", files / "scores.txt", "-k", files / "scores.txt")
+
+
+# --- pipes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipe() -> Callable[[Path], str]:
+    """Give the other end of a pipe into which a file is written."""
+    import threading
+
+    def through(path: Path) -> str:
+        reading, writing = os.pipe()
+
+        def write() -> None:
+            with os.fdopen(writing, "wb") as handle:
+                handle.write(path.read_bytes())
+
+        threading.Thread(target=write, daemon=True).start()
+        return f"/dev/fd/{reading}"
+
+    return through
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes as paths")
+@pytest.mark.parametrize("suffix", [".txt", ".csv", ".npz", ".h5", ".txt.gz"])
+def test_each_format_comes_whole_through_a_pipe(files: Path, pipe: Callable[[Path], str], suffix: str) -> None:
+    expected = json.loads(passes("metrics", *paths(files), "--json", "-").stdout)
+    scores, key = files / f"scores{suffix}", files / f"key{suffix}"
+    assert json.loads(passes("metrics", "-s", pipe(scores), "-k", pipe(key), "--json", "-").stdout) == expected
+    # maps and tables too
+    maps = ("--model-speakers", pipe(files / "model2spk"), "--segment-speakers", pipe(files / "utt2spk"))
+    groups = ("--by", "sex", "--metadata", pipe(files / "sex"))
+    found = metrics(files, *maps, *groups, "--bootstrap", "10")
+    assert f"speakers ({N_SPEAKERS} of" in found["notes"]["intervals"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes as paths")
+def test_errors_of_a_pipe_name_it_and_its_line(files: Path, pipe: Callable[[Path], str]) -> None:
+    (files / "bad").write_text("m0_0 m0/00 0.5\nm0_0 m0/01 what\n")
+    name = pipe(files / "bad")
+    assert f"{name}:2: expected a number as score, got 'what'" in refused(
+        "metrics", "-s", name, "-k", files / "key.txt"
+    )
+    name = pipe(files / "key.txt")
+    (files / "few").write_text("".join((files / "scores.txt").read_text().splitlines(keepends=True)[:5]))
+    assert f"{name}:6: with the scores" in refused("metrics", "-s", files / "few", "-k", name)
+
+
+def test_a_named_pipe_written_twice_is_read_twice(files: Path) -> None:
+    import threading
+
+    fifo = files / "fifo"
+    os.mkfifo(fifo)
+    for name in ("scores.txt", "scores.csv"):
+        thread = threading.Thread(
+            target=lambda path: fifo.write_bytes(path.read_bytes()), args=(files / name,), daemon=True
+        )
+        thread.start()
+        assert len(read_scores(fifo)) == len(read_scores(files / name))
+        thread.join()
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def layouts(files: Path) -> dict[str, Path]:
+    """The same scores with their labels as wespeaker, SpeechBrain and a CSV of other names write them."""
+    scores, key = read_scores(files / "scores.txt"), read_key(files / "key.txt")
+    rows = [
+        (model, segment, value, int(truth))
+        for (model, segment), value, truth in zip(scores.pairs(), scores.values.tolist(), key.is_target, strict=True)
+    ]
+    texts = {
+        "wespeaker": "".join(f"{m} {s} {v!r} {'target' if t else 'nontarget'}\n" for m, s, v, t in rows),
+        "speechbrain": "".join(f"{m} {s} {t} {v!r}\n" for m, s, v, t in rows),
+        "known.csv": "enroll,test,cos_sim,same\n" + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
+        "other.csv": "left,right,how,truly\n" + "".join(f"{m},{s},{v!r},{t}\n" for m, s, v, t in rows),
+    }
+    for name, text in texts.items():
+        (files / name).write_text(text)
+    return {name: files / name for name in texts}
+
+
+def test_scores_with_labels_need_no_key(files: Path) -> None:
+    expected = json.loads(passes("metrics", *paths(files), "--json", "-").stdout)
+    written = layouts(files)
+    for name in ("wespeaker", "speechbrain", "known.csv"):
+        assert json.loads(passes("metrics", "-s", written[name], "--json", "-").stdout) == expected
+    message = refused("metrics", "-s", files / "scores.txt")
+    assert "no key is given, and the scores hold no labels" in message
+    assert "-k FILE" in message
+
+
+def test_columns_for_each_file(files: Path) -> None:
+    expected = json.loads(passes("metrics", *paths(files), "--json", "-").stdout)
+    written = layouts(files)
+    names = ("wespeaker", "known.csv", "other.csv")
+    systems = [part for name in names for part in ("-s", written[name])]
+    columns = {"--model": "left", "--segment": "right", "--score-column": "how", "--target-column": "truly"}
+    options = [part for option, name in columns.items() for value in ("auto", "auto", name) for part in (option, value)]
+    found = json.loads(passes("metrics", *systems, *options, "--json", "-").stdout)
+    assert [found["systems"][name] for name in ("wespeaker", "known", "other")] == [expected] * 3
+    passes("plot", "det", *systems, *options, "-o", files / "det.tex")
+    assert "once for all of 3 files, or once for each, got 2" in refused("metrics", *systems, *options[:4])
+
+
+def test_all_missing_columns_are_named_at_once(files: Path) -> None:
+    other = layouts(files)["other.csv"]
+    for key in ([], ["-k", other]):
+        message = refused("metrics", "-s", other, *key)
+        assert "name it: --model, --segment, --score-column, --target-column" in message
+    message = refused("metrics", "-s", other, "--model", "left", "--segment", "right")
+    assert "name it: --score-column, --target-column" in message
