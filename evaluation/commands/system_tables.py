@@ -10,6 +10,7 @@ from evaluation.plots import escape
 from evaluation.uncertainty import Interval
 from spkbase.errors import ConfigError
 from spkbase.files import format_table
+from spkbase.showing import one_line
 
 PAPER = ("eer.rocch", "min_dcf_normalised.0.01", "cllr", "min_cllr", "zebra.population", "d_sys")
 """The columns of a table, unless others are asked for."""
@@ -18,6 +19,7 @@ Differences = Mapping[str, Mapping[str, Interval]]
 Rows = list[dict[str, str]]
 
 
+@one_line
 @dataclass(frozen=True)
 class Column:
     """A metric as a column.

@@ -20,12 +20,14 @@ from evaluation.formats.tokens import first_line
 from evaluation.trials import COLUMN_NAMES, Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, shown, write_bytes
+from spkbase.showing import one_line
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
 _OPTIONS = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
 _LONGEST_FIELD = 1 << 16
 
 
+@one_line
 @dataclass(frozen=True)
 class Header:
     """Where the columns of a table stand.

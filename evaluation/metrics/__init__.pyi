@@ -1,3 +1,5 @@
+from .accumulating import SpeakerVerificationMetrics as SpeakerVerificationMetrics
+from .accumulating import detection_score as detection_score
 from .binomial import clopper_pearson as clopper_pearson
 from .calibration import cllr as cllr
 from .calibration import cllr_of as cllr_of

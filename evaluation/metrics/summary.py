@@ -140,6 +140,7 @@ class Evaluation(Tabular):
         return replace(self, intervals=dict(intervals), notes={**self.notes, **(notes or {})})
 
 
+@one_line
 @dataclass(frozen=True)
 class Metrics:
     """All metrics as a statistic for `evaluation.uncertainty.confidence` and `evaluation.uncertainty.groups`.
@@ -289,7 +290,11 @@ def scores_by_class(
             raise DataError(f"{text}, got {got}", remedy="evaluate(scores, labels=key)")
         return dict(zip(("target", "nontarget"), split_scores(target, labels), strict=True))
     if labels is not None:
-        return split_by_labels(target, labels, given.get("weights"))
+        split = split_by_labels(target, labels, given.get("weights"))
+        if absent := [name for name in ("target", "nontarget") if not len(split[name])]:
+            text = f"expected labels of both classes, got no {absent[0]} among {sum(map(len, split.values()))}"
+            raise DataError(text, remedy="detection metrics need trials of both classes")
+        return dict(split)
     return {"target": target, "nontarget": nontarget} | given
 
 

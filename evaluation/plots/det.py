@@ -26,8 +26,10 @@ from evaluation.plots.chart import (
 )
 from evaluation.plots.draw import checked_paths, save_chart
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 
+@one_line
 @dataclass(frozen=True)
 class Window:
     """Part of the plane that a DET plot shows; rates as fractions, ticks in percent.

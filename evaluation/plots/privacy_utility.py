@@ -10,12 +10,14 @@ import numpy as np
 from evaluation.plots.chart import MARKERS, PALE, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
 from evaluation.plots.draw import save_chart
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)
 _TOP = 0.5
 
 
+@one_line
 @dataclass(frozen=True)
 class TradeOff:
     """A system in the plane of privacy and utility.

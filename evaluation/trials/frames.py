@@ -59,8 +59,10 @@ def column_of(values: Any, name: str) -> np.ndarray:
         If it is no column of values.
     """
     try:
+        if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
+            values = values.detach().cpu()
         column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
     if column.ndim != 1:
         remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
@@ -136,7 +138,7 @@ def are_labels(scores: Any, others: Any) -> bool:
     return False
 
 
-def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray | None]:
+def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:
     """Split scores into those of target and of nontarget trials by the label of each.
 
     Parameters
@@ -151,8 +153,8 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
     Returns
     -------
     dict of str to ndarray
-        ``target``, ``nontarget``, ``target_weights`` and ``nontarget_weights``, as `evaluation.metrics.sort_scores`
-        takes them; weights are None without.
+        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
+        `evaluation.metrics.sort_scores` takes them.
 
     Raises
     ------
@@ -163,17 +165,13 @@ def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) 
     values, is_target = numbers_of(scores, "scores"), truth_of(labels)
     if len(values) != len(is_target):
         raise DataError(f"expected a label for each of {len(values)} scores, got {len(is_target)}")
-    split: dict[str, np.ndarray | None] = {"target": values[is_target], "nontarget": values[~is_target]}
-    for name, part in list(split.items()):
-        if not len(part):  # type: ignore[arg-type]  # the scores are there
-            raise DataError(f"expected labels of both classes, got no {name} among {len(values)}")
-    columns: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    split = {"target": values[is_target], "nontarget": values[~is_target]}
     if weights is not None:
         given = numbers_of(weights, "weights")
         if len(given) != len(values):
             raise DataError(f"expected a weight for each of {len(values)} scores, got {len(given)}")
-        columns = given[is_target], given[~is_target]
-    return split | dict(zip(("target_weights", "nontarget_weights"), columns, strict=True))
+        split |= {"target_weights": given[is_target], "nontarget_weights": given[~is_target]}
+    return split
 
 
 def numbers_of(values: Any, name: str) -> np.ndarray:

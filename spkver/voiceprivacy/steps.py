@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from spkbase.errors import ConfigError
 from spkbase.runs import Run
+from spkbase.showing import one_line
 
 STEPS: Mapping[str, str] = {
     "simulation": "SIMULATED speech, for --data simulated",
@@ -23,6 +24,7 @@ class Ended(Exception):  # noqa: N818  # not an error
     """The last step that was asked for is done."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Steps:
     """Which steps are worked on.

@@ -90,7 +90,7 @@ def test_series_of_real_libraries(library):
 def test_what_cannot_be_scores_may_stand_second():
     expected = ev.evaluate(TARGET, NONTARGET).to_dict()
     assert ev.evaluate(SCORES, TRUTHS).to_dict() == ev.evaluate(SCORES, Series(WORDS)).to_dict() == expected
-    with pytest.raises(DataError, match="labels or scores.*labels="):
+    with pytest.raises(DataError, match=r"labels or scores.*labels="):
         ev.evaluate(SCORES, list(map(int, TRUTHS)))
     # as many, but with a point; or not as many: scores
     assert ev.evaluate(TARGET, [1.0, 0.0, 0.0, 1.0]).n_nontarget == 4
@@ -151,7 +151,7 @@ def test_series_with_other_rows_are_refused():
     assert ev.evaluate(by_score["score"], labels=by_score["label"]).n_target == 4
     with pytest.raises(DataError, match="same index"):
         ev.evaluate(by_score["score"], labels=frame["label"])
-    with pytest.raises(DataError, match="NaN or missing|numbers as scores"):
+    with pytest.raises(DataError, match=r"NaN or missing|numbers as scores"):
         ev.evaluate(pandas.Series([0.5, None, 1.0], dtype="Float64"), labels=[1, 0, 0])
     with pytest.raises(DataError, match="as labels"):
         ev.evaluate(pandas.Series([0.5, 0.2, 1.0]), labels=pandas.Series([True, None, False], dtype="boolean"))
