@@ -306,7 +306,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     except DataError as error:
         raise DataError(error.text, file=listed.key, remedy=error.remedy) from error
     values = assessed_values(sorted_scores)
-    intervals = {}
+    intervals: dict[str, Interval] = {}
     if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 

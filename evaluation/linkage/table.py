@@ -99,14 +99,7 @@ class Ranks(Tabular):
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each trial."""
-        names = {
-            "speakers": "speaker",
-            "beaters": "beaters",
-            "ties": "ties",
-            "impostors": "impostors",
-            "mated": "mated",
-        }
-        return {heading: getattr(self, name) for name, heading in names.items()}
+        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_FIELDS)[1:]}
 
     @property
     def largest_size(self) -> int:

@@ -1,7 +1,8 @@
-"""Metrics where scores come in batches, and as one number for model selection: the ways of torchmetrics and scikit-learn.
+"""Metrics of scores that come in batches, and one number for model selection: after torchmetrics and scikit-learn.
 
-Neither library is imported. Metrics of detection are no means over batches: an equal error rate of all trials is not the
-mean of those of the batches. So the state is the scores themselves, 8 bytes a trial, and states add by standing together.
+Neither library is imported. Metrics of detection are no means over batches: an equal error rate of all trials is not
+the mean of those of the batches. So the state is the scores themselves, 8 bytes a trial, and states add by standing
+together.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.metrics.metric import Metric
+from evaluation.metrics.metric import Metric, at_priors
 from evaluation.metrics.sorted_scores import sort_scores
 from evaluation.metrics.summary import Evaluation, Metrics, evaluate
-from evaluation.metrics.table import METRICS, PRIORS
+from evaluation.metrics.table import METRICS, PRIORS, is_prior
 from evaluation.trials import column_of, split_by_labels
 from spkbase.errors import DataError, few
 from spkbase.work import one_blas_thread
 
 
 class SpeakerVerificationMetrics:
-    """All metrics of scores that come in batches: `update` with each batch, `compute` at the end, `reset` to begin anew.
+    """All metrics of scores that come in batches: `update` with each, `compute` at the end, `reset` to begin anew.
 
     The order and the size of the batches do not matter: the result is that of `evaluate` on all scores at once. States
     of several processes, or of several parts of the data, are added by ``+`` or ``sum``.
@@ -180,28 +181,18 @@ def detection_score(
         make_scorer(detection_score, greater_is_better=False, response_method="decision_function", metric="min_cllr")
     """
     labels = y_true if pos_label is None else column_of(y_true, "y_true") == pos_label
-    rows = _rows_for(metric)
-    found = evaluate(
-        y_score, labels=labels, weights=sample_weight, convention=convention, metrics=rows, priors=_priors(metric)
-    )
+    rows, priors = _rows_for(metric)
+    found = evaluate(y_score, labels=labels, weights=sample_weight, convention=convention, metrics=rows, priors=priors)
     return found.values()[metric]
 
 
-def _priors(metric: str) -> Sequence[str | float]:
-    """Return the default priors, or that of the metric where it is another one."""
-    point = metric.partition(".")[2]
-    return PRIORS if point in PRIORS or not _is_over_priors(metric) else (point,)
-
-
-def _is_over_priors(metric: str) -> bool:
-    return any(row.over_priors and row.name == metric.partition(".")[0] for row in METRICS)
-
-
-def _rows_for(metric: str) -> tuple[Metric, ...]:
-    """Return the rows of the table that a number needs."""
-    names = {name: row for row in METRICS for name, _ in row.numbers()}
-    if metric not in names and _is_over_priors(metric):
-        names |= {metric: row for row in METRICS if row.name == metric.partition(".")[0]}
+def _rows_for(metric: str) -> tuple[tuple[Metric, ...], Sequence[str | float]]:
+    """Return the rows of the table that a number needs, and the priors to take it at, which may be none of those."""
+    head, _, point = metric.partition(".")
+    costs = [row for row in METRICS if row.over_priors and row.name == head]
+    priors = (point,) if costs and is_prior(point) else PRIORS
+    table = at_priors(METRICS, priors)
+    names = {name: row for row in table for name, _ in row.numbers()}
     if metric not in names:
         raise DataError(f"expected a metric such as {few(list(names), repr, 8)}, got {metric!r}")
     wanted, waiting = set(), [metric]
@@ -209,4 +200,4 @@ def _rows_for(metric: str) -> tuple[Metric, ...]:
         row = names[waiting.pop()]
         wanted.add(row.name)
         waiting += row.of
-    return tuple(row for row in METRICS if row.name in wanted)
+    return tuple(row for row in table if row.name in wanted), priors

@@ -141,9 +141,8 @@ class Linkage(Tabular):
         numbers = ["all" if number == ALL else str(number) for number in self.curves]
         columns = [curve.to_columns() for curve in self.curves.values()]
         utterances = [name for name, table in zip(numbers, columns, strict=True) for _ in table["size"]]
-        return {"utterances": utterances} | {
-            name: np.concatenate([table[name] for table in columns]) for name in columns[0]
-        }
+        joined = {name: np.concatenate([table[name] for table in columns]) for name in columns[0]}
+        return {"utterances": utterances} | joined
 
 
 @one_line

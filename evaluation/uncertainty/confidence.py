@@ -136,7 +136,7 @@ def confidence_intervals(
         name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
         for name, value in values.items()
     }
-    return {name: _with_resolution(name, interval, sample) for name, interval in intervals.items()}
+    return Intervals({name: _with_resolution(name, interval, sample) for name, interval in intervals.items()})
 
 
 def paired_differences(
@@ -162,7 +162,8 @@ def paired_differences(
     Returns
     -------
     Differences
-        A dict of str to dict of str to `Interval`, which is shown as a table too. For each system but the first the difference of each metric; an interval without 0 is a difference at this
+        A dict of str to dict of str to `Interval`, which is shown as a table too. For each system but the first the
+        difference of each metric; an interval without 0 is a difference at this
         level.
 
     Raises
@@ -178,20 +179,23 @@ def paired_differences(
     resampled = bootstrap(list(samples.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
     values = [statistic(sample.runs()) for sample in samples.values()]
     first = samples[names[0]]
-    return {
-        name: {
-            metric: interval(
-                float(_difference(values[system][metric], values[0][metric])),
-                _difference(resampled[system][metric], resampled[0][metric]),
-                method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
-                n_units=first.n_effective,
-                level=level,
-            )
-            for metric in values[0]
-        }
+    differences = {
+        name: Intervals(
+            {
+                metric: interval(
+                    float(_difference(values[system][metric], values[0][metric])),
+                    _difference(resampled[system][metric], resampled[0][metric]),
+                    method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
+                    n_units=first.n_effective,
+                    level=level,
+                )
+                for metric in values[0]
+            }
+        )
         for system, name in enumerate(names)
         if system > 0
     }
+    return Differences(differences)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

@@ -26,7 +26,7 @@ class Intervals(Tabular, dict[str, Interval]):
         return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
 
 
-class Differences(Tabular, dict[str, Intervals]):
+class Differences(Tabular, dict[str, dict[str, Interval]]):
     """For each system the differences of its metrics from those of the first one."""
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Differences(Tabular, dict[str, Intervals]):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each system and metric; see `Intervals.to_columns`."""
-        tables = {system: intervals.to_columns() for system, intervals in self.items()}
+        tables = {system: Intervals(intervals).to_columns() for system, intervals in self.items()}
         columns = {"system": [system for system, table in tables.items() for _ in table["metric"]]}
         names = Intervals().to_columns()
         return columns | {name: [cell for table in tables.values() for cell in table[name]] for name in names}
