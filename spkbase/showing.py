@@ -164,7 +164,7 @@ class Tabular:
         return data_frame(self.to_columns())
 
     def _repr_html_(self) -> str:
-        return html_table(self.to_columns(), caption=repr(self))
+        return html_table(self.to_columns(), caption=type(self).__name__)
 
 
 def _repr_of_record(record: Any) -> str:

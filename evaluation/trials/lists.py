@@ -21,7 +21,7 @@ import numpy as np
 from evaluation.trials.frames import frame_columns, ids_of, numbers_of, truth_of
 from evaluation.trials.pairs import checked_codes, checked_ids, factorise, find_repeat
 from spkbase.errors import DataError
-from spkbase.showing import Tabular
+from spkbase.showing import Tabular, html_table
 
 _MAX_NAMED = 3
 
@@ -149,6 +149,9 @@ class Trials(Tabular):
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name: ``model`` and ``segment``, and ``target``, ``type`` or ``score``."""
         return {"model": self.model_ids[self.models], "segment": self.segment_ids[self.segments]}
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_columns(), caption=repr(self))
 
     def __len__(self) -> int:
         return len(self.models)

@@ -74,7 +74,7 @@ def test_tables_are_escaped():
     for text in ("&lt;script&gt;", "&lt;/td&gt;&amp;", "&lt;i&gt;", "&lt;img", "a\N{REPLACEMENT CHARACTER}b"):
         assert text in table
     assert table.count("<td") == 4
-    assert "&lt;b&gt;" in Table({"x": [1]})._repr_html_()
+    assert "<caption>Table</caption>" in Table({"x": [1]})._repr_html_()
 
 
 def test_long_tables_are_cut():
