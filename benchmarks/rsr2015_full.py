@@ -6,8 +6,8 @@
 50 background and 57 evaluation speakers say up to 30 sentences in 9 sessions: 28,890 recordings, 13,500 of them for the
 UBM, 1,710 models, 10,260 tests, 584,820 trials. A size is a number of sentences: then recordings, frames, vectors,
 models and trials all grow by the same factor, 1/15 for two sentences. `recipes/rsr2015/svm_gmm.py`, or `ivector.py`
-with `--recipe ivector`, runs as its users run it, in processes of its own, each size in an empty folder. Options that are
-unknown here go to the recipe.
+with `--recipe ivector`, runs as its users run it, in processes of its own, each size in an empty folder. Other options
+go to the recipe.
 """
 
 from __future__ import annotations
@@ -162,13 +162,19 @@ def _run_size(
         lines = printed.read_text(errors="replace").splitlines()[-40:]
         raise SystemExit("\n".join([*lines, f"the recipe ended with status {usage.status}; its output is above"]))
     found = measure_run(protocol, output, usage, audio_seconds, options.nap_rank)
-    print(printed.read_text().rstrip().rpartition("\n\n")[0].rpartition("\n\n")[2], flush=True)
+    print(result_table(printed.read_text()), flush=True)
     if not options.keep:
         shutil.rmtree(output)
         printed.unlink()
         if part != corpus:
             shutil.rmtree(part)
     return found
+
+
+def result_table(printed: str) -> str:
+    """Return the table of systems out of what a recipe printed."""
+    _, _, rest = printed.rpartition("\nsystem ")
+    return "system " + rest.partition("\n\n")[0]
 
 
 def link_part(corpus: Path, part: Path, n_sentences: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,8 @@ from evaluation.formats import (
 )
 from evaluation.trials import Key, Scores, align, read_speakers
 from spkbase.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 _READERS: dict[Kind, Callable[..., Any]] = {"scores": read_scores, "key": read_key, "trials": read_trials}
 _WRITERS: dict[Kind, Callable[..., None]] = {"scores": write_scores, "key": write_key, "trials": write_trials}
@@ -213,9 +216,13 @@ def _cross_validated(
     ridge: float,
 ) -> Scores:
     from evaluation.score_maps import cross_validate_affine
-    from evaluation.trials import find_speakers, read_speakers
+    from evaluation.trials import doubt_speakers, find_speakers, read_speakers
 
     models, segments = (None if path is None else read_speakers(path) for path in people)
+    doubt = doubt_speakers(key, model_speakers=models, segment_speakers=segments)
+    if doubt is not None:
+        text = "folds may part a speaker's trials, which makes the calibration look better than it is"
+        logger.warning("%s: %s (give the speakers: --%s-speakers FILE)", text, doubt.text, doubt.side)
     speakers = find_speakers(key, model_speakers=models, segment_speakers=segments)
     llr = cross_validate_affine(
         align(scores, key),

@@ -21,6 +21,7 @@ from evaluation.linkage import (
     rank_speakers,
     singling_out,
 )
+from evaluation.metrics import reversal
 from evaluation.reports import ALL, Settings, utterances_name
 from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
 from spkbase.errors import DataError
@@ -76,8 +77,7 @@ def rank_from_scores(
     """
     files = options["scores"], options["key"]
     scores, key = reader.read(*files)
-    if reader.missing == "error":
-        reader.joined((scores, key), *files)  # for its places in the files
+    turned = reversal(*reader.joined((scores, key), *files))  # whose errors name places in the files
     wanted: list[int | Literal["all"] | None] = [None] if numbers is None else []
     wanted += ["all" if number == ALL else number for number in numbers or []]
     speakers, doubt = _speakers(options, key)
@@ -94,7 +94,10 @@ def rank_from_scores(
     except DataError as error:
         raise DataError(error.text, file=files[1] or files[0], remedy=error.remedy) from error
     tables = dict(zip(numbers or [1], found, strict=True))
-    ranks = {number: replace(table, notes=(*table.notes, *doubt)) for number, (table, _) in tables.items()}
+    reversed_notes = [] if turned is None else [turned.text]
+    ranks = {
+        number: replace(table, notes=(*table.notes, *doubt, *reversed_notes)) for number, (table, _) in tables.items()
+    }
     return ranks, {number: largest for number, (_, largest) in tables.items() if largest is not None}, not doubt
 
 

@@ -34,7 +34,11 @@ scores_option = click.option(
 _KEY_HELP = f"Key: lines 'model segment target|nontarget', {titles_besides_text('key')}; none where scores hold labels."
 key_option = click.option("-k", "--key", type=FILE, help=_KEY_HELP)
 scores_options = click.option(
-    "-s", "--scores", "scores_paths", required=True, multiple=True, type=FILE, help="Scores; repeatable."
+    *("-s", "--scores", "scores_paths"),
+    required=True,
+    multiple=True,
+    type=FILE,
+    help=f"Scores: lines 'model segment score', {titles_besides_text('scores')}. Repeatable.",
 )
 keys_option = click.option(
     *("-k", "--key", "key_paths"),

@@ -27,7 +27,7 @@ import numpy as np
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.showing import one_line
-from spkver.corpora.rsr2015_files import ListFiles, read_list_files
+from spkver.corpora.rsr2015_files import N_FILES, ListFiles, read_list_files
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials
 from spkver.corpora.rsr2015_recordings import (
     find_recordings,
@@ -176,7 +176,8 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
     files = ListFiles()
     if options.folder is not None:
         files = read_list_files(options.folder, options.partition, gender, (target, nontarget), problems)
-        logger.info("lists of %s: %s; the others from the corpus", options.folder, ", ".join(files.names) or "none")
+        rest = "" if len(files.names) == N_FILES else "; the others from the corpus"
+        logger.info("lists of %s: %s%s", options.folder, ", ".join(files.names) or "none", rest)
     enrolment_file, trials_file = key_files(root, gender, options.partition)
     if files.enrolment is not None:
         enrolment_file, enrolled = files.enrolment

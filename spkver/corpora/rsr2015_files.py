@@ -32,6 +32,7 @@ Value = TypeVar("Value")
 Places = Mapping[str, tuple[Path, int | None]]
 
 UBM_LIST = "ubm_list.txt"
+N_FILES = 7  # of a whole folder
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evaluation.linkage import Curve
 from evaluation.metrics import d_sys, effective_prior, evaluate_detection, min_dcf
 from evaluation.plots import (
@@ -31,7 +33,7 @@ from spkver.rsr2015.privacy import Speakers, curve_figures, linkability, privacy
 
 logger = logging.getLogger(__name__)
 
-_SHOWN = 3  # systems whose histograms fit into one picture; of more, the one that links most
+_SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
 
 
 def report(
@@ -161,7 +163,9 @@ def _plot(
         title=f"Scores: {_title(config, is_synthetic(lists))}",
     )
     if curves:
-        plot_linkability(curves, path=paths("linkability"), title=_title(config, is_synthetic(lists)))
+        if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
+            curves = {name: _without_band(curve) for name, curve in curves.items()}
+        plot_linkability(curves, path=paths("linkability"), title=f"Linkability: {_title(config, is_synthetic(lists))}")
     if ubm is not None and len(ubm.log_likelihoods):
         plot_likelihood(
             {"UBM": ubm.log_likelihoods},
@@ -170,6 +174,11 @@ def _plot(
             title="UBM training",
         )
     return paths("det")
+
+
+def _without_band(curve: Curve) -> Curve:
+    blank = np.full(len(curve.sizes), np.nan)
+    return replace(curve, low=blank, high=blank)
 
 
 def _table(results: dict[str, dict[str, Any]], key: Key) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import rsr2015_full
-from benchmarks.rsr2015_full import growth, link_part
-from benchmarks.rsr2015_work import Frames, Protocol, disk_needed, kind_of, stage_work
+from benchmarks.rsr2015_full import growth, link_part, result_table
+from benchmarks.rsr2015_work import Frames, Protocol, disk_needed, kind_of, stage_work, vector_work
 from benchmarks.sampling import Usage, _memory, folder_bytes, run_sampled
 from benchmarks.stage_times import BETWEEN, END, START, stage_spans
 from spkver.corpora.rsr2015 import read_rsr2015
@@ -62,6 +62,23 @@ def test_work_follows_the_formulas() -> None:
     assert (work["supervectors"].measure, work["supervectors"].amount) == ("vectors", 171 + 342 + 20)
     assert work["NAP"].operations == 20 * 20 * 12 + 2 * 5 * 20 * 12
     assert work["scoring"].operations == 4 * 57 * 342 * 12 + 4 * 5 * 12 * 342
+
+
+def test_work_of_vectors_follows_the_formulas() -> None:
+    frames = Frames(1000, 500, 1000, gaussians=4, dimension=3, rounds=(2, 4, 4), background_size=450, nap_rank=5)
+    work = vector_work(Protocol(1), frames, 60.0, (6, 2), 8)
+    segment = 2 * 4 * 21 + 2 * 12 * 6 + 6**3 / 3 + 2 * 6**2
+    training = segment + 2 * 6**3 / 3 + 2 * 4 * 21 + 2 * 12 * 6
+    assert work["i-vectors"].operations == 963 * segment
+    once = 12 * 36 + 4 * 6**3 / 3 + 2 * 12 * 36
+    assert work["total variability"].operations == pytest.approx(2 * (450 * training + once))
+    assert (work["scoring"].amount, work["scoring"].operations) == (8 * 57 * 342, 2 * 8 * 57 * 342 * 6)
+    assert [kind_of(name) for name in ("vectors of test", "backend of plda")] == ["i-vectors", "backends"]
+
+
+def test_the_table_is_found_in_what_a_recipe_prints() -> None:
+    printed = "ubm: 1.0 s\nsystem  EER\n------  ---\nsvm     1.0\n\nEER low: interval.\n\nDET plot: x\nResults: y\n"
+    assert result_table(printed) == "system  EER\n------  ---\nsvm     1.0"
 
 
 def test_work_grows_as_the_recordings_do() -> None:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation.cli import COMMANDS, main
+from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores
 
@@ -150,6 +151,14 @@ def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> N
     assert "5 trials of models are 3 of speakers" in " ".join(found["utterances"]["1"]["notes"])
 
 
+def test_folds_over_models_are_told(files: Path) -> None:
+    command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
+    told = passes(*command).stderr
+    assert "folds may part a speaker's trials" in told
+    assert "--model-speakers FILE" in told
+    assert passes(*command, "--model-speakers", files / "model2spk").stderr == ""
+
+
 # --- reversed scores -------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +181,8 @@ def test_reversed_scores_stand_in_json_and_on_plots(distances: Path) -> None:
     assert "REVERSED?" in metrics(distances)["notes"]["scores"]
     zebra = json.loads(passes("zebra", *paths(distances), "--json", "-").stdout)
     assert "REVERSED?" in zebra["notes"]["scores"]
+    ranks = json.loads(passes("linkability", *paths(distances), "--bootstrap-by", "id", "--json", "-").stdout)
+    assert "REVERSED?" in " ".join(ranks["utterances"]["1"]["notes"])
     for kind in ("det", "roc", "histogram", "zebra"):
         passes("plot", kind, *paths(distances), "-o", distances / "x.tex")
         assert "REVERSED scores?" in (distances / "x.tex").read_text()
@@ -338,6 +349,34 @@ def test_errors_of_a_pipe_name_it_and_its_line(files: Path, pipe: Callable[[Path
     name = pipe(files / "key.txt")
     (files / "few").write_text("".join((files / "scores.txt").read_text().splitlines(keepends=True)[:5]))
     assert f"{name}:6: with the scores" in refused("metrics", "-s", files / "few", "-k", name)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes as paths")
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_embeddings_come_whole_through_a_pipe(tmp_path: Path, pipe: Callable[[Path], str], suffix: str) -> None:
+    rng = np.random.default_rng(0)
+    speakers = [f"s{number // 2}" for number in range(16)]
+    vectors = np.repeat(rng.standard_normal((8, 6)), 2, axis=0) + 0.5 * rng.standard_normal((16, 6))
+    for name, first in (("enrol", 0), ("test", 1)):
+        ids = [f"u{number}" for number in range(16)][first::2]
+        write_embeddings(tmp_path / f"{name}{suffix}", Embeddings(ids, speakers[first::2], vectors[first::2]))
+    sides = [tmp_path / f"{name}{suffix}" for name in ("enrol", "test")]
+    found = [
+        json.loads(passes("linkability", "--enroll", enrol, "--trial", test, "--bootstrap", "0", "--json", "-").stdout)
+        for enrol, test in (sides, map(pipe, sides))
+    ]
+    assert found[0] == found[1]
+
+
+def test_one_utterance_of_several_is_told(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).standard_normal((12, 5))
+    names = [f"s{number // 2}" for number in range(12)]
+    write_embeddings(tmp_path / "a.npz", Embeddings([f"u{number}" for number in range(12)], names, vectors))
+    sides = ("--enroll", tmp_path / "a.npz", "--trial", tmp_path / "a.npz", "--bootstrap", "0")
+    note = "each speaker is tried by the first of its utterances alone (6 of 12); --utterances all averages them"
+    assert f"note: {note}" in passes("linkability", *sides).stdout
+    assert note in json.loads(passes("linkability", *sides, "--json", "-").stdout)["utterances"]["1"]["notes"]
+    assert "alone" not in passes("linkability", *sides, "--utterances", "1").stdout
 
 
 def test_a_named_pipe_written_twice_is_read_twice(files: Path) -> None:

@@ -165,8 +165,8 @@ def test_a_label_in_a_table_must_be_one(tmp_path: Path) -> None:
 
 
 LINES_THAT_DO_NOT_FIT = {
-    "missing line": ("a s 1\n\nb s 0\n", "a s target\nb s nontarget\n\nb t nontarget\n", "k.txt:4:", "'b t'"),
-    "renamed id": ("a s 1\n\nB s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'B'"),
+    "missing line": ("a s 1.5\n\nb s 0\n", "a s target\nb s nontarget\n\nb t nontarget\n", "k.txt:4:", "'b t'"),
+    "renamed id": ("a s 1.5\n\nB s 0\n", "a s target\nb s nontarget\n", "s.txt:3:", "the model 'B'"),
     "in a table": ("model,segment,score\na,s,1\n", "model,segment,target\na,s,1\nb,s,0\n", "k.txt:3:", "'b s'"),
     "only targets": ("a s 1\n", "a s target\n", "", "expected nontarget scores, got none"),
 }

@@ -339,7 +339,7 @@ def test_bad_samples() -> None:
 def test_bad_numbers() -> None:
     sample = sampled()
     for options in ({"replicates": 1}, {"seed": -1}):
-        with pytest.raises(DataError, match="at least 2 replicates and a seed from 0"):
+        with pytest.raises(DataError, match="2 to 1,000,000 replicates and a seed from 0"):
             bootstrap(sample, means, **options)
     for level in (0.0, 1.0, 95.0):
         with pytest.raises(DataError, match="level between 0 and 1"):

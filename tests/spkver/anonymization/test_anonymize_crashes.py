@@ -139,7 +139,7 @@ def test_force_makes_all_again(source, tmp_path):
 def test_what_is_half_written_does_not_make_a_folder_somebody_elses(source, tmp_path):
     """A process that was killed while it wrote its first record."""
     (tmp_path / "set_x").mkdir()
-    (tmp_path / "set_x" / ".anonymization.x7abcd_e.tmp.json").write_text("{")
+    (tmp_path / "set_x" / ".anonymization.x7abcd_e.spkver-tmp.json").write_text("{")
     anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     assert not list((tmp_path / "set_x").glob(".*"))
 
