@@ -97,6 +97,8 @@ def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
     column = column_of(labels, name)
     if column.dtype.kind == "b":
         return column
+    if column.dtype.kind in "iuf" and ((column == 0) | (column == 1)).all():
+        return column == 1
     truths = np.zeros(len(column), bool)
     strange: list[str] = []
     for row, label in enumerate(column.tolist()):

@@ -24,6 +24,7 @@ from spkbase.errors import DataError
 from spkbase.showing import Tabular, html_table
 
 _MAX_NAMED = 3
+_ROWS = 10  # in a notebook
 
 
 Self = TypeVar("Self", bound="Trials")
@@ -151,7 +152,9 @@ class Trials(Tabular):
         return {"model": self.model_ids[self.models], "segment": self.segment_ids[self.segments]}
 
     def _repr_html_(self) -> str:
-        return html_table(self.to_columns(), caption=repr(self))
+        shown = self if len(self) <= _ROWS else self.subset(np.arange(_ROWS))
+        more = [f"... and {len(self) - len(shown):,} trials more"] if len(shown) < len(self) else []
+        return html_table(shown.to_columns(), caption=repr(self), notes=more)
 
     def __len__(self) -> int:
         return len(self.models)

@@ -181,6 +181,14 @@ def test_sums_leave_their_parts_alone():
     assert (len(first), len(second), len(both)) == (2, 1, 4)
 
 
+def test_long_lists_are_shown_by_their_first_trials():
+    names = [f"<u>{number}" for number in range(1000)]
+    table = ev.Scores.from_ids(names, ["s"] * 1000, np.arange(1000.0))._repr_html_()
+    assert table.count("<tr>") == 11
+    assert "... and 990 trials more" in table
+    assert "<u>" not in table
+
+
 class Tensor:
     """What a tensor that needs a gradient does."""
 
@@ -203,6 +211,15 @@ def test_tensors():
     metrics = ev.SpeakerVerificationMetrics()
     metrics.update(Tensor([1.0, 0.0]), Tensor([1, 0]))
     assert metrics.compute().eer["rocch"] == 0
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    scores, labels = torch.tensor([1.0, 0.0, 0.5, 0.7], requires_grad=True), torch.tensor([1, 0, 1, 0])
+    metrics = ev.SpeakerVerificationMetrics()
+    metrics.update(scores, labels)
+    metrics.update(scores.half(), labels.bool())
+    assert metrics.compute().eer["rocch"] == ev.evaluate([1.0, 0.5], [0.0, 0.7]).eer["rocch"]
 
 
 def test_one_number_for_model_selection():
