@@ -61,6 +61,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
             values = values.detach().cpu()
+            values = values.float() if "bfloat16" in str(values.dtype) else values  # which NumPy does not know
         column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error

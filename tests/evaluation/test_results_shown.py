@@ -195,6 +195,8 @@ class Tensor:
     def __init__(self, values, detached=False):
         self.values, self.detached = values, detached
 
+    dtype = "torch.float32"
+
     def detach(self):
         return Tensor(self.values, True)
 
@@ -219,6 +221,7 @@ def test_tensors_of_torch():
     metrics = ev.SpeakerVerificationMetrics()
     metrics.update(scores, labels)
     metrics.update(scores.half(), labels.bool())
+    metrics.update(scores.bfloat16(), labels.bool())
     assert metrics.compute().eer["rocch"] == ev.evaluate([1.0, 0.5], [0.0, 0.7]).eer["rocch"]
 
 
