@@ -1,0 +1,379 @@
+"""What each step of a backend does to EER and Cllr on public speech: every chain of `CHAINS` on every condition.
+
+    python -m benchmarks.backends rsr2015 --vectors VECTORS... --lists FOLDER...
+        FOLDER: what recipes/rsr2015/prepare.py wrote
+    python -m benchmarks.backends voiceprivacy FOLDER LAYOUT SET --training NAME --anonymised-training NAME...
+        vectors in FOLDER, lists in LAYOUT, SET such as libri_test
+    python -m benchmarks.backends halve DATADIR OUTPUT
+        each recording as two utterances, for training sets with one a speaker
+
+Chains and calibrations are trained on the background speakers alone; nothing is chosen by the trials. Intervals hold
+95 % under a joint bootstrap of the speakers. A star marks a difference from the first chain whose own interval, under
+the same draws, is without 0. A dash is a chain that cannot be trained on this background, or not be calibrated; the
+reason is printed below the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import describe_machine
+from evaluation.embeddings import Embeddings, read_embeddings
+from evaluation.formats import read_key
+from evaluation.metrics import SortedScores, cllr_of, eer_of, method_of, min_cllr_of
+from evaluation.trials import Key, Scores, read_speakers
+from evaluation.uncertainty import Interval, Sample, bootstrap, interval, sample_from
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import format_table, write_json
+from spkver.audio import read_audio, write_audio
+from spkver.backend import parse_chain, train_chain
+from spkver.datadir import DataDir, read_datadir, write_datadir
+
+CHAINS = (
+    "cosine",
+    "centre",
+    "centre,whiten,length",
+    "centre,length,wccn",
+    "centre,length,lda:7,length",
+    "centre,length,lda:50,length",
+    "centre,length,lda:150,length",
+    "centre,length,plda",
+    "centre,length,lda:7,length,plda",
+    "centre,length,lda:50,length,plda",
+    "centre,length,lda:150,length,plda",
+    "centre,snorm",
+    "centre,length,plda,snorm",
+)
+TABLES = {
+    "eer.rocch": "EER in %",
+    "min_cllr": "minCllr in bits",
+    "cllr": "Cllr in bits of the scores as they are",
+    "calibrated": "Cllr in bits after calibration on the background",
+}
+RIDGE = 0.01  # of the calibration: a background of 11 speakers can be told apart without error
+CELL = {"eer.rocch": (100, ".2f"), "min_cllr": (1, ".3f"), "cllr": (1, ".3f"), "calibrated": (1, ".3f")}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Vectors of the background, of those who enrol and of those who are tested, and the trials with their truth.
+
+    The maps give the speaker of each model and segment; see `evaluation.trials.find_speakers` for what holds without.
+    """
+
+    training: Embeddings
+    enrol: Embeddings
+    test: Embeddings
+    key: Key
+    model_speakers: Mapping[str, str] | None = None
+    segment_speakers: Mapping[str, str] | None = None
+
+    def sample(self, scores: Scores) -> Sample:
+        """Return scores of its trials, ready for the bootstrap."""
+        model_speakers, segment_speakers = self.model_speakers, self.segment_speakers
+        return sample_from(scores, self.key, model_speakers=model_speakers, segment_speakers=segment_speakers)[0]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a chain gave: metrics with intervals, whether they differ from the first chain's, why some are missing."""
+
+    intervals: Mapping[str, Interval]
+    differs: Mapping[str, bool]
+    failure: str = ""
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def merge_embeddings(parts: Sequence[Embeddings]) -> Embeddings:
+    """Return all vectors of several sets under one id each; ids that two sets have get the number of the set."""
+    every = [str(name) for part in parts for name in part.ids]
+    if len(set(every)) < len(every):
+        every = [f"{name}#{number}" for number, part in enumerate(parts) for name in part.ids]
+    speakers = np.concatenate([part.speakers for part in parts])
+    return Embeddings(np.array(every, object), speakers, np.concatenate([part.vectors for part in parts]))
+
+
+def first_speakers(embeddings: Embeddings, n_speakers: int) -> Embeddings:
+    """Return the vectors of the first so many speakers, in the order of their ids."""
+    chosen = np.isin(embeddings.speakers.astype(str), np.unique(embeddings.speakers.astype(str))[:n_speakers])
+    return Embeddings(embeddings.ids[chosen], embeddings.speakers[chosen], embeddings.vectors[chosen])
+
+
+def rsr2015_condition(vectors: Embeddings, lists: Path) -> Condition:
+    """Return the condition of the lists that `recipes/rsr2015/prepare.py` wrote; vectors have its ids."""
+    rows = {name: row for row, name in enumerate(vectors.ids.tolist())}
+    background = (lists / "ubm_list.txt").read_text(encoding="utf-8").split()
+    pairs = [line.split() for line in _only(lists, "*_trn.txt").read_text(encoding="utf-8").splitlines()]
+    training = [rows[name] for name in background]
+    enrolled = [rows[segment] for _, segment in pairs]
+    models = np.array([model for model, _ in pairs], object)
+    owners = read_speakers(lists / "utt2spk")
+    # a recording that several models enrol with has one vector for each of them
+    ids = np.array([f"{model} {segment}" for model, segment in pairs], object)
+    return Condition(
+        Embeddings(
+            vectors.ids[training], np.array([owners[name] for name in background], object), vectors.vectors[training]
+        ),
+        Embeddings(ids, models, vectors.vectors[enrolled]),
+        vectors,
+        read_key(_only(lists, "*_key.txt")),
+        read_speakers(lists / "model2spk"),
+        owners,
+    )
+
+
+def voiceprivacy_conditions(
+    folder: Path, layout: Path, name: str, training: tuple[str, Sequence[str]], *, suffix: str, extractor: str
+) -> dict[str, Condition]:
+    """Return the four conditions of a set of the VoicePrivacy Challenge, trials of both sexes pooled.
+
+    Parameters
+    ----------
+    folder : Path
+        Vectors, ``SET_EXTRACTOR.h5`` for each set.
+    layout : Path
+        Data directories of the originals, for their trials.
+    name : str
+        Such as ``libri_test``.
+    training : (str, sequence of str)
+        Names of the training set and of its anonymised twins, several where it was anonymised several times.
+    suffix : str
+        Of the anonymised sets.
+    extractor : str
+    """
+
+    def vectors(*names: str) -> Embeddings:
+        return merge_embeddings([read_embeddings(folder / f"{part}_{extractor}.h5") for part in names])
+
+    tested = [path.name for path in sorted(layout.glob(f"{name}_trials_[fm]"))]
+    if not tested:
+        raise DataError(f"expected folders {name}_trials_f and {name}_trials_m", file=layout)
+    keys = [read_key(layout / part / "trials") for part in tested]
+    segments = {
+        utterance: speaker for part in tested for utterance, speaker in read_speakers(layout / part / "utt2spk").items()
+    }
+    key = Key.from_ids(
+        [model for part in keys for model, _ in part.pairs()],
+        [segment for part in keys for _, segment in part.pairs()],
+        np.concatenate([part.is_target for part in keys]),
+    )
+    models = {model: model for model in key.model_ids.tolist()}
+    original, anonymised = vectors(training[0]), vectors(*training[1])
+    enrol = {end: vectors(f"{name}_enrolls{end}") for end in ("", suffix)}
+    test = {end: vectors(*(f"{part}{end}" for part in tested)) for end in ("", suffix)}
+    table = {
+        "original": (original, "", ""),
+        "ignorant": (original, "", suffix),
+        "lazy-informed": (original, suffix, suffix),
+        "semi-informed": (anonymised, suffix, suffix),
+    }
+    return {
+        title: Condition(background, enrol[first], test[second], key, models, segments)
+        for title, (background, first, second) in table.items()
+    }
+
+
+def halve(source: DataDir, output: Path) -> DataDir:
+    """Write the first and the second half of each recording as utterances of their own; returns the data directory."""
+    recordings, speakers = {}, {}
+    for utterance, path in source.recordings.items():
+        audio = read_audio(path)
+        for part, samples in zip("ab", np.array_split(audio.samples, 2), strict=True):
+            name = f"{utterance}-{part}"
+            recordings[name] = output / "wav" / f"{name}.wav"
+            speakers[name] = source.speakers[utterance]
+            write_audio(recordings[name], samples, audio.rate)
+    halves = DataDir(output, recordings, speakers, source.genders)
+    write_datadir(halves)
+    return halves
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    paths = sorted(folder.glob(pattern))
+    if len(paths) != 1:
+        raise DataError(f"expected one file {pattern}, got {len(paths)}", file=folder, remedy="run prepare.py anew")
+    return paths[0]
+
+
+# --- chains on a condition -------------------------------------------------------------------------------------------
+
+
+def statistic(scores: SortedScores) -> dict[str, float]:
+    """Compute what stands in the tables of the scores as they are."""
+    return {"eer.rocch": eer_of(scores), "min_cllr": min_cllr_of(scores), "cllr": cllr_of(scores)}
+
+
+def calibrated_statistic(scores: SortedScores) -> dict[str, float]:
+    """Compute what stands in the table of calibrated scores: an affine map changes neither EER nor minCllr."""
+    return {"calibrated": cllr_of(scores)}
+
+
+def compare_chains(
+    condition: Condition, chains: Sequence[str] = CHAINS, *, replicates: int = 1000, jobs: int | None = 1
+) -> dict[str, Outcome]:
+    """Return what each chain gives on a condition, with intervals, and whether it differs from the first.
+
+    A chain that can be trained but not calibrated has the other metrics, and says why.
+    """
+    raw: dict[str, Sample] = {}
+    calibrated: dict[str, Sample] = {}
+    failures: dict[str, str] = {}
+    for chain in chains:
+        try:
+            raw[chain] = condition.sample(_scores(condition, parse_chain(chain)))
+            steps = [*parse_chain(chain), {"calibrate": {"enrolled": enrolled_of(condition), "ridge": RIDGE}}]
+            calibrated[chain] = condition.sample(_scores(condition, steps))
+        except (ConfigError, DataError) as error:
+            failures[chain] = str(error)
+    intervals: dict[str, dict[str, Interval]] = {chain: {} for chain in chains}
+    differs: dict[str, dict[str, bool]] = {chain: {} for chain in chains}
+    for samples, function in ((raw, statistic), (calibrated, calibrated_statistic)):
+        if not samples:
+            continue
+        draws = bootstrap(list(samples.values()), function, replicates=replicates, jobs=jobs)
+        values = [function(sample.runs()) for sample in samples.values()]
+        has_first = chains[0] in samples
+        for number, (chain, sample) in enumerate(samples.items()):
+            for name, value in values[number].items():
+                drawn = draws[number][name]
+                intervals[chain][name] = _interval(name, value, drawn, sample)
+                if has_first and number:
+                    between = _interval(name, value - values[0][name], drawn - draws[0][name], sample, difference=True)
+                    differs[chain][name] = bool(between.low > 0 or between.high < 0)  # not where it is NaN
+    return {chain: Outcome(intervals[chain], differs[chain], failures.get(chain, "")) for chain in chains}
+
+
+def enrolled_of(condition: Condition) -> int:
+    """Return how many vectors models of the calibration have: as those of the trials, if the background has as many."""
+    per_model, per_speaker = (
+        int(np.median(np.unique(embeddings.speakers.astype(str), return_counts=True)[1]))
+        for embeddings in (condition.enrol, condition.training)
+    )
+    return max(1, min(per_model, per_speaker - 1))
+
+
+def _scores(condition: Condition, steps: Any) -> Scores:
+    backend = train_chain(condition.training, steps)
+    return backend.score(condition.enrol, condition.test, condition.key.trials())
+
+
+def _interval(name: str, value: float, drawn: Any, sample: Sample, *, difference: bool = False) -> Interval:
+    method = method_of("cllr" if name == "calibrated" else name, difference=difference)
+    counts = {} if difference else {"n_trials": sample.n_least}
+    return interval(value, drawn, method=method, n_units=sample.n_effective, **counts)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def tables_of(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
+    """Return a table a metric, a row a chain, a column a condition, and below them what could not be trained."""
+    chains = list(next(iter(outcomes.values())))
+    parts = []
+    for name, title in TABLES.items():
+        rows = [
+            {"chain": f"`{chain}`"} | {condition: _cell(name, found[chain]) for condition, found in outcomes.items()}
+            for chain in chains
+        ]
+        parts.append(f"{title}\n\n{format_table(rows, markdown=True)}")
+    failures: dict[str, list[str]] = {}
+    for condition, found in outcomes.items():
+        for chain, outcome in found.items():
+            if outcome.failure:
+                failures.setdefault(outcome.failure, []).append(f"{condition} {chain}")
+    parts += [f"{'; '.join(where)}: {why}" for why, where in failures.items()]
+    return "\n\n".join(parts)
+
+
+def _cell(name: str, outcome: Outcome) -> str:
+    if name not in outcome.intervals:
+        return "-"
+    found, (scale, form) = outcome.intervals[name], CELL[name]
+    value, low, high = (format(scale * number, form) for number in (found.value, found.low, found.high))
+    ends = "" if np.isnan(found.low) else f" ({low} to {high})"  # without errors there is no interval
+    return value + ends + "*" * outcome.differs.get(name, False)
+
+
+def describe(condition: Condition) -> str:
+    """Return how many vectors, speakers and trials a condition has."""
+    n_target = int(condition.key.is_target.sum())
+    return (
+        f"background {condition.training!r}, enrolled {condition.enrol!r}; {n_target} target and "
+        f"{len(condition.key) - n_target} nontarget trials, calibration with {enrolled_of(condition)} vectors a model"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    options = _options(arguments)
+    if options.what == "halve":
+        print(f"{options.output}: {len(halve(read_datadir(options.datadir), options.output))} utterances")
+        return
+    if options.what == "rsr2015":
+        vectors = merge_embeddings([read_embeddings(path) for path in options.vectors])
+        conditions = {lists.name: rsr2015_condition(vectors, lists / "task") for lists in options.lists}
+    else:
+        training = (options.training, options.anonymised_training or [f"{options.training}{options.suffix}"])
+        conditions = voiceprivacy_conditions(
+            options.folder, options.layout, options.set, training, suffix=options.suffix, extractor=options.extractor
+        )
+    if options.background is not None:
+        conditions = {
+            name: replace(condition, training=first_speakers(condition.training, options.background))
+            for name, condition in conditions.items()
+        }
+    print(describe_machine())
+    started = time.perf_counter()
+    chains = tuple(options.chain or CHAINS)
+    outcomes = {}
+    for name, condition in conditions.items():
+        print(f"{name}: {describe(condition)}")
+        outcomes[name] = compare_chains(condition, chains, replicates=options.replicates, jobs=options.jobs)
+    print(f"{time.perf_counter() - started:.0f} s\n\n{tables_of(outcomes)}")
+    if options.json is not None:
+        write_json(options.json, {name: {chain: _plain(found) for chain, found in row.items()}
+                                  for name, row in outcomes.items()})  # fmt: skip
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    ends = {name: [found.value, found.low, found.high] for name, found in outcome.intervals.items()}
+    return {"intervals": ends, "differs": dict(outcome.differs), "failure": outcome.failure}
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Chains of a backend on public speech.")
+    kinds = parser.add_subparsers(dest="what", required=True)
+    rsr2015 = kinds.add_parser("rsr2015", help="the layout of RSR2015")
+    rsr2015.add_argument("--vectors", type=Path, nargs="+", required=True, help="under the recipe's ids")
+    rsr2015.add_argument("--lists", type=Path, nargs="+", required=True, help="outputs of recipes/rsr2015/prepare.py")
+    challenge = kinds.add_parser("voiceprivacy", help="a set in the challenge's layout")
+    challenge.add_argument("folder", type=Path, help="of vectors, NAME_EXTRACTOR.h5")
+    challenge.add_argument("layout", type=Path, help="data directories of the originals")
+    challenge.add_argument("set", help="such as libri_test")
+    challenge.add_argument("--training", required=True, help="name of the training set")
+    challenge.add_argument("--anonymised-training", nargs="+", help="names of its anonymised twins")
+    challenge.add_argument("--suffix", default="_mcadams")
+    challenge.add_argument("--extractor", default="campplus")
+    for parser_of_tables in (rsr2015, challenge):
+        parser_of_tables.add_argument("--chain", action="append", help="in place of those of this module; repeatable")
+        parser_of_tables.add_argument("--background", type=int, help="train on so many speakers alone, the first by id")
+        parser_of_tables.add_argument("--replicates", type=int, default=1000)
+        parser_of_tables.add_argument("--jobs", type=int, default=1)
+        parser_of_tables.add_argument("--json", type=Path)
+    halves = kinds.add_parser("halve", help="each recording as two utterances")
+    halves.add_argument("datadir", type=Path)
+    halves.add_argument("output", type=Path)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()
