@@ -8,6 +8,8 @@ Examples
 >>> found = ev.evaluate(target=[0.5, 2.0, 3.0, 4.0], nontarget=[-1.0, 0.0, 1.0, -2.0])
 >>> round(found.eer["rocch"], 4), round(found.min_cllr, 4)
 (0.125, 0.25)
+>>> ev.evaluate([0.5, -1.0, 2.0, 1.0], labels=[True, False, True, False]).eer["rocch"]
+0.25
 >>> ev.eer([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]) == found.eer["rocch"]
 True
 """

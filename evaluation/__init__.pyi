@@ -14,9 +14,11 @@ from .linkage import singling_out as singling_out
 from .metrics import METRICS as METRICS
 from .metrics import Evaluation as Evaluation
 from .metrics import Metric as Metric
+from .metrics import SpeakerVerificationMetrics as SpeakerVerificationMetrics
 from .metrics import act_dcf as act_dcf
 from .metrics import cllr as cllr
 from .metrics import d_sys as d_sys
+from .metrics import detection_score as detection_score
 from .metrics import eer as eer
 from .metrics import evaluate as evaluate
 from .metrics import min_cllr as min_cllr

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, read_text_bytes, write_text
+from spkbase.showing import one_line
 
 SER, ASV, ASR, ASV_ANON = "SER results", "ASV_eval results", "ASR results", "ASV_eval^anon results"
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -41,6 +42,7 @@ _MOST_DECIMALS = 6
 Cell = str | float
 
 
+@one_line
 @dataclass(frozen=True)
 class Section:
     """One table of a file.
@@ -90,6 +92,7 @@ class Section:
         return float(cells[0]) if cells else None
 
 
+@one_line
 @dataclass(frozen=True)
 class RankFile:
     """The sections of a file, in their order."""

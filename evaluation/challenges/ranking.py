@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 Assignment = Literal["reached", "highest"]
 
@@ -34,6 +35,7 @@ LOWER_IS_BETTER: Mapping[str, bool] = {"wer": True, "cer": True, "uar": False, "
 _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "eer": "EER"}
 
 
+@one_line
 @dataclass(frozen=True)
 class ComparedSystem:
     """What is known of a system that is compared with others.
@@ -58,6 +60,7 @@ class ComparedSystem:
     sets: tuple[str, ...] = ()
 
 
+@one_line
 @dataclass(frozen=True)
 class OrderingRule:
     """How systems are ordered.
@@ -104,6 +107,7 @@ RULES: Mapping[str, OrderingRule] = {
 }
 
 
+@one_line
 @dataclass(frozen=True)
 class Entry:
     """A system's place in a condition.
@@ -132,6 +136,7 @@ class Entry:
     reason: str
 
 
+@one_line
 @dataclass(frozen=True)
 class SystemOrder:
     """The order by one utility among the systems that reach a least EER.

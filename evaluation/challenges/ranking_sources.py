@@ -26,10 +26,12 @@ from evaluation.reports import SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import load_json
+from spkbase.showing import one_line
 
 Average = Literal["mean", "least"]
 
 
+@one_line
 @dataclass(frozen=True)
 class Sizes:
     """How much data stand behind the rates of a split.
@@ -61,6 +63,7 @@ _GUESSED = {"eer": "libri", "wer": "libri", "uar": "IEMOCAP"}  # the sets whose 
 _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
+@one_line
 @dataclass(frozen=True)
 class Reading:
     """What to take from a file.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spkbase.errors import DataError
 from spkbase.files import read_text_bytes
+from spkbase.showing import one_line
 
 WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
 
@@ -35,6 +36,7 @@ _AVERAGE = re.compile(rf"((?:Weighted a|A)verage [^:]+): {_NUMBER}$")
 _SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_anon)?$")
 
 
+@one_line
 @dataclass(frozen=True)
 class Results2022:
     """What such a file says.

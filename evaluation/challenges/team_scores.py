@@ -29,8 +29,10 @@ from evaluation.metrics import (
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import is_file, load_yaml, read_yaml_text
+from spkbase.showing import one_line
 
 
+@one_line
 @dataclass(frozen=True)
 class NamingRule:
     """How names are read.
@@ -71,6 +73,7 @@ VOICEPRIVACY = NamingRule(
 )
 
 
+@one_line
 @dataclass(frozen=True)
 class ScoreList:
     """One list of scores: whose it is, what it is of, and where it lies with its key.
@@ -108,6 +111,7 @@ class ScoreList:
         return f"{self.corpus}_{self.split}{self.subset}"
 
 
+@one_line
 @dataclass(frozen=True)
 class Assessment:
     """What a list of scores tells.
@@ -302,7 +306,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     except DataError as error:
         raise DataError(error.text, file=listed.key, remedy=error.remedy) from error
     values = assessed_values(sorted_scores)
-    intervals = {}
+    intervals: dict[str, Interval] = {}
     if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 

@@ -18,6 +18,7 @@ from evaluation.trials import Key, Scores, read_speakers
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import whole_file
 from spkbase.own_code import load_named
+from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ missing_option = click.option(
 )
 
 
+@one_line
 @dataclass(frozen=True)
 class Reader:
     """How scores and keys are read and joined, as the options say.
@@ -202,6 +204,7 @@ def _choices(columns: dict[str, str | None], more: dict[str, Any]) -> tuple[Choi
     return scores, replace(both, layout=columns["key_columns"], label=columns["target_column"])
 
 
+@one_line
 @dataclass(frozen=True)
 class People:
     """Who is drawn for intervals, as the options say.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluation.commands.tables import metric_lines
-from evaluation.metrics import Evaluation, format_value
+from evaluation.metrics import Evaluation, format_value, metric_lines
 from evaluation.plots import escape
 from evaluation.uncertainty import Interval
 from spkbase.errors import ConfigError
 from spkbase.files import format_table
+from spkbase.showing import one_line
 
 PAPER = ("eer.rocch", "min_dcf_normalised.0.01", "cllr", "min_cllr", "zebra.population", "d_sys")
 """The columns of a table, unless others are asked for."""
@@ -19,6 +19,7 @@ Differences = Mapping[str, Mapping[str, Interval]]
 Rows = list[dict[str, str]]
 
 
+@one_line
 @dataclass(frozen=True)
 class Column:
     """A metric as a column.
@@ -61,7 +62,8 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
         If a name is not there; those that are stand in the error.
     """
     known = {
-        name: Column(name, f"{title} [%]" if form == "%" else title, form) for name, title, form in metric_lines(result)
+        name: Column(name, f"{title} [%]" if form == "%" else title, form)
+        for name, title, form in metric_lines(result.metrics, result.results)
     }
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from evaluation.metrics import METRICS, Evaluation, Metric, format_value
+from evaluation.metrics import METRICS, Evaluation, Metric
 from evaluation.uncertainty import Groups
 from spkbase.files import format_table
 
 # the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
-_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
 
 
 def format_evaluation(result: Evaluation) -> str:
@@ -22,16 +20,7 @@ def format_evaluation(result: Evaluation) -> str:
     result : Evaluation
         See `evaluation.metrics.evaluate`.
     """
-    counts = {"target trials": f"{result.n_target:,}", "nontarget trials": f"{result.n_nontarget:,}"}
-    rows: list[dict[str, Any]] = [
-        {"metric": title, "value": text} for title, text in (counts | {"convention": result.convention}).items()
-    ]
-    values = result.values()
-    for name, title, form in metric_lines(result):
-        rows.append({"metric": title, "value": _number(values[name], form), "interval": None})
-        if name in result.intervals:
-            low, high = (_number(end, form) for end in result.intervals[name])
-            rows[-1]["interval"] = low if low == high == "undefined" else f"{low} to {high}"
+    rows = result.lines()
     notes = [f"{name}: {text}" for name, text in result.notes.items()]
     columns = ["metric", "value", "interval"] if result.intervals else ["metric", "value"]
     return "\n".join([format_table(rows, columns), *([""] if notes else []), *notes])
@@ -75,20 +64,6 @@ def format_groups(groups: Groups) -> str:
     return "\n".join(lines)
 
 
-def metric_lines(result: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """Yield name, title and format of each number of a result."""
-    for metric in result.metrics:
-        beside = {}
-        if metric.beside is not None:
-            group = result.results[metric.name.partition(".")[0]]
-            beside = {name: format_value(part) if isinstance(part, float) else part for name, part in group.items()}
-        for name, point in metric.numbers():
-            title = metric.title or name
-            if point or beside:
-                title = title.format(_WRITTEN.get(point, point), **beside)
-            yield name, title, metric.unit.form
-
-
 def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
     """Return name and heading of the columns of groups."""
     ours = {name: metric for metric in metrics for name, _ in metric.numbers()}
@@ -97,11 +72,3 @@ def _narrow(metrics: Sequence[Metric]) -> Iterator[tuple[str, str]]:
     for name, metric in ours.items():
         if metric.name not in built_in:
             yield name, metric.short or metric.title or name
-
-
-def _number(value: float, form: str) -> str:
-    if value != value:
-        return "undefined"
-    if form == "zebra":
-        return format_value(value)
-    return f"{100 * value:.3f} %" if form == "%" else format(value, form)

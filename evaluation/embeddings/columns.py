@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 VECTORS = ("vectors", "embeddings", "embedding", "xvectors", "xvector", "vector", "embs", "emb", "data", "x", "stat1")
 IDS = (
@@ -25,6 +26,7 @@ The last of each are those of SIDEKIT's StatServer.
 """
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What was read.

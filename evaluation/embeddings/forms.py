@@ -13,6 +13,7 @@ from evaluation.embeddings.plain_data import columns_of_data
 from evaluation.embeddings.tables import looks_like_text, read_table
 from spkbase.errors import DataError
 from spkbase.files import OLDER_TORCH, read_pickle, read_torch
+from spkbase.showing import one_line
 
 HEAD = 2056
 """How many of the first bytes tell the form."""
@@ -41,6 +42,7 @@ class Reading:
     map_above: int
 
 
+@one_line
 @dataclass(frozen=True)
 class Form:
     """One form.

@@ -26,6 +26,7 @@ from evaluation.embeddings.sets import Embeddings, check_norms, row_norms
 from evaluation.trials import factorise
 from spkbase.errors import DataError, few
 from spkbase.seeding import stream
+from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Averaging:
             raise DataError(f"expected a seed from 0, got {self.seed}")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class SpeakerVectors:
     """One vector a speaker.

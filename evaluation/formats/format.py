@@ -11,6 +11,7 @@ from typing import Literal
 from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
 from spkbase.files import check_text, read_bytes
+from spkbase.showing import one_line
 
 Kind = Literal["scores", "key", "trials"]
 KINDS: tuple[Kind, ...] = ("scores", "key", "trials")
@@ -19,6 +20,7 @@ _HEAD_BYTES = 2056
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
+@one_line
 @dataclass(frozen=True)
 class Choice:
     """What a user says about a file; what is not said is detected.
@@ -96,6 +98,7 @@ class ListFile:
             raise DataError("expected text in UTF-8", file=self.path, remedy="save it as UTF-8") from error
 
 
+@one_line
 @dataclass(frozen=True)
 class Format:
     """A format of lists: how it is told from others, and what can be read from it and written in it.

@@ -24,13 +24,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from evaluation.trials import TRUTHS
 from spkbase.errors import DataError
 
 Layout = tuple[str, ...]
 Content = Literal["scores", "key"]
 
 ROLES = ("model", "segment", "score", "label", "claimed", "real", "-")
-LABELS = {b"target": True, b"nontarget": False, b"1": True, b"0": False, b"true": True, b"false": False}
+LABELS = {word.encode(): truth for word, truth in TRUTHS.items()}
 
 SCORES: dict[str, Layout] = {
     "kaldi": ("model", "segment", "score"),

@@ -17,38 +17,17 @@ import numpy as np
 from evaluation.formats.format import DETECT, Choice
 from evaluation.formats.layouts import LABELS, Content, is_number, label_remedy
 from evaluation.formats.tokens import first_line
-from evaluation.trials import Key, Scores, Trials, factorise, find_repeat
+from evaluation.trials import COLUMN_NAMES, Key, Scores, Trials, factorise, find_repeat
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, shown, write_bytes
+from spkbase.showing import one_line
 
 _DELIMITERS = ("\t", ",", ";", None)  # None: any white space
-_NAMES = {
-    "model": (
-        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
-        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
-        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
-        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
-    ),
-    "segment": (
-        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
-        *("probe", "probe_id", "probe_template_id", "probe_key"),
-        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
-    ),
-    "score": (
-        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
-        *("plda", "plda_score", "sim"),
-    ),
-    "label": (
-        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
-        *("ground_truth", "gt", "y_true"),
-    ),
-    "claimed": ("bio_ref_subject_id",),
-    "real": ("probe_subject_id",),
-}
 _OPTIONS = {"model": "--model", "segment": "--segment", "score": "--score-column", "label": "--target-column"}
 _LONGEST_FIELD = 1 << 16
 
 
+@one_line
 @dataclass(frozen=True)
 class Header:
     """Where the columns of a table stand.
@@ -266,7 +245,7 @@ def _places(names: Sequence[str], choice: Choice) -> dict[str, tuple[int, ...]]:
     """Find the columns of each role: those that the user named, else the first known name."""
     lower = [name.lower() for name in names]
     places: dict[str, tuple[int, ...]] = {}
-    for role, known in _NAMES.items():
+    for role, known in COLUMN_NAMES.items():
         found = next((lower.index(name) for name in known if name in lower), None)
         if found is not None:
             places[role] = (found,)

@@ -25,6 +25,7 @@ import numpy as np
 
 from spkbase.errors import DataError
 from spkbase.files import line_at, not_text, shown
+from spkbase.showing import one_line
 
 _BLOCK_BYTES = 1 << 22
 _PADDING = b"\n" * 8  # a word of 8 bytes can be read from where any token starts
@@ -37,6 +38,7 @@ _WORDS_AT_MOST = 16  # longer ids than 128 bytes go through a dictionary
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
 
+@one_line
 @dataclass
 class Columns:
     """Tokens of a text, one row for each line that is not blank.

@@ -27,9 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 
+@one_line
 @dataclass(frozen=True)
 class Agreement:
     """How far sets agree.

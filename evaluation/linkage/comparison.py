@@ -29,6 +29,7 @@ from evaluation.linkage.agreement import (
 )
 from evaluation.linkage.easy_and_hard import DisclosureSets, TieSets, disclosure_sets
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 UTTERANCES = "utterances"
 KINDS = ("easy", "hard")
@@ -57,6 +58,7 @@ PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
 # fmt: on
 
 
+@one_line
 @dataclass(frozen=True)
 class LinkageCondition:
     """One level of each factor, in the order of the factors.
@@ -77,6 +79,7 @@ class LinkageCondition:
         return others if number is None else f"{others}, L = {number}" if others else f"L = {number}"
 
 
+@one_line
 @dataclass(frozen=True)
 class Comparison:
     """A comparison of levels that differ in one factor (or in all, where there is no factor).
@@ -110,6 +113,7 @@ class Comparison:
         }
 
 
+@one_line
 @dataclass(frozen=True)
 class Comparisons:
     """All comparisons of some conditions.

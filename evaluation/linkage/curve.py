@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 
 Measure = Literal["log", "uniform"]
@@ -205,6 +206,7 @@ def published_sizes(largest: int) -> NDArray[np.int64]:
     return np.array(sizes[::-1], np.int64)
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Spans:
     """The distinct kinds of rows: low to high beaters, each as likely, among so many impostors.

@@ -26,12 +26,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks, TieRule
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 _BOUND = 18.0  # of the logs of the parameters
 _SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
 
 
+@one_line
 @dataclass(frozen=True)
 class Disclosure:
     """Similarity rank disclosure; see the module.

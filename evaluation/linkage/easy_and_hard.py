@@ -29,12 +29,14 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import write_text
+from spkbase.showing import one_line
 
 TieSets = Literal["nearest", "include", "exclude", "random"]
 RULES: tuple[TieSets, ...] = get_args(TieSets)
 _DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
 
 
+@one_line
 @dataclass(frozen=True)
 class DisclosureSets:
     """Easy-to-link and hard-to-link speakers.

@@ -21,7 +21,7 @@ stay inside.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,7 @@ from evaluation.uncertainty import (
     from_scale,
     to_scale,
 )
+from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ _LOGIT = Method("logit", lower=0, upper=1)
 _CELLS = 1 << 21
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(Tabular):
     """Linkability against the size of the gallery, with the ends of its intervals.
 
     Attributes
@@ -78,6 +80,11 @@ class Curve:
     chance: NDArray[np.float64]
     top: int = 1
     level: float = float("nan")
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each size of the gallery."""
+        columns = {"size": self.sizes, "linkability": self.values, "low": self.low, "high": self.high}
+        return columns | {"chance": self.chance}
 
 
 @one_blas_thread()

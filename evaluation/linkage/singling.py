@@ -41,6 +41,7 @@ from evaluation.linkage.intervals import mean_interval
 from evaluation.trials import factorise
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 
 CHANCE = exp(-1)
@@ -49,8 +50,9 @@ REPORTED = ("value", "low", "high", "chance", "n_predicates", "n_crowd", "n_cali
 _PREDICATES = 64
 
 
+@one_line
 @dataclass(frozen=True)
-class SinglingOut:
+class SinglingOut(Tabular):
     """Probability of isolation; see the module.
 
     Attributes
@@ -78,6 +80,10 @@ class SinglingOut:
     notes: tuple[str, ...]
     per_predicate: NDArray[np.float64] = field(repr=False)
     speakers: NDArray[np.object_] = field(repr=False)
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each attacked speaker: how often the predicate isolated somebody."""
+        return {"speaker": self.speakers, "share": self.per_predicate}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by name, for a report."""

@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
+from spkbase.showing import Tabular, one_line
 
 TieRule = Literal["shared", "strict", "lenient"]
 TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
 _FIELDS = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
-class Ranks:
+class Ranks(Tabular):
     """The rank of the owner in each row; see the module.
 
     Attributes
@@ -95,6 +97,10 @@ class Ranks:
             np.full(len(beaters), np.nan) if mated is None else np.asarray(mated, np.float64),
         )
 
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each trial."""
+        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_FIELDS)[1:]}
+
     @property
     def largest_size(self) -> int:
         """The largest gallery, owner included, that every row can serve."""
@@ -124,6 +130,7 @@ class Ranks:
         return 1 + (low + high) / 2
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Counts:
     """What was counted for each trial.

@@ -1,3 +1,5 @@
+from .accumulating import SpeakerVerificationMetrics as SpeakerVerificationMetrics
+from .accumulating import detection_score as detection_score
 from .binomial import clopper_pearson as clopper_pearson
 from .calibration import cllr as cllr
 from .calibration import cllr_of as cllr_of
@@ -57,6 +59,8 @@ from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low
 from .table import method_of as method_of
 from .table import metrics_with as metrics_with
+from .titles import metric_lines as metric_lines
+from .titles import number_text as number_text
 from .zebra_profile import SCALE as SCALE
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value

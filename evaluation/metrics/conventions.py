@@ -32,12 +32,14 @@ from evaluation.metrics.detection import hull_eer
 from evaluation.metrics.equal_error import eer_of, equal_error_of
 from evaluation.metrics.sorted_scores import Blocks, SortedScores, hull_of
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 _RISE = 1e-6
 _TAKEN_FOR_ZERO = 1e-6
 
 
+@one_line
 @dataclass(frozen=True)
 class Convention:
     """A tool's way.

@@ -13,6 +13,7 @@ from evaluation.metrics.detection import effective_prior
 from evaluation.metrics.interval_methods import Method
 from evaluation.metrics.sorted_scores import SortedScores
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 RESERVED = ("n_target", "n_nontarget", "convention", "intervals", "notes", "interval_methods", "groups")
 """Keys of the JSON report that no metric may have."""
@@ -46,6 +47,7 @@ ZEBRA_BIT = Unit("bit", "zebra")
 LOG10_LLR = Unit("log10 LLR", "zebra")
 
 
+@one_line
 @dataclass(frozen=True)
 class Metric:
     """A row of the table: a number that scores have.

@@ -26,8 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class SortedScores:
     """Distinct scores with the weight of each class at them.
@@ -126,6 +128,7 @@ class SortedScores:
         return SortedScores(self.thresholds[kept], target[kept], nontarget[kept])
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Scores pooled by isotonic regression of the class on the score.
@@ -165,6 +168,7 @@ class Blocks:
         return np.repeat(self.llr, self.last - self.first + 1)
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Hull:
     """Vertices of the ROC convex hull, from accepting all to rejecting all.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -14,12 +14,17 @@ from evaluation.metrics.direction import reversal_of
 from evaluation.metrics.metric import Metric, at_priors, check_metrics, compute_all, number_of
 from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
 from evaluation.metrics.table import METRICS, PRIORS
+from evaluation.metrics.titles import metric_lines, number_text
 from evaluation.metrics.zebra_profile import Zebra
+from evaluation.trials import Key, Scores, are_labels, split_by_labels, split_scores
+from spkbase.errors import DataError
+from spkbase.showing import Tabular, html_table, one_line
 from spkbase.work import one_blas_thread
 
 
+@one_line
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Tabular):
     """What `evaluate` finds; rates are fractions, information is in bits, LLRs are natural.
 
     Each metric can be had as an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
@@ -85,6 +90,41 @@ class Evaluation:
                 flat[name] = number_of(self.results[head][rest] if rest else self.results[head])
         return flat
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the lines of a table to be read: counts and convention, then each metric, written out."""
+        counts = {"target trials": f"{self.n_target:,}", "nontarget trials": f"{self.n_nontarget:,}"}
+        rows: list[dict[str, Any]] = [
+            {"metric": title, "value": text} for title, text in (counts | {"convention": self.convention}).items()
+        ]
+        values = self.values()
+        for name, title, form in metric_lines(self.metrics, self.results):
+            rows.append({"metric": title, "value": number_text(values[name], form), "interval": None})
+            if name in self.intervals:
+                low, high = (number_text(end, form) for end in self.intervals[name])
+                rows[-1]["interval"] = low if low == high == "undefined" else f"{low} to {high}"
+        return rows
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return a row for each number: its name, title, value and unit, the ends of its interval, and its note."""
+        values, units = self.values(), {name: row.unit.name for row in self.metrics for name, _ in row.numbers()}
+        titles = {name: title for name, title, _ in metric_lines(self.metrics, self.results)}
+        ends = [self.intervals.get(name, (float("nan"), float("nan"))) for name in values]
+        return {
+            "metric": list(values),
+            "title": [titles[name] for name in values],
+            "value": list(values.values()),
+            "unit": [units[name] for name in values],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "note": [self.notes.get(name, "") for name in values],
+        }
+
+    def _repr_html_(self) -> str:
+        names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
+        rows = self.lines()
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()], most=len(rows))
+
     def with_intervals(
         self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None
     ) -> Evaluation:
@@ -100,6 +140,7 @@ class Evaluation:
         return replace(self, intervals=dict(intervals), notes={**self.notes, **(notes or {})})
 
 
+@one_line
 @dataclass(frozen=True)
 class Metrics:
     """All metrics as a statistic for `evaluation.uncertainty.confidence` and `evaluation.uncertainty.groups`.
@@ -146,25 +187,43 @@ class Metrics:
         return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
 
 
+class Weights(TypedDict, total=False):
+    """How often each trial counts; once by default.
+
+    Attributes
+    ----------
+    target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,)
+        For scores that come by class.
+    weights : array_like of float of shape (N,)
+        For scores that come with labels.
+    """
+
+    target_weights: ArrayLike | None
+    nontarget_weights: ArrayLike | None
+    weights: ArrayLike | None
+
+
 @one_blas_thread()
 def evaluate(
-    target: ArrayLike,
-    nontarget: ArrayLike,
+    target: ArrayLike | Scores,
+    nontarget: ArrayLike | None = None,
     *,
-    target_weights: ArrayLike | None = None,
-    nontarget_weights: ArrayLike | None = None,
+    labels: ArrayLike | Key | None = None,
     convention: str = "default",
     priors: Sequence[str | float] = PRIORS,
     metrics: tuple[Metric, ...] = METRICS,
+    **weights: Unpack[Weights],
 ) -> Evaluation:
     """Compute every metric of scores.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal.
-    target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
-        How often each trial counts; once by default.
+        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
+        do. With `labels` the first holds the scores of both classes, and there is no second.
+    labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
+        The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
+        with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
     convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
         Whose way to follow; see `evaluation.metrics.conventions`.
     priors : sequence of str or float
@@ -172,6 +231,9 @@ def evaluate(
     metrics : tuple of Metric
         What to compute: the built-in table, one with rows of your own (``METRICS + (mine,)``), part of it, or one with
         other options (`evaluation.metrics.metrics_with`).
+    **weights : array_like of float
+        How often each trial counts, once by default: ``target_weights`` and ``nontarget_weights``, or ``weights`` with
+        `labels`.
 
     Returns
     -------
@@ -181,16 +243,59 @@ def evaluate(
     Raises
     ------
     DataError
-        If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice.
+        If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice; with
+        labels also if lengths or indices differ, or a label says neither.
 
     Examples
     --------
     >>> result = evaluate([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0])
     >>> result.eer["rocch"], result.zebra.tag, sorted(result.notes)
     (0.125, 'A', ['d_sys', 'tpr_at_fpr.0.0001', 'tpr_at_fpr.0.001', 'tpr_at_fpr.0.01'])
+    >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
+    0.0
     """
-    scores = sort_scores(target, nontarget, target_weights=target_weights, nontarget_weights=nontarget_weights)
-    return evaluate_of(scores, convention=convention, priors=priors, metrics=metrics)
+    split = scores_by_class(target, nontarget, labels, **weights)
+    return evaluate_of(sort_scores(**split), convention=convention, priors=priors, metrics=metrics)
+
+
+def scores_by_class(
+    target: ArrayLike | Scores,
+    nontarget: ArrayLike | None = None,
+    labels: ArrayLike | Key | None = None,
+    **weights: Unpack[Weights],
+) -> dict[str, Any]:
+    """Return the scores of each class with their weights, as `sort_scores` takes them; see `evaluate`.
+
+    Raises
+    ------
+    DataError
+        If it is not said which scores are which, or as `split_by_labels` and `split_scores`.
+    """
+    if labels is None and nontarget is not None and are_labels(target, nontarget):
+        labels, nontarget = nontarget, None
+    given: dict[str, Any] = {name: column for name, column in weights.items() if column is not None}
+    unfit = "weights" if labels is None else ("target_weights", "nontarget_weights")
+    if strange := [name for name in given if name in unfit or name not in Weights.__annotations__]:
+        form = "scores by class" if labels is None else "scores with labels"
+        fitting = "target_weights and nontarget_weights" if labels is None else "weights"
+        raise DataError(f"expected {fitting} for {form}, got {', '.join(strange)}")
+    if (nontarget is None) == (labels is None):
+        got = "neither" if labels is None else "both"
+        remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels)"
+        raise DataError(f"expected nontarget scores or labels, got {got}", remedy=remedy)
+    if isinstance(target, Scores) or isinstance(labels, Key):
+        if not (isinstance(target, Scores) and isinstance(labels, Key)) or given:
+            text = "expected Scores and a Key as labels, without weights"
+            got = f"{type(target).__name__} and {type(nontarget if labels is None else labels).__name__}"
+            raise DataError(f"{text}, got {got}", remedy="evaluate(scores, labels=key)")
+        return dict(zip(("target", "nontarget"), split_scores(target, labels), strict=True))
+    if labels is not None:
+        split = split_by_labels(target, labels, given.get("weights"))
+        if absent := [name for name in ("target", "nontarget") if not len(split[name])]:
+            text = f"expected labels of both classes, got no {absent[0]} among {sum(map(len, split.values()))}"
+            raise DataError(text, remedy="detection metrics need trials of both classes")
+        return dict(split)
+    return {"target": target, "nontarget": nontarget} | given
 
 
 @one_blas_thread()

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics import SortedScores, reversal, sort_scores
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -24,6 +25,7 @@ RING = "ring"  # a hollow circle
 GREY, PALE = "#606060", "#b0b0b0"
 
 
+@one_line
 @dataclass(frozen=True)
 class Look:
     """How a line looks.
@@ -55,6 +57,7 @@ class Look:
     opaque: float = 1.0
 
 
+@one_line
 @dataclass(frozen=True)
 class Line:
     """Points joined in their order, in the coordinates of the axes; what is filled ends at `base`, zero by default."""
@@ -65,6 +68,7 @@ class Line:
     base: np.ndarray | None = None
 
 
+@one_line
 @dataclass(frozen=True)
 class Axis:
     """One axis: its label, its ends, and places and texts of its ticks (or as the renderer finds fit)."""
@@ -85,6 +89,7 @@ class Note:
     warning: bool = False
 
 
+@one_line
 @dataclass(frozen=True)
 class Chart:
     """A plot.
@@ -121,6 +126,7 @@ class Chart:
     height: float = 4.8
 
 
+@one_line
 @dataclass(frozen=True)
 class System:
     """A system to plot.

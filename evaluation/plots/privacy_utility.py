@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.plots.chart import MARKERS, PALE, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
 from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ TARGETS = (0.1, 0.2, 0.3, 0.4)
 _TOP = 0.5
 
 
+@one_line
 @dataclass(frozen=True)
 class TradeOff:
     """A system in the plane of privacy and utility.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spkbase.showing import one_line
 
+
+@one_line
 @dataclass(frozen=True)
 class Window:
     """Part of the plane that a DET plot shows; rates as fractions, ticks in percent.

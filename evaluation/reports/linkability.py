@@ -44,6 +44,7 @@ from evaluation.linkage import (
 )
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
 
 ALL = 0
 """Stands for "all utterances" where numbers of utterances are keys."""
@@ -54,6 +55,7 @@ _LEAST_SPEAKERS = 4  # for quarters
 Sizes = Literal["all", "log", "published"] | tuple[int, ...]
 
 
+@one_line
 @dataclass(frozen=True)
 class Settings:
     """What is computed of ranks.
@@ -115,8 +117,9 @@ class Settings:
         return log_spaced_sizes(largest) if self.sizes == "log" else all_sizes(largest)
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
-class Linkage:
+class Linkage(Tabular):
     """Ranks by number of utterances, with what was computed of them.
 
     Attributes
@@ -136,7 +139,16 @@ class Linkage:
     report: dict[str, Any]
     settings: Settings
 
+    def to_columns(self) -> dict[str, Any]:
+        """Return a row for each number of utterances (``all`` for all of them) and size of the gallery."""
+        numbers = ["all" if number == ALL else str(number) for number in self.curves]
+        columns = [curve.to_columns() for curve in self.curves.values()]
+        utterances = [name for name, table in zip(numbers, columns, strict=True) for _ in table["size"]]
+        joined = {name: np.concatenate([table[name] for table in columns]) for name in columns[0]}
+        return {"utterances": utterances} | joined
 
+
+@one_line
 @dataclass(frozen=True, eq=False)
 class Beyond:
     """One number of utterances beyond the gallery.

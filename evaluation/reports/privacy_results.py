@@ -11,6 +11,7 @@ from evaluation.reports.privacy_schema import FORMAT, SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json
+from spkbase.showing import Tabular, html_table, one_line
 
 GENDERS = {"all": "all speakers", "f": "female", "m": "male"}
 _NAMES = ("dataset", "gender", "scenario", "attacker")
@@ -18,6 +19,7 @@ NAN = float("nan")
 _ROUNDED = 1e-9  # what the last bits of a mean of shares may add
 
 
+@one_line
 @dataclass(frozen=True)
 class Condition:
     """One attacker in one scenario on one set of trials.
@@ -55,6 +57,7 @@ class Condition:
         return [speaker for speaker in _sequence(self.values.get("speakers")) if isinstance(speaker, Mapping)]
 
 
+@one_line
 @dataclass(frozen=True)
 class Outcome:
     """The result of a scenario: that of the strongest attacker, who leaves the least privacy.
@@ -90,8 +93,9 @@ class Outcome:
     condition: Condition
 
 
+@one_line
 @dataclass(frozen=True)
-class Results:
+class Results(Tabular):
     """All of it; see `parse_results`.
 
     Attributes
@@ -107,6 +111,19 @@ class Results:
     conditions: tuple[Condition, ...]
     outcomes: tuple[Outcome, ...]
     raw: Mapping[str, Any] = field(repr=False)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each condition, with its main numbers; NaN where the results do not have one."""
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.conditions] for name in _NAMES}
+        eers = [row.interval("eer.rocch") for row in self.conditions]
+        columns |= {"eer": [eer.value for eer in eers], "eer_low": [eer.low for eer in eers]}
+        columns |= {"eer_high": [eer.high for eer in eers]}
+        for name in ("min_cllr", "zebra.population", "zebra.individual"):
+            columns[name.rpartition(".")[2]] = [row.interval(name).value for row in self.conditions]
+        return columns
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_columns(), caption=self.name, notes=[self.verdict] if self.verdict else [])
 
     def block(self, name: str) -> Mapping[str, Any]:
         """Return a part of the results that is a mapping, empty if it is missing."""

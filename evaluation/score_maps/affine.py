@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from evaluation.trials import TrialSpeakers
 from spkbase.errors import DataError
 from spkbase.files import load_json, write_json
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ _MAX_STEPS = 100
 _CONVERGED = 1e-20
 
 
+@one_line
 @dataclass(frozen=True)
 class Affine:
     """A trained calibration (one weight) or fusion (several).

@@ -12,33 +12,26 @@ Lists are joined by id pair, never by row.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from evaluation.trials.pairs import checked_codes, checked_ids, factorise, find_codes, find_repeat, pair_codes, recode
+from evaluation.trials.frames import frame_columns, ids_of, numbers_of, truth_of
+from evaluation.trials.pairs import checked_codes, checked_ids, factorise, find_repeat
 from spkbase.errors import DataError
-
-logger = logging.getLogger(__name__)
+from spkbase.showing import Tabular, html_table
 
 _MAX_NAMED = 3
-
-
-class JoinError(DataError):
-    """Scores and key do not fit together: the first trial that does not stands in `row` of the `side`."""
-
-    side: Literal["scores", "key"] | None = None
-    row: int | None = None
+_ROWS = 10  # in a notebook
 
 
 Self = TypeVar("Self", bound="Trials")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trials:
+class Trials(Tabular):
     """A list of trials (SIDEKIT and BOSARIS call it Ndx).
 
     Parameters
@@ -83,7 +76,7 @@ class Trials:
         repeat = find_repeat(self.models, self.segments, len(self.segment_ids), len(self.model_ids))
         if repeat is not None:
             raise DataError(
-                f"trial {_name(self, repeat[1])} is repeated (rows {repeat[0]} and {repeat[1]})",
+                f"trial {name_trial(self, repeat[1])} is repeated (rows {repeat[0]} and {repeat[1]})",
                 remedy="each pair of model and segment may occur once",
             )
 
@@ -125,6 +118,43 @@ class Trials:
         for name, column in columns.items():
             built._freeze(name, column)
         return built
+
+    @classmethod
+    def from_frame(cls: type[Self], frame: Any, *, model: str | None = None, segment: str | None = None) -> Self:
+        """Build a list from a data frame of pandas, polars or their like, or from columns by name.
+
+        Parameters
+        ----------
+        frame : data frame, or mapping of str to columns
+            With a row a trial; its index, if it has one, is not looked at.
+        model, segment : str, optional
+            Names of the columns of ids; by default the first that readers of tables know, such as ``enroll`` and
+            ``test``.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, an id is missing or no text, or a pair is repeated.
+
+        Examples
+        --------
+        >>> Trials.from_frame({"enroll": ["anna", "bert"], "test": ["s1", "s1"]})
+        Trials(2 models, 1 segments, 2 trials)
+        """
+        return cls._from_columns(frame_columns(frame, {"model": model, "segment": segment}))
+
+    @classmethod
+    def _from_columns(cls: type[Self], columns: dict[str, np.ndarray], **others: Any) -> Self:
+        return cls.from_ids(ids_of(columns["model"], "model"), ids_of(columns["segment"], "segment"), **others)
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns by name: ``model`` and ``segment``, and ``target``, ``type`` or ``score``."""
+        return {"model": self.model_ids[self.models], "segment": self.segment_ids[self.segments]}
+
+    def _repr_html_(self) -> str:
+        shown = self if len(self) <= _ROWS else self.subset(np.arange(_ROWS))
+        more = [f"... and {len(self) - len(shown):,} trials more"] if len(shown) < len(self) else []
+        return html_table(shown.to_columns(), caption=repr(self), notes=more)
 
     def __len__(self) -> int:
         return len(self.models)
@@ -201,6 +231,34 @@ class Key(Trials):
             columns.update(types=codes.astype(np.int8), type_names=tuple(names))
         return super().from_ids(models, segments, **columns)
 
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, model: str | None = None, segment: str | None = None, label: str | None = None
+    ) -> Key:
+        """Build a key from a data frame; see `Trials.from_frame`.
+
+        Labels are true and false, 1 and 0, or text such as ``target`` and ``nontarget``; a column ``type`` is kept.
+
+        Examples
+        --------
+        >>> columns = {"enroll": ["anna", "anna"], "test": ["s1", "s2"], "label": [1, 0]}
+        >>> Key.from_frame(columns).is_target.tolist()
+        [True, False]
+        """
+        wanted = {"model": model, "segment": segment, "label": label}
+        columns = frame_columns(frame, wanted, {"types": "type"})
+        types = {"types": ids_of(columns["types"], "type")} if "types" in columns else {}
+        return cls._from_columns(columns, is_target=truth_of(columns["label"]), **types)
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns by name."""
+        names = np.array(self.type_names, object)
+        return (
+            super().to_columns()
+            | {"target": self.is_target}
+            | ({} if self.types is None else {"type": names[self.types]})
+        )
+
     def of_types(self, *names: str) -> Key:
         """Select the trials of the named types.
 
@@ -241,8 +299,10 @@ class Scores(Trials):
         self._freeze_column("values", np.float64)
         bad = np.flatnonzero(np.isnan(self.values))
         if len(bad):
-            some = _name_some(self, bad)
-            raise DataError(f"{_count(len(bad), 'score')} not a number (NaN): {some}", remedy="score these trials anew")
+            some = name_some(self, bad)
+            raise DataError(
+                f"{counted(len(bad), 'score')} not a number (NaN): {some}", remedy="score these trials anew"
+            )
 
     @classmethod
     def from_ids(  # type: ignore[override]  # scores cannot be built without their values
@@ -251,142 +311,36 @@ class Scores(Trials):
         """Build scores from the ids and the score of each trial; see `Trials.from_ids`."""
         return super().from_ids(models, segments, values=np.asarray(values, np.float64))
 
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, model: str | None = None, segment: str | None = None, score: str | None = None
+    ) -> Scores:
+        """Build scores from a data frame; see `Trials.from_frame`.
 
-def split_scores(
-    scores: Scores,
-    key: Key,
-    *,
-    missing: Literal["error", "drop"] = "error",
-    unknown: Literal["error", "drop"] = "error",
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split scores into those of target and of nontarget trials, joined by id pair.
+        Examples
+        --------
+        >>> Scores.from_frame({"enroll": ["anna"], "test": ["s1"], "cos_sim": [0.7]}).to_columns()["score"]
+        array([0.7])
+        """
+        columns = frame_columns(frame, {"model": model, "segment": segment, "score": score})
+        return cls._from_columns(columns, values=numbers_of(columns["score"], "scores"))
 
-    A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
-    out, with a count in the log. An id that the key does not know is an error, because it may be a misspelt one.
-
-    Parameters
-    ----------
-    scores : Scores
-        Scores in any order.
-    key : Key
-        The truth.
-    missing : {"error", "drop"}
-        What to do with trials of the key that have no score; dropped ones are counted in the log.
-    unknown : {"error", "drop"}
-        What to do with scores of models or segments that the key does not know.
-
-    Returns
-    -------
-    target : ndarray of float64 of shape (n_target,)
-        Scores of target trials, in the order of the key.
-    nontarget : ndarray of float64 of shape (n_nontarget,)
-        Scores of nontarget trials, in the order of the key.
-
-    Raises
-    ------
-    DataError
-        If a trial has no score or an id is unknown, unless these are to be dropped. The first few are named.
-
-    Examples
-    --------
-    >>> key = Key.from_ids(["a", "b"], ["s", "s"], is_target=[True, False])
-    >>> split_scores(Scores.from_ids(["b", "a"], ["s", "s"], [-1.0, 2.0]), key)
-    (array([2.]), array([-1.]))
-    """
-    for name, choice in (("missing", missing), ("unknown", unknown)):
-        if choice not in ("error", "drop"):
-            raise DataError(f"expected {name} to be 'error' or 'drop', got {choice!r}")
-    rows = find_rows(key, scores)
-    absent = np.flatnonzero(rows < 0)
-    # the unknown ids first: where both stand, a misspelt id is the cause and the missing trials its effect
-    if len(key) - len(absent) < len(scores):
-        _report_extra(scores, key, len(scores) - (len(key) - len(absent)), unknown)
-    if len(absent):
-        _report_missing(key, absent, missing)
-    present = rows >= 0
-    values = scores.values[rows[present]]
-    is_target = key.is_target[present]
-    return values[is_target], values[~is_target]
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns by name."""
+        return super().to_columns() | {"score": self.values}
 
 
-def align(scores: Scores, trials: Trials) -> np.ndarray:
-    """Return the score of each trial, in the order of the trials.
-
-    Returns
-    -------
-    ndarray of float64 of shape (len(trials),)
-
-    Raises
-    ------
-    DataError
-        If a trial has no score; the first few are named.
-    """
-    rows = find_rows(trials, scores)
-    absent = np.flatnonzero(rows < 0)
-    if len(absent):
-        _report_missing(trials, absent, "error")
-    return scores.values[rows]
-
-
-def find_rows(trials: Trials, within: Trials) -> np.ndarray:
-    """Find each trial in another list, by its id pair.
-
-    Returns
-    -------
-    ndarray of int of shape (len(trials),)
-        Row in `within`, or -1 where the pair is not there.
-    """
-    models = recode(trials.model_ids, within.model_ids)[trials.models]
-    segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
-    if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
-        return np.arange(len(trials))
-    wanted = pair_codes(models, segments, len(within.segment_ids))
-    wanted[(models < 0) | (segments < 0)] = -1
-    present = pair_codes(within.models, within.segments, len(within.segment_ids))
-    return find_codes(wanted, present, len(within.model_ids) * len(within.segment_ids))
-
-
-def _report_missing(trials: Trials, absent: np.ndarray, missing: str) -> None:
-    text = f"{_count(len(absent), 'trial')} of {len(trials)} without a score: {_name_some(trials, absent)}"
-    if missing == "error":
-        raise _join_error(text, "key", absent[0], "score every trial, or ask to drop missing ones")
-    logger.warning("dropped %s", text)
-
-
-def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
-    """Report scores outside the key: unknown ids are an error or a warning, other pairs a line in the log."""
-    strange_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
-    strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
-    if len(strange):
-        row = strange[0]
-        strange_id = (
-            scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
-        )
-        text = (
-            f"{_count(len(strange), 'score')} with an id that the key does not know, such as the "
-            f"{'model' if strange_models[row] else 'segment'} '{strange_id}': {_name_some(scores, strange)}"
-        )
-        if unknown == "error":
-            raise _join_error(text, "scores", row, "check the ids, or ask to drop unknown ones")
-        logger.warning("dropped %s", text)
-    if n_extra > len(strange):
-        logger.info("left out %s of pairs that the key does not ask for", _count(n_extra - len(strange), "score"))
-
-
-def _join_error(text: str, side: Literal["scores", "key"], row: int, remedy: str) -> JoinError:
-    error = JoinError(text, remedy=remedy)
-    error.side, error.row = side, int(row)
-    return error
-
-
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _name(trials: Trials, row: int) -> str:
+def name_trial(trials: Trials, row: int) -> str:
+    """Name a trial by its ids, for an error."""
     return f"'{trials.model_ids[trials.models[row]]} {trials.segment_ids[trials.segments[row]]}'"
 
 
-def _name_some(trials: Trials, rows: np.ndarray) -> str:
-    names = ", ".join(_name(trials, row) for row in rows[:_MAX_NAMED])
+def name_some(trials: Trials, rows: np.ndarray) -> str:
+    """Name the first few of some trials, for an error."""
+    names = ", ".join(name_trial(trials, row) for row in rows[:_MAX_NAMED])
     return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")

@@ -13,6 +13,8 @@ from .intervals import Interval as Interval
 from .intervals import from_scale as from_scale
 from .intervals import interval as interval
 from .intervals import to_scale as to_scale
+from .named import Differences as Differences
+from .named import Intervals as Intervals
 from .resampling import Sample as Sample
 from .resampling import bootstrap as bootstrap
 from .resampling import sample_of as sample_of

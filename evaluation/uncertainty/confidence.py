@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from evaluation.metrics import Method, is_prior, method_of, metrics_of
 from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
 from evaluation.uncertainty.intervals import Interval, interval
+from evaluation.uncertainty.named import Differences, Intervals
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
 
@@ -96,7 +97,7 @@ def confidence_intervals(
     level: float = 0.95,
     jobs: int | None = 1,
     methods: Mapping[str, Method] | None = None,
-) -> dict[str, Interval]:
+) -> Intervals:
     """Return each metric with its interval.
 
     Parameters
@@ -119,8 +120,8 @@ def confidence_intervals(
 
     Returns
     -------
-    dict of str to Interval
-        In the order of the statistic's names.
+    Intervals
+        A dict of str to `Interval`, which is shown as a table too; in the order of the statistic's names.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def confidence_intervals(
         name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
         for name, value in values.items()
     }
-    return {name: _with_resolution(name, interval, sample) for name, interval in intervals.items()}
+    return Intervals({name: _with_resolution(name, interval, sample) for name, interval in intervals.items()})
 
 
 def paired_differences(
@@ -146,7 +147,7 @@ def paired_differences(
     seed: int = 0,
     level: float = 0.95,
     jobs: int | None = 1,
-) -> dict[str, dict[str, Interval]]:
+) -> Differences:
     """Return what systems differ by on the same trials: each one's metrics less those of the first, under shared draws.
 
     What is easy or hard for both systems goes out of the difference, so its interval is shorter than the two apart.
@@ -160,8 +161,9 @@ def paired_differences(
 
     Returns
     -------
-    dict of str to dict of str to Interval
-        For each system but the first the difference of each metric; an interval without 0 is a difference at this
+    Differences
+        A dict of str to dict of str to `Interval`, which is shown as a table too. For each system but the first the
+        difference of each metric; an interval without 0 is a difference at this
         level.
 
     Raises
@@ -177,20 +179,23 @@ def paired_differences(
     resampled = bootstrap(list(samples.values()), statistic, replicates=replicates, seed=seed, jobs=jobs)
     values = [statistic(sample.runs()) for sample in samples.values()]
     first = samples[names[0]]
-    return {
-        name: {
-            metric: interval(
-                float(_difference(values[system][metric], values[0][metric])),
-                _difference(resampled[system][metric], resampled[0][metric]),
-                method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
-                n_units=first.n_effective,
-                level=level,
-            )
-            for metric in values[0]
-        }
+    differences = {
+        name: Intervals(
+            {
+                metric: interval(
+                    float(_difference(values[system][metric], values[0][metric])),
+                    _difference(resampled[system][metric], resampled[0][metric]),
+                    method=method_of(metric, difference=True, metrics=metrics_of(statistic)),
+                    n_units=first.n_effective,
+                    level=level,
+                )
+                for metric in values[0]
+            }
+        )
         for system, name in enumerate(names)
         if system > 0
     }
+    return Differences(differences)
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:

@@ -23,8 +23,10 @@ from evaluation.metrics import METRICS, Method, Metric, is_worse_low, method_of,
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, subsample
 from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """Which group each trial belongs to.
@@ -45,6 +47,7 @@ class Grouping:
     column: str = "group"
 
 
+@one_line
 @dataclass(frozen=True)
 class Group:
     """The trials of a group and what was computed of them.
@@ -68,6 +71,7 @@ class Group:
     note: str = ""
 
 
+@one_line
 @dataclass(frozen=True)
 class Extremes:
     """Where a metric is highest and lowest, and the gap between the two; intervals where there were resamples.
@@ -91,8 +95,9 @@ class Extremes:
     gap: Interval
 
 
+@one_line
 @dataclass(frozen=True)
-class Groups:
+class Groups(Tabular):
     """Metrics by group.
 
     Parameters
@@ -117,6 +122,18 @@ class Groups:
     n_across: int
     n_unknown: int
     metrics: tuple[Metric, ...] = METRICS
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each group and metric: their names, the trials of the group, the value and its ends."""
+        blank = Interval()
+        rows = [
+            (name, group.n_target, group.n_nontarget, metric, value, ends.low, ends.high)
+            for name, group in self.groups.items()
+            for metric, value in group.metrics.items()
+            for ends in [group.intervals.get(metric, blank)]
+        ]
+        names = (self.column, "n_target", "n_nontarget", "metric", "value", "low", "high")
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for a report, intervals as [low, high]."""

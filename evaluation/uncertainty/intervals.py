@@ -42,10 +42,12 @@ from numpy.typing import NDArray
 from evaluation.metrics import Method
 from evaluation.uncertainty.few_errors import PLENTY, independent_errors, mixed, rate_interval
 from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
 
 
+@one_line
 @dataclass(frozen=True)
-class Interval:
+class Interval(Tabular):
     """A number with its interval: of a metric, of a file of results, of the difference of two systems.
 
     Attributes
@@ -75,6 +77,10 @@ class Interval:
     def has_interval(self) -> bool:
         """Whether both ends are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the value, the ends, method and note by name, one row."""
+        return {name: [getattr(self, name)] for name in ("value", "low", "high", "method", "note")}
 
     def numbers(self) -> dict[str, float]:
         """Return the value and the ends by name."""

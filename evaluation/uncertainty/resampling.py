@@ -35,6 +35,7 @@ from evaluation.metrics import SortedScores, checked_scores
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty.draws import BLOCK, MOST_REPLICATES, block_generator, draw_counts
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, ordered_map
 
 Statistic = Callable[[SortedScores], Mapping[str, float]]
@@ -43,6 +44,7 @@ Statistic = Callable[[SortedScores], Mapping[str, float]]
 _MAX_LOST = 0.5
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Trials in the order of their scores, with who is drawn when they are resampled.

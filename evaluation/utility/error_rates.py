@@ -29,6 +29,7 @@ from evaluation.utility.lists import check_same, speakers_of
 from evaluation.utility.normalisers import NORMALISERS
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 Unit = Literal["words", "characters", "characters without blanks"]
@@ -38,6 +39,7 @@ Missing = Literal["error", "empty", "drop"]
 _KINDS = ("hits", "substitutions", "deletions", "insertions")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class ErrorCounts:
     """Edits of each utterance.
@@ -75,6 +77,7 @@ class ErrorCounts:
         return float(self.errors.sum() / self.lengths.sum())
 
 
+@one_line
 @dataclass(frozen=True)
 class ErrorRate:
     """A pooled error rate.

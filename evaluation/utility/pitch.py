@@ -37,6 +37,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import speakers_of
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2022"]
@@ -65,6 +66,7 @@ class TrackComparison:
     voicing_agreement: float
 
 
+@one_line
 @dataclass(frozen=True)
 class PitchCorrelation:
     """Mean correlation over utterances.

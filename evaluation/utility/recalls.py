@@ -37,6 +37,7 @@ from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility.lists import check_same, named, speakers_of
 from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 Convention = Literal["default", "vpc2024", "pooled"]
@@ -45,6 +46,7 @@ CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
 _DIGITS = 3  # of percent, as the challenge rounds
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Confusions:
     """How often each class was taken for which, by speaker.
@@ -72,6 +74,7 @@ class Confusions:
     convention: Convention
 
 
+@one_line
 @dataclass(frozen=True)
 class Recalls:
     """An unweighted average recall.

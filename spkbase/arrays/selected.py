@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays.stored import Rows, StoredArray
+from spkbase.showing import one_line
 
 
+@one_line
 @dataclass(frozen=True)
 class SelectedRows:
     """Some rows of an array, in any order: nothing is copied or read until a worker asks for them.

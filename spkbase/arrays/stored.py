@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 # Columns are read row by row where they are less than this share of rows that are long enough to be worth it.
 _SHARE, _LONG = 0.5, 4096
 _REMEDY = "the file was changed or removed meanwhile, or this machine does not see it: start again"
 
 
+@one_line
 @dataclass(frozen=True)
 class StoredArray:
     """Rows of an array that lies contiguous (in C order) in a file.

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spkbase.showing import one_line
 
+
+@one_line
 @dataclass(frozen=True)
 class Destination:
     """A file to be written, and a folder that keeps finished chunks until then.

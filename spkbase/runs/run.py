@@ -38,6 +38,7 @@ from spkbase.runs.ledger import (
 from spkbase.runs.locks import remove_temporaries, sole_use
 from spkbase.runs.log_file import logging_to
 from spkbase.runs.stages import NOTHING, PARTIAL, Depends, Draft, Stage, partial_folder, read_fingerprint
+from spkbase.showing import one_line
 from spkbase.version import __version__
 from spkbase.work import Device, Work
 
@@ -51,6 +52,7 @@ REPORT = "report"  # name of the step after the last stage: results and plots, w
 _LOG = "run.log"
 
 
+@one_line
 @dataclass
 class Run:
     """A recipe at work.

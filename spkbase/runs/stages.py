@@ -21,6 +21,7 @@ from spkbase.runs.destination import Destination
 from spkbase.runs.journal import progress_of
 from spkbase.runs.ledger import Json, Ledger, Origin, origin_record
 from spkbase.runs.locks import sole_use
+from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Handle(Protocol[Value_co]):
         """The value; it is made now if it has not been."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Depends:
     """What the artefact of a stage is made from: when it changes, the artefact is made again.
@@ -76,6 +78,7 @@ class Depends:
 NOTHING = Depends()
 
 
+@one_line
 @dataclass(frozen=True)
 class Given(Generic[Value]):
     """A value that is there already, in the place of a stage."""

@@ -26,11 +26,13 @@ from spkbase.runs.ledger import (
 )
 from spkbase.runs.locks import is_in_use
 from spkbase.runs.stages import partial_folder, read_fingerprint
+from spkbase.showing import one_line
 from spkbase.version import __version__
 
 State = Literal["done", "stale", "missing", "damaged", "in progress"]
 
 
+@one_line
 @dataclass(frozen=True)
 class StageStatus:
     """A stage of the last run.

@@ -20,6 +20,7 @@ from spkbase.configuration import load_config, read_yaml, to_dict
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
 from spkbase.runs import versions
+from spkbase.showing import one_line
 from spkver.attackers.backend import Backend, Cohort, Segments
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.projection import arrays_of, transform_of
@@ -32,6 +33,7 @@ _DESCRIPTION, _ARRAYS = "attacker.yaml", "attacker.h5"
 _KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "fingerprint"}
 
 
+@one_line
 @dataclass(frozen=True)
 class TrainedAttacker:
     """A built-in attacker after its training: all that scoring needs.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.trials import Scores
+from spkbase.showing import one_line
 from spkver.attackers.attack import check_trials, score_checked
 from spkver.attackers.attacker import TrainedAttacker
 from spkver.attackers.config import AttackerConfig
@@ -18,6 +19,7 @@ from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
 
 
+@one_line
 @dataclass
 class Classics:
     """Built-in attackers that are trained on the same speech, and score the same trials one after the other.

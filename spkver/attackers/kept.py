@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from spkbase.runs import Journal, resumed_map
+from spkbase.showing import one_line
 
 Item = TypeVar("Item")
 Arrays = dict[str, NDArray]
 
 
+@one_line
 @dataclass(frozen=True)
 class Kept:
     """Where the steps of a training are kept.

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evaluation.trials import Scores, Trials
+from spkbase.showing import one_line
 from spkver.attackers.kept import Kept
 from spkver.datadir import DataDir
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Attack:
     """A list of trials, and the speech that an attacker has for it.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver.backend.kaldi_plda import LENGTHS
 from spkver.backend.nap import fit_nap
@@ -103,6 +104,7 @@ class Training:
     adapt: NDArray[np.float64] | None = None
 
 
+@one_line
 @dataclass(frozen=True)
 class Step:
     """A row of the table.

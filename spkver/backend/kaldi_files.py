@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import check_norms, read_binary, read_text_matrix, row_norms
 from spkbase.errors import DataError
 from spkbase.files import write_arrays, write_bytes
+from spkbase.showing import one_line
 from spkver.backend.kaldi_plda import KaldiPlda
 from spkver.backend.sessions import checked_vectors
 from spkver.sidekit import open_hdf5, read_array
@@ -35,6 +36,7 @@ _WHITE = b" \t\r\n"
 _REMEDY = "it is cut short or of another kind: copy or write it again"
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class VbxTransform:
     """Centring and LDA between two length norms, as VBx keeps them beside its PLDA.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import lower_factor
 from spkver.backend.plda import Plda
@@ -27,6 +28,7 @@ LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class KaldiPlda:
     """A PLDA as Kaldi keeps it.

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class LatentBasis:
     """The model x = F y + e, e ~ N(0, W), with P = F' W^-1 F = V diag(p) V'.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows, part
 from spkbase.errors import ConfigError, DataError
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, one_blas_thread
 from spkver.backend.linear import GroupMeans, combine_rows, gram_matrix
 
@@ -133,6 +134,7 @@ def fit_nap(
     return Projection(combine_rows(weights, vectors, centre=centre, work=work))
 
 
+@one_line
 @dataclass(frozen=True)
 class Projection:
     """Removes a subspace, see `remove_directions`; vectors keep their dtype.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.latent_basis import LatentBasis, latent_basis
 from spkver.backend.residual_prior import ResidualPrior, residual_prior
@@ -30,6 +31,7 @@ from spkver.backend.sessions import Sessions, checked_vectors
 _FACTORS = ("lower", "sidekit", "none")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Plda:
     """Parameters of the model x = m + F y + G z + e.

@@ -27,6 +27,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import FORMAT_VERSION, check_forms, read_arrays, stored_array, write_arrays
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
 from spkver.backend.linear import gram_matrix, inner_products
 from spkver.backend.nap import Projection
@@ -99,6 +100,7 @@ class SvmConfig:
             raise ConfigError(f"svm.cost is {self.cost}: expected a number above 0")
 
 
+@one_line
 @dataclass(frozen=True)
 class SvmModels:
     """Linear machines: the score of a supervector x is weights . x + bias, positive for the model's speaker.
@@ -125,6 +127,7 @@ class SvmModels:
         return len(self.models)
 
 
+@one_line
 @dataclass(frozen=True)
 class Background:
     """Negative examples that all machines share.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import check_norms, row_norms, to_unit
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
+from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.moments import (
     between_covariance,
@@ -32,6 +33,7 @@ _ROWS = 1 << 13
 WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class AffineMap:
     """The map y = (x - offset) @ matrix.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.backend.plda import Plda
 from spkver.backend.plda_scoring import plda_scores
@@ -24,6 +25,7 @@ from spkver.backend.sessions import Sessions, checked_vectors
 _ROUNDING = 1e-14  # of the largest eigenvalue
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class TwoCovariance:
     """Speakers ~ N(m, B), vectors of a speaker ~ N(its own, W).

@@ -26,6 +26,7 @@ import numpy as np
 
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.showing import one_line
 from spkver.corpora.rsr2015_files import N_FILES, ListFiles, read_list_files
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_enrolment, read_trials
 from spkver.corpora.rsr2015_recordings import (
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 _FOLDERS = {"m": "male", "f": "female"}
 
 
+@one_line
 @dataclass(frozen=True)
 class SpeakerRanges:
     """First and last number of the speakers of each part, for either sex (m and f)."""
@@ -59,6 +61,7 @@ class SpeakerRanges:
         return range(first, last + 1)
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Rsr2015:
     """The lists of one experiment.
@@ -100,6 +103,7 @@ class Rsr2015:
         return {model: of_recording[first[model]] for model in self.enrolment.unique_models()}, of_recording
 
 
+@one_line
 @dataclass(frozen=True)
 class ListOptions:
     """What is chosen of RSR2015's lists, and drawn from them.

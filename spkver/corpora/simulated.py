@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import ordered_map
 from spkver.corpora import espeak, trees
 from spkver.corpora.channels import SAMPLE_RATE, make_session
@@ -97,6 +98,7 @@ class Split:
         return self.background + self.development + self.evaluation
 
 
+@one_line
 @dataclass(frozen=True)
 class CorpusSize:
     """What is simulated, and how much of it.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.showing import one_line
 from spkver.extractors.adapters import load_resemblyzer, load_speechbrain_ecapa, load_wespeaker, open_adapter
 from spkver.extractors.networks import open_campplus, open_ge2e
 from spkver.extractors.onnx_files import open_onnx
@@ -56,6 +57,7 @@ EXTRACTORS: dict[str, Kind] = {
 }
 
 
+@one_line
 @dataclass(frozen=True)
 class Extractor:
     """An extractor, open; another process opens it again by its name.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows, StoredArray, part
 from spkbase.errors import DataError
 from spkbase.files import TemporaryRows, check_forms, read_arrays, stored_array
+from spkbase.showing import one_line
 
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
@@ -30,6 +31,7 @@ def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     return index
 
 
+@one_line
 @dataclass(frozen=True)
 class FeatureTable:
     """Raw features of many recordings, as stored on disk.
@@ -64,6 +66,7 @@ class FeatureTable:
         return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
 
 
+@one_line
 @dataclass(frozen=True)
 class Frames:
     """Post-processed frames of many recordings, in memory, mapped from a file, or read from one by each worker.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture.e_step_device import accumulate, log_likelihoods
 from spkver.mixture.frames_device import Table
@@ -38,6 +39,7 @@ _BLOCK_OF_PRODUCTS = 512
 _LOWEST = {4: -80.0, 8: -700.0}
 
 
+@one_line
 @dataclass(frozen=True)
 class GaussianMixture:
     """A mixture of Gaussians with diagonal or full covariances.

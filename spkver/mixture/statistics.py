@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import DataError
 from spkbase.runs import Destination
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Device, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
@@ -53,6 +54,7 @@ def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.f
     return np.asarray(total)
 
 
+@one_line
 @dataclass(frozen=True)
 class Statistics:
     """Statistics of N segments, each belonging to a model.

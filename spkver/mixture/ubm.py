@@ -28,6 +28,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import LATER, open_file
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
 from spkver.mixture.frames_device import Table
 from spkver.mixture.full_covariance import ALIVE, full_m_step, with_full_covariances
@@ -99,6 +100,7 @@ class UbmConfig:
         return self.full_iterations if self.covariance == "full" else 0
 
 
+@one_line
 @dataclass(frozen=True)
 class TrainedUbm:
     """A universal background model and how it came about.

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spkbase.runs import Depends, Draft, Handle, Run
+from spkbase.showing import one_line
 from spkver.features import (
     FeatureConfig,
     FeatureTable,
@@ -21,6 +22,7 @@ from spkver.features import (
 )
 
 
+@one_line
 @dataclass(frozen=True)
 class LazyFrames:
     """Post-processed frames of all recordings: made when they are asked for, kept while stages need them; no artefact.

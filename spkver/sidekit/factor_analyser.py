@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array
 
 _NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}  # in the order of kind
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class FactorAnalyser:
     """Matrices of a factor analysis in R dimensions; None for those that are not there.

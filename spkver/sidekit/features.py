@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
 
 _STREAMS = ("cep", "energy", "fb")
@@ -24,6 +25,7 @@ _COMPRESSIONS = (0, 1, 2)
 _HEADER_STEP = 1.52590218966964e-05
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class SidekitFeatures:
     """Features of one recording; what the file does not hold is None.

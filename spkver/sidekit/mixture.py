@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, write_column
 
 _WEIGHT_TOLERANCE = 1e-3
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class MixtureFile:
     """Parameters of a mixture of C Gaussians in D dimensions, in float64.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 from spkver.sidekit.hdf5 import create_hdf5, open_hdf5, read_array, read_strings, write_column, write_strings
 from spkver.sidekit.idmaps import as_int32
 
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 _BLOCK_BYTES = 1 << 25
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class StatServer:
     """Statistics of segments.

@@ -25,6 +25,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, stored_array
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
@@ -109,6 +110,7 @@ def fast_posterior(zeroth: Array, projected: Array, basis: Array, precisions: Ar
     return ((projected @ basis) * spread) @ basis.T, spread @ (basis.T * basis.T)
 
 
+@one_line
 @dataclass(frozen=True)
 class IVectors:
     """One i-vector for each segment.

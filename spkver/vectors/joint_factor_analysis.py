@@ -32,6 +32,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
 from spkbase.seeding import stream
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
 from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten
 from spkver.vectors.ivectors import extract_ivectors
@@ -155,6 +156,7 @@ class JointFactorConfig:
             )
 
 
+@one_line
 @dataclass(frozen=True)
 class JointFactors:
     """V, U and D, the mixture's means and whitening that they belong to, and how their training went.
@@ -196,6 +198,7 @@ class JointFactors:
         return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
 
 
+@one_line
 @dataclass(frozen=True)
 class JointStart:
     """What training starts from in place of what the seed draws: V, U and D, whitened as in `JointFactors`."""

@@ -26,6 +26,7 @@ from spkbase.arrays import fill_rows
 from spkbase.errors import DataError
 from spkbase.files import check_forms, open_file, read_arrays, write_arrays
 from spkbase.runs import Destination
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import Statistics, write_stat_blocks
 from spkver.vectors.ivectors import extract_ivectors
@@ -37,6 +38,7 @@ _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_
 _Block = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # counts, sums, factors
 
 
+@one_line
 @dataclass(frozen=True)
 class HiddenVariables:
     """Posterior means of what joint factor analysis takes a speaker's sessions to be made of.

@@ -25,6 +25,7 @@ from spkbase.arrays import Rows, SelectedRows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
     GaussianMixture,
@@ -124,6 +125,7 @@ class MapConfig:
             raise ConfigError(f"map.relevance is {self.relevance}: expected a number of at least 0")
 
 
+@one_line
 @dataclass(frozen=True)
 class Supervectors:
     """One vector for each segment (or model).

@@ -31,6 +31,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
 from spkbase.seeding import stream
+from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
 from spkver.vectors.em_sums import EmSums, add_block, sums_of_block
@@ -80,6 +81,7 @@ class TotalVariabilityConfig:
             )
 
 
+@one_line
 @dataclass(frozen=True)
 class TotalVariability:
     """A matrix T, the mixture's means and whitening that it belongs to, and how its training went.

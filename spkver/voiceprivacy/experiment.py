@@ -7,12 +7,14 @@ from functools import cached_property
 from pathlib import Path
 
 from spkbase.runs import Run
+from spkbase.showing import one_line
 from spkver.attackers import Attacker, AttackerConfig
 from spkver.voiceprivacy.settings import Config, chosen_attackers
 from spkver.voiceprivacy.steps import Steps
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
 
 
+@one_line
 @dataclass(frozen=True)
 class Experiment:
     """An evaluation of one anonymiser.

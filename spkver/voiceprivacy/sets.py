@@ -17,6 +17,7 @@ from pathlib import Path
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import fingerprint
+from spkbase.showing import one_line
 from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.voiceprivacy.settings import Config
@@ -59,6 +60,7 @@ class Dataset:
         return (self.enrolls, *self.trials.values())
 
 
+@one_line
 @dataclass(frozen=True)
 class Sets:
     """The sets of an evaluation, read and checked.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from spkbase.errors import ConfigError
 from spkbase.runs import Run
+from spkbase.showing import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class Ended(Exception):  # noqa: N818  # not an error
     """The last step that was asked for is done."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Steps:
     """Which steps are worked on.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.formats.reading import read_scores
-from evaluation.trials.lists import align
+from evaluation.trials import align
 from spkbase.work import devices
 from spkbase.work.devices import Device
 

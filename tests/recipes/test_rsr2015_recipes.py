@@ -17,7 +17,7 @@ from tiny_corpus import write_tiny_corpus
 
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics.summary import Metrics
-from evaluation.trials.lists import split_scores
+from evaluation.trials import split_scores
 from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 

@@ -15,7 +15,7 @@ from voiceprivacy_runs import ENROLLED, REPLICATES, SUFFIX, lines_of, run_recipe
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.cli import main as spkver_eval
 from evaluation.formats.reading import read_key, read_scores
-from evaluation.trials.lists import align
+from evaluation.trials import align
 from spkver.attackers.config import PRESETS
 from spkver.cli import main as spkver
 

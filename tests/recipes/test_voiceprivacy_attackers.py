@@ -20,7 +20,7 @@ from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.reports.privacy_results import parse_results, read_results
-from evaluation.trials.lists import align
+from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers.config import KINDS, PRESETS

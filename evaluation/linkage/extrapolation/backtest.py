@@ -18,6 +18,7 @@ from evaluation.linkage.extrapolation.estimate import DEFAULT, extrapolate
 from evaluation.linkage.extrapolation.tails import MIN_KEPT
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 if TYPE_CHECKING:
     from evaluation.linkage.table import Ranks, TieRule
@@ -26,6 +27,7 @@ HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
 
 
+@one_line
 @dataclass(frozen=True)
 class Backtest:
     """One method at one size, predicted from few impostors and measured with all.

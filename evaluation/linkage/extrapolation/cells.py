@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 if TYPE_CHECKING:
     from evaluation.linkage.table import Ranks, TieRule
@@ -27,6 +28,7 @@ _GROWTH = 0.12
 MIN_ROWS = 20
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Cells:
     """A table of rank counts.

@@ -16,6 +16,7 @@ from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities,
 from evaluation.linkage.intervals import share_ends
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _NEGLIGIBLE = 0.05
 _N_INSIDE = 24  # sizes at which the band of the bounds holds
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """What one method says. None of it is measured.
@@ -64,8 +66,9 @@ class Prediction:
         return {**estimate, "low": self.low, "high": self.high, **within, "note": self.note}
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
-class Extrapolation:
+class Extrapolation(Tabular):
     """Linkability beyond the gallery by several methods.
 
     Attributes
@@ -110,6 +113,16 @@ class Extrapolation:
             for name, part in self.predictions.items()
         }
         return replace(self, sizes=self.sizes[kept], predictions=parts)
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return a row for each method and size; nothing in it is measured."""
+        parts = list(self.predictions.values())
+        columns: dict[str, Any] = {
+            "method": np.repeat(list(self.predictions), len(self.sizes)),
+            "size": np.tile(self.sizes.astype(np.int64), len(parts)),
+        }
+        names = ("linkability", "low", "high")
+        return columns | {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything by name, marked as extrapolated."""

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.linkage.extrapolation.cells import Cells, beat_probability, margins
+from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -36,6 +37,7 @@ _ITERATIONS, _TOLERANCE = 300, 1e-3
 MAX_COMPONENTS = 3
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Weights on the grid of margins for each table of counts.

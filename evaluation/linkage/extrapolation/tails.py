@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 Array = NDArray[np.float64]
 MIN_KEPT = 10
 _SHAPES = (-0.9, 0.9)
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Tail:
     """A fitted tail.

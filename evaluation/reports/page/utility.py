@@ -15,6 +15,7 @@ from evaluation.plots import TradeOff
 from evaluation.reports.page.verdict import headlines, short
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, interval_ends
 from evaluation.uncertainty import Interval
+from spkbase.showing import one_line
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Measure:
     percent: bool
 
 
+@one_line
 @dataclass(frozen=True)
 class Value:
     """A value of a measure, and the names that lead to it."""
@@ -35,6 +37,7 @@ class Value:
     figure: Interval
 
 
+@one_line
 @dataclass(frozen=True)
 class TradeOffs:
     """Points of one measure; see `evaluation.plots.privacy_utility`."""

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import pairs
-from evaluation.trials.lists import Key, Scores, Trials, align, find_rows, split_scores
+from evaluation.trials import Key, Scores, Trials, align, find_rows, pairs, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)

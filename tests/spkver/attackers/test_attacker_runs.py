@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 
 from evaluation.formats.reading import read_scores, write_trials
 from evaluation.metrics.equal_error import eer
-from evaluation.trials.lists import Trials, split_scores
+from evaluation.trials import Trials, split_scores
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import devices
 from spkver import attackers as package

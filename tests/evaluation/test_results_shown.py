@@ -1,0 +1,265 @@
+"""Every result has columns, a data frame and a table in HTML, and the numbers in them are its own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import evaluation as ev
+from evaluation.linkage import Ranks, ranks_from_embeddings
+from evaluation.metrics import METRICS, Metrics, metrics_with
+from evaluation.reports import measure_linkage, parse_results
+from evaluation.uncertainty import Differences, Grouping, Intervals, Resampling, sample_of
+from spkbase.errors import DataError
+from spkbase.files import to_json
+from spkbase.showing import LONGEST, Tabular
+
+RNG = np.random.default_rng(0)
+NAMES = [f"s{number:02d}" for number in range(30)]
+
+
+def embeddings(noise: float) -> ev.Embeddings:
+    voices = np.random.default_rng(1).standard_normal((30, 8))
+    return ev.Embeddings(NAMES, NAMES, voices + noise * RNG.standard_normal(voices.shape))
+
+
+def results() -> dict[str, Tabular]:
+    key = ev.Key.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1, 0, 0, 1], types=["TC", "IC", "IC", "TC"])
+    scores = ev.Scores.from_ids(["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, -np.inf, -2.0, 0.5])
+    values = RNG.standard_normal(400)
+    sample = sample_of(values + 2 * (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
+    other = sample_of(values + (np.arange(400) % 4 == 0), np.arange(400) % 4 == 0, None)
+    metrics = Metrics(metrics=METRICS[:3])
+    groups = Grouping(np.arange(400) // 4 % 2, ["f", "m"], "sex")
+    ranks = ranks_from_embeddings(embeddings(0.0), embeddings(1.0), utterances=1)
+    condition = {"dataset": "<b>", "gender": "f", "scenario": "original", "attacker": "x", "eer": {"rocch": 0.1}}
+    return {
+        "trials": key.trials(),
+        "key": key,
+        "scores": scores,
+        "evaluation": ev.evaluate(scores, labels=key),
+        "intervals": ev.confidence_intervals(sample, metrics, replicates=20),
+        "differences": ev.paired_differences({"a": sample, "b": other}, metrics, replicates=20),
+        "groups": ev.evaluate_groups(sample, groups, metrics),
+        "interval": ev.Interval(0.5, 0.25, 0.75, "made up"),
+        "curve": ev.linkability(embeddings(0.0), embeddings(1.0), resampling=Resampling(20)),
+        "ranks": ranks,
+        "linkage": measure_linkage({1: ranks, 0: ranks}),
+        "extrapolation": ev.extrapolate(ranks, resampling=Resampling(4)),
+        "report": parse_results({"format": 1, "conditions": [condition]}),
+    }
+
+
+RESULTS = results()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_columns_frames_and_tables(name):
+    result = RESULTS[name]
+    columns = result.to_columns()
+    assert len({len(column) for column in columns.values()}) == 1
+    table = result._repr_html_()
+    assert table.startswith("<table>")
+    assert "<b>" not in table
+    text = repr(result)
+    assert "\n" not in text
+    assert len(text) <= LONGEST
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(name, library):
+    frames = pytest.importorskip(library)
+    result = RESULTS[name]
+    columns = result.to_columns()
+    frame = result.to_dataframe() if library == "pandas" else frames.DataFrame(columns)
+    assert list(frame.columns) == list(columns)
+    assert len(frame) == len(next(iter(columns.values())))
+
+
+@pytest.mark.parametrize("kind", [ev.Trials, ev.Key, ev.Scores])
+def test_lists_come_back(kind):
+    original = RESULTS[kind.__name__.lower()]
+    again = kind.from_frame(original.to_columns())
+    assert list(again.pairs()) == list(original.pairs())
+    for name in ("is_target", "types", "type_names", "values"):
+        if hasattr(original, name):
+            assert np.array_equal(getattr(again, name), getattr(original, name))
+
+
+def test_the_numbers_are_those_of_the_result():
+    result = RESULTS["evaluation"]
+    columns = result.to_columns()
+    assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(result.values(), nan_ok=True)
+    units = dict(zip(columns["metric"], columns["unit"], strict=True))
+    assert (units["eer.rocch"], units["zebra.population"]) == ("fraction", "bit")
+    with_ends = result.with_intervals({"eer.rocch": (0.1, 0.2)}).to_columns()
+    row = with_ends["metric"].index("eer.rocch")
+    assert (with_ends["low"][row], with_ends["high"][row]) == (0.1, 0.2)
+    assert np.isnan(with_ends["low"]).sum() == len(with_ends["low"]) - 1
+    assert np.isnan(columns["low"]).all()
+    curve = RESULTS["curve"].to_columns()
+    assert curve["size"].tolist() == list(range(2, 31))
+    assert curve["chance"] == pytest.approx(1 / curve["size"])
+    groups = RESULTS["groups"].to_columns()
+    assert sorted(set(groups["sex"])) == ["f", "m"]
+    assert RESULTS["linkage"].to_columns()["utterances"][0] == "1"
+    assert set(RESULTS["linkage"].to_columns()["utterances"]) == {"1", "all"}
+    assert RESULTS["report"].to_columns()["eer"] == [0.1]
+
+
+def test_intervals_are_dicts():
+    """What took a dict takes them: JSON, equality, methods."""
+    intervals, differences = RESULTS["intervals"], RESULTS["differences"]
+    assert isinstance(intervals, Intervals)
+    assert isinstance(intervals, dict)
+    assert intervals == dict(intervals)
+    assert isinstance(differences, Differences)
+    assert isinstance(differences["b"], Intervals)
+    assert json.loads(to_json({"x": {name: part.to_dict() for name, part in intervals.items()}}))
+    assert differences.to_columns()["system"] == ["b"] * len(differences["b"])
+    assert differences.to_columns()["value"] == [part.value for part in differences["b"].values()]
+
+
+def test_the_html_of_an_evaluation_is_its_table():
+    table = RESULTS["evaluation"]._repr_html_()
+    assert "target trials" in table
+    assert "rows more" not in table, "all metrics are there"
+    mine = ev.Metric("<i>mine</i>", lambda scores: 1.0, title="<u>mine</u>")
+    table = ev.evaluate([1.0], [0.0], metrics=(mine,))._repr_html_()
+    assert "<u>" not in table
+    assert "&lt;u&gt;mine" in table
+
+
+def test_batches_give_what_all_scores_give():
+    """Of any size and order, one without a class, of tensors and of parts that are added."""
+    scores = RNG.standard_normal(200)
+    labels = RNG.random(200) < 0.3
+    expected = ev.evaluate(scores[labels], scores[~labels]).to_dict()
+    whole, parts = ev.SpeakerVerificationMetrics(), [ev.SpeakerVerificationMetrics() for _ in range(3)]
+    order = np.argsort(labels, kind="stable")  # batches of one class alone
+    for number, rows in enumerate(np.array_split(order, 11)):
+        whole.update(scores[rows], labels[rows].astype(int).tolist())
+        parts[number % 3].update(scores[rows], labels[rows])
+    assert whole.compute().to_dict() == sum(parts).compute().to_dict() == expected
+    assert (parts[0] + parts[1]).compute().n_target == len(parts[0].state()["target"]) + len(parts[1].state()["target"])
+    assert (len(whole), len(sum(parts))) == (200, 200)
+    sent = ev.SpeakerVerificationMetrics()
+    sent.load_state({name: part.tolist() for name, part in whole.state().items()})
+    assert sent.compute().to_dict() == expected
+    whole.reset()
+    assert len(whole) == 0
+    with pytest.raises(DataError, match="expected target scores, got none"):
+        whole.compute()
+
+
+def test_what_goes_wrong_leaves_the_state_alone():
+    metrics = ev.SpeakerVerificationMetrics()
+    metrics.update([1.0, 0.0], [True, False])
+    for scores, labels in (([1.0], [True, False]), ([np.nan], [1]), ([1.0], [2]), ([[1.0]], [1])):
+        with pytest.raises(DataError):
+            metrics.update(scores, labels)
+    assert repr(metrics) == "SpeakerVerificationMetrics(1 target, 1 nontarget scores)"
+    with pytest.raises(DataError, match="same metrics"):
+        metrics + ev.SpeakerVerificationMetrics(convention="zebra-2020")
+    with pytest.raises(TypeError):
+        metrics + 1
+    with pytest.raises(DataError):
+        ev.SpeakerVerificationMetrics(convention="mine")
+    with pytest.raises(DataError):
+        ev.SpeakerVerificationMetrics(priors=[2])
+
+
+def test_sums_leave_their_parts_alone():
+    first, second = ev.SpeakerVerificationMetrics(), ev.SpeakerVerificationMetrics()
+    first.update([1.0, 0.0], [1, 0])
+    second.update([0.5], [0])
+    both = first + second
+    both.update([3.0], [1])
+    assert (len(first), len(second), len(both)) == (2, 1, 4)
+
+
+def test_long_lists_are_shown_by_their_first_trials():
+    names = [f"<u>{number}" for number in range(1000)]
+    table = ev.Scores.from_ids(names, ["s"] * 1000, np.arange(1000.0))._repr_html_()
+    assert table.count("<tr>") == 11
+    assert "... and 990 trials more" in table
+    assert "<u>" not in table
+
+
+class Tensor:
+    """What a tensor that needs a gradient does."""
+
+    def __init__(self, values, detached=False):
+        self.values, self.detached = values, detached
+
+    dtype = "torch.float32"
+
+    def detach(self):
+        return Tensor(self.values, True)
+
+    def cpu(self):
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        if not self.detached:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+        return np.array(self.values, dtype)
+
+
+def test_tensors():
+    metrics = ev.SpeakerVerificationMetrics()
+    metrics.update(Tensor([1.0, 0.0]), Tensor([1, 0]))
+    assert metrics.compute().eer["rocch"] == 0
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    scores, labels = torch.tensor([1.0, 0.0, 0.5, 0.7], requires_grad=True), torch.tensor([1, 0, 1, 0])
+    metrics = ev.SpeakerVerificationMetrics()
+    metrics.update(scores, labels)
+    metrics.update(scores.half(), labels.bool())
+    metrics.update(scores.bfloat16(), labels.bool())
+    assert metrics.compute().eer["rocch"] == ev.evaluate([1.0, 0.5], [0.0, 0.7]).eer["rocch"]
+
+
+def test_one_number_for_model_selection():
+    labels, scores = RNG.random(300) < 0.4, RNG.standard_normal(300)
+    found = ev.evaluate(scores, labels=labels, priors=("0.01", "0.2"))
+    values = found.values()
+    for name in ("eer.rocch", "min_cllr", "cllr", "zebra.population", "min_dcf.0.01", "min_dcf.0.2", "d_sys"):
+        assert ev.detection_score(labels, scores, metric=name) == values[name], name
+    words = np.where(labels, "genuine", "impostor")
+    assert ev.detection_score(words, scores, pos_label="genuine") == found.eer["rocch"]
+    weights = RNG.integers(1, 4, 300)
+    repeated = np.repeat(labels, weights), np.repeat(scores, weights)
+    assert ev.detection_score(labels, scores, sample_weight=weights) == pytest.approx(ev.detection_score(*repeated))
+    with pytest.raises(DataError, match="expected a metric such as"):
+        ev.detection_score(labels, scores, metric="auc")
+    with pytest.raises(DataError, match="no target"):
+        ev.detection_score(labels, scores, pos_label="genuine")
+
+
+def test_with_scikit_learn():
+    """A detector is chosen by it, and its numbers are those of `evaluate`."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import cross_val_score
+
+    features = RNG.standard_normal((200, 3))
+    classes = (features[:, 0] + RNG.standard_normal(200) > 0).astype(int)
+    scorer = make_scorer(
+        ev.detection_score, greater_is_better=False, response_method="decision_function", metric="min_cllr"
+    )
+    model = LogisticRegression().fit(features, classes)
+    scores = model.decision_function(features)
+    expected = ev.min_cllr(scores[classes == 1], scores[classes == 0])
+    assert scorer(model, features, classes) == pytest.approx(-expected)
+    assert (cross_val_score(LogisticRegression(), features, classes, scoring=scorer) < 0).all()
+
+
+def test_ranks_and_metrics_show_themselves_briefly():
+    assert repr(Ranks.of([0] * 50, 0, 60)).startswith("Ranks(speakers=<50 <U3>, beaters=<50 int64>")
+    assert "\n" not in repr(metrics_with())

@@ -1,0 +1,216 @@
+"""Data frames and labels: pandas, polars and stand-ins that have no more than what is asked of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import evaluation as ev
+from evaluation.trials import split_by_labels, truth_of
+from spkbase.errors import DataError
+
+TARGET, NONTARGET = [0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0]
+SCORES = [-1.0, 0.5, 0.0, 2.0, 3.0, 1.0, 4.0, -2.0]
+TRUTHS = [False, True, False, True, True, False, True, False]
+WORDS = ["target" if truth else "nontarget" for truth in TRUTHS]
+COLUMNS = {"enroll": ["a", "a", "b"], "test": ["s", "t", "s"], "cos_sim": [0.5, -0.5, 0.25], "label": [1, 0, 0]}
+
+
+class Series:
+    """As little of a column as there can be."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def to_numpy(self):
+        return np.array(self.values)
+
+
+class Arrayed:
+    """A column of a library that has no `to_numpy`."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+
+class Frame:
+    """As little of a data frame as there can be."""
+
+    def __init__(self, columns):
+        self.held = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name):
+        return Series(self.held[name])
+
+
+@pytest.fixture(params=["mapping", "stand-in", "pandas", "polars"])
+def make_frame(request):
+    """Each kind of data frame that is installed."""
+    if request.param in ("pandas", "polars"):
+        return pytest.importorskip(request.param).DataFrame
+    return dict if request.param == "mapping" else Frame
+
+
+@pytest.mark.parametrize("wrap", [list, np.array, Series, Arrayed])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        TRUTHS,
+        list(map(int, TRUTHS)),
+        list(map(float, TRUTHS)),
+        WORDS,
+        [word.upper() for word in WORDS],
+        [str(truth) for truth in TRUTHS],
+        [str(int(truth)) for truth in TRUTHS],
+    ],
+    ids=["bool", "int", "float", "words", "capitals", "true", "digits"],
+)
+def test_labels_give_what_the_classes_give(wrap, labels):
+    expected = ev.evaluate(TARGET, NONTARGET)
+    assert ev.evaluate(wrap(SCORES), labels=wrap(labels)).to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_series_of_real_libraries(library):
+    make = pytest.importorskip(library).Series
+    expected = ev.evaluate(TARGET, NONTARGET).to_dict()
+    for labels in (TRUTHS, WORDS, list(map(int, TRUTHS))):
+        assert ev.evaluate(make(SCORES), labels=make(labels)).to_dict() == expected
+    assert ev.evaluate(make(TARGET), make(NONTARGET)).to_dict() == expected
+    assert ev.eer(make(TARGET), make(NONTARGET)) == expected["eer"]["rocch"]
+
+
+def test_what_cannot_be_scores_may_stand_second():
+    expected = ev.evaluate(TARGET, NONTARGET).to_dict()
+    assert ev.evaluate(SCORES, TRUTHS).to_dict() == ev.evaluate(SCORES, Series(WORDS)).to_dict() == expected
+    with pytest.raises(DataError, match=r"labels or scores.*labels="):
+        ev.evaluate(SCORES, list(map(int, TRUTHS)))
+    # as many, but with a point; or not as many: scores
+    assert ev.evaluate(TARGET, [1.0, 0.0, 0.0, 1.0]).n_nontarget == 4
+    assert ev.evaluate(TARGET, [1, 0, 0]).n_nontarget == 3
+    assert ev.evaluate([1, 2], [0, 1]).n_target == 2
+
+
+def test_weights_of_labelled_scores():
+    """A trial of weight 2 counts as two trials."""
+    weights = [1, 2, 3, 1, 0, 1, 1, 1]
+    repeated = np.repeat(SCORES, weights), np.repeat(TRUTHS, weights)
+    found = ev.evaluate(SCORES, labels=TRUTHS, weights=weights)
+    assert (found.n_target, found.n_nontarget) == (4, 6)
+    assert found.to_dict() == ev.evaluate(repeated[0], labels=repeated[1]).to_dict()
+
+
+def test_scores_are_joined_with_their_key():
+    key = ev.Key.from_ids(["a", "a", "b"], ["s", "t", "s"], is_target=[True, False, False])
+    scores = ev.Scores.from_ids(["b", "a", "a"], ["s", "t", "s"], [0.25, -0.5, 0.5])
+    assert ev.evaluate(scores, labels=key).to_dict() == ev.evaluate([0.5], [-0.5, 0.25]).to_dict()
+    for arguments in ({"labels": [1, 0, 0]}, {"labels": key, "weights": [1, 1, 1]}):
+        with pytest.raises(DataError, match="Scores and a Key"):
+            ev.evaluate(scores, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"target": SCORES}, "got neither"),
+        ({"target": SCORES, "nontarget": SCORES, "labels": TRUTHS}, "got both"),
+        ({"target": SCORES, "labels": TRUTHS[1:]}, "a label for each of 8 scores, got 7"),
+        ({"target": SCORES, "labels": [True] * 8}, "both classes, got no nontarget among 8"),
+        ({"target": SCORES, "labels": SCORES}, r"got -1.0 \(row 0\).*exchanged"),
+        ({"target": SCORES, "labels": [*WORDS[:-1], "impostor"]}, r"'impostor' \(row 7\)"),
+        ({"target": SCORES, "labels": [1, 0, 2, 1, 1, 0, 1, None]}, r"2 \(row 2\), None \(row 7\)"),
+        ({"target": [*SCORES[:-1], np.nan], "labels": TRUTHS}, r"1 NaN or missing among 8 \(row 7 first\)"),
+        ({"target": [*SCORES[:-1], None], "labels": TRUTHS}, "got None in row 7"),
+        ({"target": [*map(str, SCORES)], "labels": TRUTHS}, "numbers as scores, got .*'-1.0'.* in row 0"),
+        ({"target": TRUTHS, "labels": TRUTHS}, "got False|got np.False_"),
+        ({"target": [[0.5, 1.0]], "labels": [1, 0]}, r"scores of shape \(N,\), got \(1, 2\)"),
+        ({"target": [[0.5], [1.0, 2.0]], "labels": [1, 0]}, "scores of shape"),
+        ({"target": SCORES, "labels": TRUTHS, "target_weights": [1]}, "weights for scores with labels"),
+        ({"target": TARGET, "nontarget": NONTARGET, "weights": [1]}, "target_weights and nontarget_weights"),
+        ({"target": TARGET, "nontarget": NONTARGET, "wheights": [1]}, "got wheights"),
+        ({"target": SCORES, "labels": TRUTHS, "weights": [1, 2]}, "a weight for each of 8 scores, got 2"),
+    ],
+)
+def test_what_does_not_fit_is_said(arguments, text):
+    with pytest.raises(DataError, match=text):
+        ev.evaluate(**arguments)
+
+
+def test_series_with_other_rows_are_refused():
+    """Taken by position they would give a wrong number, silently."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"score": SCORES, "label": TRUTHS})
+    by_score = frame.sort_values("score")
+    assert ev.evaluate(by_score["score"], labels=by_score["label"]).n_target == 4
+    with pytest.raises(DataError, match="same index"):
+        ev.evaluate(by_score["score"], labels=frame["label"])
+    with pytest.raises(DataError, match=r"NaN or missing|numbers as scores"):
+        ev.evaluate(pandas.Series([0.5, None, 1.0], dtype="Float64"), labels=[1, 0, 0])
+    with pytest.raises(DataError, match="as labels"):
+        ev.evaluate(pandas.Series([0.5, 0.2, 1.0]), labels=pandas.Series([True, None, False], dtype="boolean"))
+    with pytest.raises(DataError, match=r"shape \(N,\), got \(8, 2\).*choose the column"):
+        ev.evaluate(frame, labels=TRUTHS)
+
+
+def test_lists_from_frames(make_frame):
+    frame = make_frame(COLUMNS)
+    scores, key, trials = ev.Scores.from_frame(frame), ev.Key.from_frame(frame), ev.Trials.from_frame(frame)
+    assert list(scores.pairs()) == list(key.pairs()) == list(trials.pairs()) == [("a", "s"), ("a", "t"), ("b", "s")]
+    assert scores.values.tolist() == [0.5, -0.5, 0.25]
+    assert key.is_target.tolist() == [True, False, False]
+    assert ev.evaluate(scores, labels=key).eer["rocch"] == 0
+
+
+def test_named_columns_and_types(make_frame):
+    frame = make_frame({"x": ["a", "b"], "y": [7, 8], "z": ["target", "nontarget"], "type": ["TC", "IC"]})
+    key = ev.Key.from_frame(frame, model="x", segment="y", label="z")
+    assert list(key.pairs()) == [("a", "7"), ("b", "8")], "ids of digits are numbers in a data frame"
+    assert key.of_types("TC").is_target.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"enroll": None, "cos_sim": None}, r"column for model and score, got test, label \(name it: model=..., score"),
+        ({"enroll": ["a", None, "b"]}, "ids of models as text, got None in row 1"),
+        ({"enroll": ["a", "", "b"]}, "ids of models as text, got '' in row 1"),
+        ({"enroll": [1.0, 2.0, 3.0]}, "ids of models as text, got 1.0 in row 0"),
+        ({"test": ["s", "s", "s"]}, "repeated"),
+        ({"cos_sim": [0.5, float("nan"), 1.0]}, "1 NaN or missing among 3"),
+        ({"cos_sim": ["high", "low", "low"]}, "numbers as scores"),
+        ({"cos_sim": [0.5, 1.0]}, "columns of one length, got .2, 3."),
+    ],
+)
+def test_frames_that_do_not_fit(change, text):
+    columns = {name: column for name, column in (COLUMNS | change).items() if column is not None}
+    with pytest.raises(DataError, match=text):
+        ev.Scores.from_frame(Frame(columns))
+
+
+def test_a_frame_with_a_column_twice():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["a", "s", 0.5, 0.7]], columns=["enroll", "test", "score", "score"])
+    with pytest.raises(DataError, match="expected one column 'score', got 2"):
+        ev.Scores.from_frame(frame)
+
+
+def test_labels_alone():
+    assert truth_of(np.array(["target", "NONTARGET"])).tolist() == [True, False]
+    split = split_by_labels([1.0, 2.0], [True, False], [3.0, 4.0])
+    assert {name: column.tolist() for name, column in split.items()} == {
+        "target": [1.0], "nontarget": [2.0], "target_weights": [3.0], "nontarget_weights": [4.0],
+    }  # fmt: skip
+
+
+def test_no_library_of_data_frames_is_imported():
+    code = "import sys, evaluation as ev; ev.evaluate([1.0, 2.0], labels=[1, 0]); ev.Key; "
+    code += "print([name for name in ('pandas', 'polars', 'torch', 'torchmetrics') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

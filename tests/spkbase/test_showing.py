@@ -1,0 +1,102 @@
+"""Texts in one line, tables in HTML, data frames."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from spkbase.errors import ConfigError
+from spkbase.showing import LONGEST, Tabular, brief, data_frame, html_table, one_line
+
+
+@one_line
+@dataclass(frozen=True)
+class Record:
+    name: str
+    values: np.ndarray
+    parts: tuple[str, ...] = ()
+
+
+class Table(Tabular):
+    def __init__(self, columns):
+        self.columns = columns
+
+    def __repr__(self):
+        return "Table(<b>)"
+
+    def to_columns(self):
+        return self.columns
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(0.5), "0.5"),
+        (np.array([1, 2]), "[1, 2]"),
+        (np.array(3.0), "<one float64>"),
+        (np.zeros((2, 3), np.float32), "<2 x 3 float32>"),
+        (("a",), "('a',)"),
+        ((), "()"),
+        ([1, 2, 3, 4, 5], "[1, 2, 3, 4, ... 1 more]"),
+        ("a\nb", r"'a\nb'"),
+        ("x" * 100, "'" + "x" * 55 + "...'"),
+        (len, "builtins.len"),
+        (None, "None"),
+    ],
+)
+def test_values_in_brief(value, text):
+    assert brief(value) == text
+
+
+def test_short_records_are_as_they_were():
+    assert repr(Record("a", np.arange(2), ("b",))) == "Record(name='a', values=[0, 1], parts=('b',))"
+    plain = dataclass(frozen=True)(type("Plain", (), {"__annotations__": {"x": float, "y": str}}))
+    assert repr(one_line(plain)(0.5, "z")) == "Plain(x=0.5, y='z')"
+
+
+def test_long_records_are_cut():
+    text = repr(Record("n" * 500, np.zeros(9), tuple("abc" * 50)))
+    assert len(text) <= LONGEST
+    assert text.startswith("Record(name='nnn")
+    assert "values=<9 float64>" in text
+
+
+def test_tables_are_escaped():
+    """No name in a result can inject markup."""
+    table = html_table(
+        {"<script>": ["</td>&", "a\x00b"], "n": [1, 2.5]}, caption="<i>", notes=["<img src=x onerror=alert(1)>"]
+    )
+    for text in ("<script>", "</td>&", "<i>", "<img", "\x00"):
+        assert text not in table
+    for text in ("&lt;script&gt;", "&lt;/td&gt;&amp;", "&lt;i&gt;", "&lt;img", "a\N{REPLACEMENT CHARACTER}b"):
+        assert text in table
+    assert table.count("<td") == 4
+    assert "<caption>Table</caption>" in Table({"x": [1]})._repr_html_()
+
+
+def test_long_tables_are_cut():
+    table = html_table({"row": range(1000)})
+    assert table.count("<tr>") == 11
+    assert "... and 990 rows more" in table
+    assert html_table({"row": range(20)}).count("<tr>") == 21
+    assert html_table({}).count("<tr>") == 1
+
+
+def test_numbers_in_tables():
+    table = html_table({"x": [0.123456789, float("nan"), None], "y": ["a", "b", "c"]})
+    assert [part.partition("<")[0] for part in table.split('right">')[1:]] == ["x", "0.1235", "nan", ""]
+
+
+def test_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = Table({"x": [1, 2], "y": ["a", "b"]}).to_dataframe()
+    pandas.testing.assert_frame_equal(frame, pandas.DataFrame({"x": [1, 2], "y": ["a", "b"]}))
+
+
+def test_without_pandas_there_is_one_clear_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    with pytest.raises(ConfigError, match=r"needs pandas, which is not.*'spkver\[frames\]'.*to_columns"):
+        data_frame({"x": [1]})

@@ -1,0 +1,92 @@
+"""The notebooks run from the first cell to the last, in an empty folder, and what they show can be shown.
+
+Each runs in a process of its own, as a kernel does, without Jupyter: cells are plain Python (no magic), in one
+namespace, and the value of a cell's last line is asked for its HTML or its repr.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
+LARGEST = 40_000  # bytes: outputs are not kept
+NEEDS = {
+    "scores_to_figure": (),
+    "rsr2015_in_python": ("espeakng_loader",),
+    "anonymised_to_verdict": ("espeakng_loader",),
+}
+SAYS = {
+    "scores_to_figure": ["EER lower by", "eer.rocch"],
+    "rsr2015_in_python": ["SVM with NAP", "EER"],
+    "anonymised_to_verdict": ["semi-informed", "equal error rate of", "SIMULATED"],
+}
+
+RUN = """
+import ast, json, sys
+namespace = {"__name__": "__main__"}
+for number, cell in enumerate(json.load(open(sys.argv[1], encoding="utf-8"))["cells"]):
+    if cell["cell_type"] != "code":
+        continue
+    tree = ast.parse("".join(cell["source"]), f"cell {number}")
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, f"cell {number}", "exec"), namespace)
+    if last is not None:
+        value = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), namespace)
+        if value is not None:
+            print(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+"""
+
+
+def cells_of(path: Path, kind: str) -> list[str]:
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+
+
+def test_every_lesson_is_there():
+    assert {path.stem for path in NOTEBOOKS} == set(NEEDS) == set(SAYS)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_small_and_hold_no_outputs(path):
+    assert path.stat().st_size < LARGEST
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert (content["nbformat"], content["metadata"]["kernelspec"]["name"]) == (4, "python3")
+    identities = [cell["id"] for cell in content["cells"]]
+    assert len(set(identities)) == len(identities)
+    for cell in content["cells"]:
+        assert set(cell) >= {"cell_type", "id", "metadata", "source"}
+        if cell["cell_type"] == "code":
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_lessons(path):
+    """Words before the code, and no more than two cells of code in a row."""
+    kinds = [cell["cell_type"] for cell in json.loads(path.read_text())["cells"]]
+    assert kinds[0] == "markdown"
+    assert not re.search("ccc", "".join(kind[0] for kind in kinds))
+    assert cells_of(path, "markdown")[0].startswith("# ")
+    for cell in cells_of(path, "code"):
+        ast.parse(cell)
+        assert max(map(len, cell.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path, tmp_path):
+    for module in NEEDS[path.stem]:
+        pytest.importorskip(module)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+    command = [sys.executable, "-c", RUN, str(path)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for words in SAYS[path.stem]:
+        assert words in done.stdout
+    assert "Traceback" not in done.stderr
