@@ -24,6 +24,7 @@ from pathlib import Path
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.seeding import stream
+from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, named, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
@@ -56,6 +57,7 @@ class SplitRules:
             raise ConfigError(f"the seed is {self.seed}: expected 0 or more")
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Split:
     """The parts of a data directory.
