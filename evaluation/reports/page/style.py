@@ -71,7 +71,7 @@ header.verdict { border-top: 8px solid var(--level); }
 .verdict h1 { font-size: 1.3rem; font-weight: 600; }
 .stamp { display: inline-block; background: var(--level); color: #fff; font-weight: 700; font-size: 1.75rem;
   line-height: 1.15; padding: .35rem .9rem .42rem; border-radius: 8px; margin: .9rem 0 .3rem; }
-header.verdict > .soft { max-width: none; columns: 34rem 2; column-gap: 2rem; }
+header.verdict > .soft { max-width: 52rem; }
 .sentence { font-size: 1.16rem; max-width: 54rem; }
 .level-0 { --level: var(--level-0); }
 .level-1 { --level: var(--level-1); }
@@ -155,7 +155,7 @@ _NARROW = """
   .wrap { padding: .7rem .6rem 2rem; }
   section, header.verdict { padding: 1rem .9rem 1.1rem; border-radius: 10px; }
   .stamp { font-size: 1.45rem; }
-  header.verdict > .soft { max-width: none; columns: 34rem 2; column-gap: 2rem; }
+  header.verdict > .soft { max-width: 52rem; }
 .sentence { font-size: 1.05rem; }
   th, td { padding: .4rem; }
   table.grid { font-size: .9rem; }
