@@ -7,6 +7,7 @@ only where a data frame is asked for, and nothing here needs Jupyter: ``_repr_ht
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
@@ -146,12 +147,12 @@ def data_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
     return pandas.DataFrame(dict(columns))
 
 
-class Tabular:
+class Tabular(ABC):
     """What has columns: it becomes a data frame, and a table in a notebook."""
 
+    @abstractmethod
     def to_columns(self) -> dict[str, Any]:
         """Return the columns by name, all of one length; ``polars.DataFrame`` and its like take them."""
-        raise NotImplementedError
 
     def to_dataframe(self) -> Any:
         """Return a pandas data frame of the columns.
