@@ -7,7 +7,7 @@ over blocks of rows that the data fix, with one BLAS thread. Classes are integer
 
 A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
 vectors than dimensions, constant dimensions, duplicates. It alone is shrunk (`regularised`); one that is not singular
-stays as it is to the bit.
+stays as it is to the bit, but from few vectors its inverse is far off: `warn_of_few` says so.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _ROWS = 1 << 13
 _EQUAL = 1e-24  # of the squared length: below it a variance is rounding
 _SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
+_FEW = 3  # vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
 
 
 @one_blas_thread()
@@ -194,6 +195,7 @@ def regularised(
         raise DataError(f"the {what} is 0: the vectors do not differ", remedy="give vectors that do")
     if shrink is None:
         if not is_singular(covariance):
+            warn_of_few(n_free, size, what, remedy="shrink, such as 0.1, or lda before it")
             return covariance
         squares = float((covariance**2).sum())
         spread = (n_free + 1 - 2 / size) * (squares - trace**2 / size)
@@ -204,6 +206,16 @@ def regularised(
     if is_singular(shrunk):
         raise DataError(f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out")
     return shrunk
+
+
+def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
+    """Warn of a covariance that can be inverted but should not be: the scores look like scores, and are bad."""
+    if n_free < _FEW * size:
+        logger.warning(
+            "the %s of %d dimensions rests on %d vectors (means taken out), fewer than %d a dimension: its inverse is "
+            "far off, and scores may be worse than without this step (give %s)",
+            *(what, size, n_free, _FEW, remedy),
+        )
 
 
 @one_blas_thread()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkver.backend.latent_basis import lower_factor
+from spkver.backend.moments import warn_of_few
 from spkver.backend.sessions import Sessions
 
 _SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
@@ -87,6 +88,10 @@ def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal:
             f"within speakers in {sessions.dimension} dimensions",
             remedy="reduce the dimensions (lda), or leave plda.prior out",
         )
+    if weight is None and not singular and not diagonal:
+        n_free = len(sessions.vectors) - len(sessions.counts)
+        remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
+        warn_of_few(n_free, sessions.dimension, "covariance within speakers", remedy=remedy)
     return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
 
 

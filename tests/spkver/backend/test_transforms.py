@@ -24,6 +24,8 @@ from spkver.backend.moments import (
     total_covariance,
     within_covariance,
 )
+from spkver.backend.residual_prior import residual_prior
+from spkver.backend.sessions import Sessions
 from spkver.backend.transforms import (
     WHITENINGS,
     AffineMap,
@@ -208,3 +210,28 @@ def test_maps_that_are_none() -> None:
     with pytest.raises(DataError, match="finite"):
         AffineMap(np.zeros(2), np.full(2, np.nan))
     assert np.array_equal(mean(VECTORS), fit_centring(VECTORS).offset)
+
+
+@pytest.mark.parametrize(("n_vectors", "warned"), [(26, True), (71, True), (73, False)])
+def test_few_vectors_a_dimension_are_warned_of(caplog, n_vectors, warned):
+    """The covariance can be inverted, so scores come out, and they are worse than without the step."""
+    vectors = np.random.default_rng(0).standard_normal((n_vectors, 24))
+    fit_whitening(vectors)
+    assert [("rests on" in record.message and "shrink" in record.message) for record in caplog.records] == [
+        True
+    ] * warned
+    caplog.clear()
+    fit_whitening(vectors, shrink=0.1)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(("n_speakers", "warned"), [(30, True), (100, False)])
+def test_few_vectors_a_dimension_are_warned_of_in_plda(caplog, n_speakers, warned):
+    draw = np.random.default_rng(0)
+    codes = np.repeat(np.arange(n_speakers), 2)
+    vectors = draw.standard_normal((n_speakers, 24))[codes] + draw.standard_normal((len(codes), 24))
+    residual_prior(Sessions(vectors, codes))
+    assert [record.message.count("plda.prior") for record in caplog.records] == [1] * warned
+    caplog.clear()
+    residual_prior(Sessions(vectors, codes), weight=24)
+    assert not caplog.records
