@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.linkage.table import Ranks
-from evaluation.trials import Key, Scores, TrialSpeakers, find_rows, split_scores
+from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work
 
@@ -116,7 +116,8 @@ def ranks_from_scores(
     Parameters
     ----------
     scores, key : Scores, Key
-        Joined by id pair; the key's target trials say who the owner is. Each model is one enrolled speaker.
+        Joined by id pair; the key's target trials say who the owner is. Each model is one enrolled speaker; a note
+        says where the ids speak against it.
     utterances : int or "all", optional
         With a number one row a speaker, whose scores are means over its first so many segments by id; speakers with
         fewer use all they have, with a note. By default each segment is a row.
@@ -184,7 +185,11 @@ def rank_scores(
         speakers = None if speakers is None else speakers.subset(rows >= 0)
         key, rows = key.subset(rows >= 0), rows[rows >= 0]
     values = scores.values[rows]
-    if speakers is not None:
+    if speakers is None:
+        doubt = doubt_speakers(key)
+        if doubt is not None and doubt.side == "model":
+            notes.append(f"each model counts as a speaker, which it may not be: {doubt.text}")
+    else:
         n_trials = len(key)
         key, values = _against_speakers(key, values, speakers)
         if len(key) < n_trials:

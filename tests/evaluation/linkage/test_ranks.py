@@ -423,3 +423,15 @@ def test_other_files_for_ranks(tmp_path: Path) -> None:
 def test_counts_that_cannot_be(beaters, ties, impostors) -> None:
     with pytest.raises(DataError, match="expected"):
         Ranks.of(beaters, ties, impostors)
+
+
+@pytest.mark.parametrize(
+    ("models", "noted"), [(["m1_001", "m1_002", "m2_001"], True), (["anna", "berta", "carl"], False)]
+)
+def test_models_that_may_not_be_speakers_are_noted(models: list[str], noted: bool) -> None:
+    """Several models of a speaker look like several speakers, whose intervals are then too narrow."""
+    segments = ["s", "t", "u"]
+    key = Key.from_ids([*models] * 3, [name for name in segments for _ in models], np.eye(3, dtype=bool).ravel())
+    scores = Scores.from_ids([*models] * 3, [name for name in segments for _ in models], np.arange(9.0))
+    notes = ranks_from_scores(scores, key).notes
+    assert ["counts as a speaker" in note for note in notes] == [True] * noted
