@@ -18,7 +18,11 @@ from .options import ProjectionConfig as ProjectionConfig
 from .options import TrainingConfig as TrainingConfig
 from .protocol import Attack as Attack
 from .protocol import Attacker as Attacker
+from .protocol import Background as Background
+from .protocol import BackgroundAttacker as BackgroundAttacker
+from .protocol import Place as Place
 from .protocol import Scorer as Scorer
+from .protocol import Wanted as Wanted
 from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker

@@ -6,14 +6,32 @@ are tested. Built in are those of `spkver.attackers.classic`; the doors for othe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from evaluation.trials import Scores, Trials
 from spkbase.showing import one_line
+from spkbase.work import Device
 from spkver.attackers.kept import Kept
 from spkver.datadir import DataDir
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Background:
+    """Speech of people who are neither enrolled nor tested, as it was and as the anonymiser makes it.
+
+    Attributes
+    ----------
+    original : DataDir
+    anonymised : tuple of DataDir
+        Versions of it, each with other random numbers.
+    """
+
+    original: DataDir
+    anonymised: tuple[DataDir, ...] = ()
 
 
 @one_line
@@ -33,6 +51,10 @@ class Attack:
     tested : DataDir
         A segment of the trials is an utterance.
     trials : Trials
+    scenario : str
+        What the attacker knows, see `evaluation.reports.SCENARIOS`.
+    background : Background or None
+        The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
     """
 
     name: str
@@ -40,6 +62,8 @@ class Attack:
     enrolment: DataDir
     tested: DataDir
     trials: Trials
+    scenario: str = ""
+    background: Background | None = None
 
 
 Scorer = Callable[[Attack, Kept], Scores]
@@ -69,3 +93,56 @@ class Attacker(Protocol):
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Learn from training recordings; what comes back scores any trials."""
+
+
+@runtime_checkable
+class BackgroundAttacker(Protocol):
+    """An attacker that learns from both sides of the background, such as one that undoes the anonymisation.
+
+    It is no strict attacker of its scenario: its results are told apart from those of attackers that keep to
+    `Attack.training`.
+    """
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it serves; out of the others it is left without a word."""
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        """Return all data directories that its scores depend on."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the attackers of a run work.
+
+    Attributes
+    ----------
+    output : Path
+        Output folder of the run: what attackers learnt goes below ``attackers/``, speech below ``data/``.
+    work : Path
+        Folder of what they share, such as features and vectors; it may be removed.
+    seed : int
+    jobs : int or None
+    device : Device or None
+    force : bool
+        Make again what is there.
+    """
+
+    output: Path
+    work: Path
+    seed: int = 0
+    jobs: int | None = None
+    device: Device | None = None
+    force: bool = False
+
+
+@runtime_checkable
+class Wanted(Protocol):
+    """An attacker that is configured, before it has a place to work at."""
+
+    @property
+    def name(self) -> str:
+        """What its folders and its results are called."""
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return the attacker at work; `others` are those before it in the configuration, by name."""

@@ -29,13 +29,28 @@ from evaluation.trials import Key, Scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
 from spkbase.runs import Depends, Draft, Run, Stage
-from spkver.attackers import Attack, Attacker, AttackerConfig, Classics, Kept, Scorer, Workplace
+from spkver.attackers import (
+    Attack,
+    Attacker,
+    AttackerConfig,
+    Background,
+    BackgroundAttacker,
+    Classics,
+    Kept,
+    Place,
+    Scorer,
+    Wanted,
+    Workplace,
+)
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
 
 logger = logging.getLogger(__name__)
 
 SCORES = "exp"  # as in the challenge
+Chosen = AttackerConfig | Attacker | Wanted
+"""An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
+
 WORK = "work"  # features and statistics, which the attackers share; may be removed
 
 
@@ -145,7 +160,7 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
             for gender in dataset.trials:
                 attack = attacks[dataset.name, gender, scenario.name]
                 for attacker in attackers:
-                    if (attacker.name, attack.name) not in lacking:
+                    if serves(attacker, attack) and (attacker.name, attack.name) not in lacking:
                         stage = scorer.stage(attack, attacker)
                         parts[attacker.name].append(stage)
                         conditions.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
@@ -157,13 +172,20 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     return conditions
 
 
-def declare_attackers(run: Run, chosen: Sequence[AttackerConfig | Attacker], seed: int) -> list[Attacker]:
+def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int) -> list[Attacker]:
     """Return the attackers in their order, the built-in ones at work on this run; each learns when a score asks it
     to."""
     configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
     work = Workplace(run.path(WORK), run.jobs, run.device)
     classics = iter(Classics(configs, run.path("attackers"), work, seed, run.force).attackers())
-    return [next(classics) if isinstance(attacker, AttackerConfig) else attacker for attacker in chosen]
+    place = Place(run.output, run.path(WORK), seed, run.jobs, run.device, run.force)
+    attackers: dict[str, Attacker] = {}
+    for attacker in chosen:
+        if isinstance(attacker, AttackerConfig):
+            attackers[attacker.name] = next(classics)
+        else:
+            attackers[attacker.name] = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
+    return list(attackers.values())
 
 
 def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, Attack]]:
@@ -171,17 +193,24 @@ def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, 
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
             enrol = _side(sets, dataset.enrolls, scenario.enrolment)
-            draws = sets.draws.get(dataset.training, ()) if scenario.training else ()
-            training = (_side(sets, dataset.training, scenario.training), *draws)
+            anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
+            background = Background(sets.original[dataset.training], anonymised)
+            training = anonymised if scenario.training else (background.original,)
             for gender, name in dataset.trials.items():
                 key = sets.original[name].trials
                 assert key is not None  # checked before
                 folder = condition_folder(dataset, gender, scenario, suffix).removeprefix(f"{SCORES}/")
                 tested = _side(sets, name, scenario.trials)
-                yield dataset, gender, scenario, Attack(folder, training, enrol, tested, key.trials())
+                sides = training, enrol, tested, key.trials()
+                yield dataset, gender, scenario, Attack(folder, *sides, scenario.name, background)
 
 
-def check_attackers(chosen: Sequence[AttackerConfig | Attacker], sets: Sets, suffix: str) -> None:
+def serves(attacker: Attacker, attack: Attack) -> bool:
+    """Return whether a scenario is one that an attacker is made for."""
+    return not isinstance(attacker, BackgroundAttacker) or attack.scenario in attacker.scenarios
+
+
+def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     """Check what attackers of others have for the trials, before anything is made; for missing twins by name.
 
     Raises
@@ -189,7 +218,7 @@ def check_attackers(chosen: Sequence[AttackerConfig | Attacker], sets: Sets, suf
     DataError
         With all that cannot be used, or where an attacker has nothing at all.
     """
-    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig)]
+    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig | Wanted)]
     if not others:
         return
     expected = {
@@ -199,7 +228,7 @@ def check_attackers(chosen: Sequence[AttackerConfig | Attacker], sets: Sets, suf
     attacks = [attack for *_, attack in _attacks(replace(sets, twins={**expected, **sets.twins}), suffix)]
     lacking = _lacking(others, attacks)
     for attacker in others:
-        if all((attacker.name, attack.name) in lacking for attack in attacks):
+        if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
             looked = ", ".join(attack.name for attack in attacks[:3])
             raise DataError(
                 f"attacker {attacker.name!r} serves no condition: looked for {looked} and so on",
@@ -213,6 +242,8 @@ def _lacking(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> dict[t
     lacking: dict[tuple[str, str], str] = {}
     for attacker in attackers:
         for attack in attacks:
+            if not serves(attacker, attack):
+                continue
             try:
                 if why := attacker.lacks(attack):
                     lacking[attacker.name, attack.name] = why
@@ -273,7 +304,9 @@ class _Scorer:
             score = self._learn(attacker, attack.training)  # nothing is trained while all scores are there
             write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
-        speech = attack.enrolment, attack.tested, *attack.training
+        speech: tuple[DataDir, ...] = (attack.enrolment, attack.tested, *attack.training)
+        if isinstance(attacker, BackgroundAttacker):
+            speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"
         return self._run.stage(
             f"scores of {attacker.name} in {folder}",

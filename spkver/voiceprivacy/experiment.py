@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spkbase.runs import Run
 from spkbase.showing import one_line
-from spkver.attackers import Attacker, AttackerConfig
+from spkver.attackers import Attacker, AttackerConfig, Wanted
 from spkver.voiceprivacy.settings import Config, chosen_attackers
 from spkver.voiceprivacy.steps import Steps
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
@@ -42,7 +42,7 @@ class Experiment:
     allow_pipes: bool = False
 
     @cached_property
-    def attackers(self) -> list[AttackerConfig | Attacker]:
+    def attackers(self) -> list[AttackerConfig | Attacker | Wanted]:
         """Configurations of the built-in attackers, and those of others, in the order of the configuration."""
         return chosen_attackers(self.config)
 

@@ -13,7 +13,16 @@ from evaluation.utility import CONVENTIONS
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
-from spkver.attackers import PRESETS, Attacker, AttackerConfig, attacker_config, is_outside, open_door, short_name
+from spkver.attackers import (
+    PRESETS,
+    Attacker,
+    AttackerConfig,
+    Wanted,
+    attacker_config,
+    is_outside,
+    open_door,
+    short_name,
+)
 from spkver.corpora import Sizes
 
 RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
@@ -231,7 +240,7 @@ class Config:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
 
-def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker]:
+def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]:
     """Return the attackers, in their order: configurations of the built-in ones, and others by the doors.
 
     Raises
