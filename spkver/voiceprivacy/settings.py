@@ -12,6 +12,7 @@ from evaluation.uncertainty import MOST_REPLICATES
 from evaluation.utility import CONVENTIONS
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
+from spkbase.files import LATER
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     PRESETS,
@@ -31,6 +32,7 @@ from spkver.corpora import Sizes
 
 RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 ALL = "all"  # key of `attacker_settings` that holds for every attacker
+MOST_DRAWS = 100  # of enrolment and trials; a mean of more changes no digit that is shown
 _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -49,11 +51,15 @@ class TwinConfig(AnonymizerConfig):
         How many times a training set is anonymised, each time with other random numbers: what differs between two
         draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
         beyond the first are made in OUTPUT/data also where the twin was taken as it is.
+    trial_draws: int
+        How many times enrolment and trials are anonymised, each time with other random numbers: results are means over
+        these draws. The further ones are made as those of training sets are.
     """
 
     name: str = ""
     training_level: str = "utterance"
     training_draws: int = 4
+    trial_draws: int = field(default=3, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.name:
@@ -62,6 +68,8 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
         if self.training_draws < 1:
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
+        if not 1 <= self.trial_draws <= MOST_DRAWS:
+            raise ConfigError(f"anonymizer.trial_draws is {self.trial_draws}: expected 1 to {MOST_DRAWS}")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
         """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
