@@ -16,6 +16,7 @@ from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.protocol import Wanted
+from spkver.attackers.undone_attacker import wanted_undone
 from spkver.attackers.vector_settings import ge2e_or_campplus_is_absent, wanted_network, wanted_onnx
 
 Make = Callable[[str, Settings, Context], Wanted]
@@ -24,6 +25,10 @@ Make = Callable[[str, Settings, Context], Wanted]
 def _always(preset: str) -> str:
     """Say nothing: what needs no file of others can run anywhere."""
     return ""
+
+
+def _is_absent(preset: str) -> str:
+    return ge2e_or_campplus_is_absent(preset.partition("-")[0])
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,9 @@ CATALOGUE: dict[str, Row] = {
     "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, ge2e_or_campplus_is_absent),
     "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
     # --- that undo the anonymisation ---
+    **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
+    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
+    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
     # --- by something else than the voice ---
     # --- of others together ---
 }
