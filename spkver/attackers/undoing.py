@@ -46,10 +46,10 @@ VERSION = 1
 """Of all that is done here: scores of another one are not taken up."""
 FOLDS = 5
 """Of background speakers."""
-LEAST = 20
+LEAST = 10
 """Recordings of a background that an estimator can be learnt from."""
 
-_DRAWS, _MOST_DRAWS = 1500, 6  # own draws that are aimed at, and of one recording
+_DRAWS, _MOST_DRAWS = 1200, 6  # own draws that are aimed at, and of one recording
 _MOST = 4000  # background recordings that are undone; attackers learn from no more
 _BATCH = 8
 _PAIRS, _SECONDS, _GRID, _EXPLAINED = 6, 3.0, 13, 0.8  # see `known_anonymizer`

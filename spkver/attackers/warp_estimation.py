@@ -27,7 +27,7 @@ CUES = {"bands": slice(0, 2 * BANDS), "poles": slice(2 * BANDS, None), "both": s
 """Which of the values of `warp_cues` an estimator looks at."""
 WIDTHS = (0.0, 0.1, 0.3)
 """Of the kernels that are tried; 0 is the inner product, ridge regression."""
-RIDGES = tuple(10.0**power for power in np.arange(-4, 1.5, 0.5))
+RIDGES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.3, 3.0)
 
 _WINDOW, _POLES_WINDOW, _SHIFT = 0.025, 0.020, 0.010  # s
 _ORDER = 20
