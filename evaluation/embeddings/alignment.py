@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings.sets import row_norms
 from evaluation.embeddings.similarity import to_unit
 from spkbase.errors import DataError
 from spkbase.seeding import stream
@@ -280,12 +281,18 @@ def owner_ranks(
     names, codes = np.unique(owners.astype(str), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))
-    unit, place = to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
+    unit, place = _to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
     ranks = np.empty(len(tested), np.int64)
     for start in range(0, len(tested), _MOST):
         some = slice(start, start + _MOST)
-        nearest = np.maximum.reduceat(to_unit(tested[some]) @ unit.T, starts, axis=1)
+        nearest = np.maximum.reduceat(_to_unit(tested[some]) @ unit.T, starts, axis=1)
         columns = np.array([place.get(str(name), -1) for name in speakers[some].tolist()])
         own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
         ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
     return ranks
+
+
+def _to_unit(vectors: NDArray[np.floating]) -> Matrix:
+    """Vectors of length 1; one of length 0, which is near nobody, stays."""
+    norms = row_norms(vectors)
+    return to_unit(vectors, np.where(norms > 0, norms, 1.0))
