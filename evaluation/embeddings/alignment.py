@@ -29,7 +29,7 @@ _FIRST = 4  # directions that an assignment without any map begins with
 
 
 @one_blas_thread()
-def procrustes(source: Matrix, target: Matrix) -> Matrix:
+def procrustes(source: Matrix, target: Matrix, *, prior: float = 0.0) -> Matrix:
     """Return the orthogonal map that takes paired vectors nearest to each other.
 
     W = U V' of the singular value decomposition X'Y = U S V' makes ||X W - Y|| least among the W with orthonormal
@@ -39,6 +39,9 @@ def procrustes(source: Matrix, target: Matrix) -> Matrix:
     ----------
     source, target : ndarray of float64 of shape (n, D) and (n, E)
         X and Y, a pair in each row.
+    prior : float
+        p, for spaces of one extractor and few pairs a dimension: X'Y + p tr(S) / D I is decomposed in the place of
+        X'Y, which draws the map to the identity. 0 in the literature.
 
     Returns
     -------
@@ -56,7 +59,11 @@ def procrustes(source: Matrix, target: Matrix) -> Matrix:
     array([[ 0.,  1.],
            [-1.,  0.]])
     """
-    left, _, right = np.linalg.svd(source.T @ target, full_matrices=False)
+    moment = source.T @ target
+    left, values, right = np.linalg.svd(moment, full_matrices=False)
+    if prior:
+        moment[np.diag_indices(len(moment))] += prior * values.sum() / len(moment)
+        left, _, right = np.linalg.svd(moment)
     rotation: Matrix = left @ right
     return rotation
 
@@ -183,7 +190,12 @@ class Alignment:
 
 
 def fit_alignment(
-    source: NDArray[np.floating], target: NDArray[np.floating], kind: MapKind = "orthogonal", *, ridge: float = 0.1
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    kind: MapKind = "orthogonal",
+    *,
+    ridge: float = 0.1,
+    prior: float = 0.0,
 ) -> Alignment:
     """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" moves the mean alone.
 
@@ -194,6 +206,8 @@ def fit_alignment(
     kind : {"centred", "orthogonal", "ridge"}
     ridge : float
         Of `ridge_map`.
+    prior : float
+        Of `procrustes`.
 
     Raises
     ------
@@ -208,7 +222,7 @@ def fit_alignment(
             text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
             raise DataError(text, remedy="use one extractor for both, or an orthogonal map")
         return Alignment(*means, np.eye(source.shape[1]))
-    matrix = procrustes(*centred) if kind == "orthogonal" else ridge_map(*centred, ridge)
+    matrix = procrustes(*centred, prior=prior) if kind == "orthogonal" else ridge_map(*centred, ridge)
     return Alignment(*means, matrix)
 
 
