@@ -109,7 +109,7 @@ def _earlier(
     if not names or {condition.stage.name for condition in same} != names:
         return dict
     scored = [replace(condition.scored, further=(), strict=True, lacking=()) for condition in same]
-    before = run.stage(
+    before = replace(run, quiet=True).stage(
         "evaluation",
         artefact,
         make=lambda draft: None,  # it is only asked for its state
