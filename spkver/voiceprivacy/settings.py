@@ -18,9 +18,13 @@ from spkver.attackers import (
     PRESETS,
     Attacker,
     AttackerConfig,
+    Context,
     Wanted,
     attacker_config,
+    catalogue_name,
+    find_row,
     is_outside,
+    known_attackers,
     open_door,
     short_name,
 )
@@ -196,8 +200,8 @@ class Config:
     training_sets : dict
         Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
     attackers : tuple of str
-        Presets, or what a door for others opens to (see docs/own_attackers.md), such as scores:FOLDER; a name that is
-        neither has one of them as `preset` in its settings.
+        Presets, attackers of the catalogue (`spkver.attackers.CATALOGUE`), or what a door for others opens to (see
+        docs/own_attackers.md), such as scores:FOLDER; a name that is none of these has one as `preset` in its settings.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from its preset's.
     duration_change : float
@@ -206,6 +210,9 @@ class Config:
         Of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
         An attacker whose OO EER is above this is called weak in the sanity section.
+    attackers_time_limit : float or None [s]
+        How long an attacker of somebody else, a function or a command, may take to learn and for each list of trials;
+        None: half an hour, and as long as the speech lasts.
     """
 
     seed: int = 0
@@ -217,6 +224,7 @@ class Config:
     attacker_settings: dict = field(default_factory=dict)
     duration_change: float = 0.1
     weak_attacker_eer: float = 0.05
+    attackers_time_limit: float | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     utility: UtilityConfig = field(default_factory=UtilityConfig)
     challenge: ChallengeConfig = field(default_factory=ChallengeConfig)
@@ -244,24 +252,35 @@ class Config:
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {known}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
+            text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
+            raise ConfigError(text)
         if not self.duration_change > 0:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
 
 def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]:
-    """Return the attackers, in their order: configurations of the built-in ones, and others by the doors.
+    """Return the attackers, in their order: configurations of the classic ones, those of the catalogue, and others by
+    the doors.
 
     Raises
     ------
     ConfigError
         If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
-    return [
-        open_door(preset, name=name, seed=config.seed)
-        if is_outside(preset)
-        else _built_in(config, name, preset, settings)
-        for name, preset, settings in _entries(config)
-    ]
+    chosen: dict[str, AttackerConfig | Attacker | Wanted] = {}
+    for name, preset, settings in _entries(config):
+        found = find_row(preset)
+        if found is not None:
+            row_name, row, argument = found
+            shared, others = config.attacker_settings.get(ALL, {}), config.attacker_settings
+            context = Context(row_name, argument, config.seed, shared, others, dict(chosen))
+            chosen[name] = row.make(name, settings, context)
+        elif is_outside(preset):
+            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
+        else:
+            chosen[name] = _built_in(config, name, preset, settings)
+    return list(chosen.values())
 
 
 def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -278,14 +297,14 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
             text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
             raise ConfigError(text, remedy="give it another name")
         specs[name] = entry
-        if is_outside(preset) and settings:
+        if is_outside(preset) and find_row(preset) is None and settings:
             raise ConfigError(f"attacker_settings of {entry}: {', '.join(settings)}: an attacker of one's own has none")
         yield name, preset, settings
 
 
 def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any]) -> AttackerConfig:
     if preset not in PRESETS:
-        known = ", ".join(PRESETS)
+        known = ", ".join(known_attackers())
         raise ConfigError(
             f"attackers: {name!r} is no preset ({known})",
             remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
@@ -297,9 +316,14 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
         raise ConfigError(f"attacker_settings of {name}: {error}") from error
 
 
+def attacker_specs(config: Config) -> dict[str, str]:
+    """Return of each entry of `attackers` the preset, or what a door opens to."""
+    return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
+
+
 def attacker_name(entry: str) -> str:
     """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
-    return short_name(entry) if is_outside(entry) else entry
+    return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)
 
 
 def check_suffix(suffix: str) -> None:
