@@ -3,16 +3,16 @@
 The result of a scenario is the least privacy over all attackers. Some of them take more of the background than their
 scenario gives them (they undo the anonymisation, say); entries of ``results.json`` tell by ``"strict": false``. The
 least over the strict ones stands beside the result where it differs. Where enrolment and trials were anonymised several
-times the result is the mean over the draws, which ``draws`` of an entry tell. ``closed_set`` holds what an attacker gets
-who knows that the speaker is one of the enrolled. Results of earlier versions have none of these: their attackers are
-strict.
+times the result is the mean over the draws, which ``draws`` of an entry tell. ``closed_set`` holds what an attacker
+gets who knows that the speaker is one of the enrolled. Results of earlier versions have none of these: their attackers
+are strict.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.reports.privacy_schema import error_rate_of, strongest
@@ -32,7 +32,7 @@ class Figure:
     """
 
     attacker: str = ""
-    rate: Interval = Interval()
+    rate: Interval = field(default_factory=Interval)
 
     def to_dict(self, name: str) -> dict[str, Any] | None:
         """Return attacker, rate under a name, and its ends, as the summary of the results has them; None without."""
@@ -64,9 +64,9 @@ class Beside:
         EER of the strongest attacker in each draw; empty where it is not known.
     """
 
-    strict: Figure = Figure()
-    closed_set: Figure = Figure()
-    identification: Figure = Figure()
+    strict: Figure = field(default_factory=Figure)
+    closed_set: Figure = field(default_factory=Figure)
+    identification: Figure = field(default_factory=Figure)
     candidates: tuple[int, int] = (0, 0)
     draws: tuple[float, ...] = ()
 

@@ -94,7 +94,7 @@ class Outcome:
     linkability: Interval
     n_enrolled: float
     condition: Condition
-    beside: Beside = Beside()
+    beside: Beside = field(default_factory=Beside)
 
 
 @one_line
