@@ -15,6 +15,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
 from spkver.attackers import Attacker, AttackerConfig, check_training, is_outside
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.assessment import declare_assessment
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
@@ -24,7 +25,6 @@ from spkver.voiceprivacy.conditions import (
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.making import make_scores, without
-from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.settings import attacker_name, attacker_specs
