@@ -15,6 +15,7 @@ from pathlib import Path
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
 
@@ -58,6 +59,7 @@ CATALOGUE: dict[str, Row] = {
     "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
     "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
     "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     # --- by something else than the voice ---
     # --- of others together ---

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -169,8 +169,8 @@ class VectorAttacker:
     Attributes
     ----------
     name : str
-    source : Source
-        Of its vectors.
+    open_source : callable
+        Gives, for a training set, the source of vectors.
     depends : object
         What they depend on besides the recordings.
     choice : Choice
@@ -178,7 +178,7 @@ class VectorAttacker:
     """
 
     name: str
-    source: Source = field(repr=False)
+    open_source: Callable[[tuple[DataDir, ...]], Source] = field(repr=False)
     depends: Any = field(repr=False)
     choice: Choice
     place: Place = field(repr=False)
@@ -193,21 +193,21 @@ class VectorAttacker:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; its backend is chosen and trained on these versions of a training set."""
-        learnt: dict[frozenset[str], Backend] = {}
+        learnt: dict[frozenset[str], tuple[Source, Backend]] = {}
 
         def score(attack: Attack, kept: Kept) -> Scores:
             known = _background_speakers(training, attack)
             try:
                 if known not in learnt:
                     learnt[known] = self._learn(training, known)
-                return _scored(learnt[known], self.source, attack)
+                return _scored(*learnt[known], attack)
             except DataError as error:
                 text = error.text if error.text.startswith("attacker ") else f"attacker {self.name!r}: {error.text}"
                 raise DataError(text, file=error.file, remedy=error.remedy) from error
 
         return score
 
-    def _learn(self, training: tuple[DataDir, ...], known: frozenset[str]) -> Backend:
+    def _learn(self, training: tuple[DataDir, ...], known: frozenset[str]) -> tuple[Source, Backend]:
         name = self.name
         if known:
             count = f"{len(known)} of {len(set(training[0].speakers.values()))} speakers of {training[0].name}"
@@ -217,11 +217,12 @@ class VectorAttacker:
         if not training[0].recordings:
             text = f"all speakers of {training[0].name} are enrolled or tested: nothing is left to learn from"
             raise DataError(text, file=training[0].path, remedy="give a training set of other speakers")
-        learnt = learn_backend(name, self.source, self.depends, self.choice, training, self.place)
+        source = self.open_source(training)
+        learnt = learn_backend(name, source, self.depends, self.choice, training, self.place)
         logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
         if not learnt.choice["folds"]:
             logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
-        return learnt.backend
+        return source, learnt.backend
 
 
 def _background_speakers(training: Sequence[DataDir], attack: Attack) -> frozenset[str]:
@@ -236,7 +237,7 @@ def _without(version: DataDir, known: frozenset[str]) -> DataDir:
     return replace(version, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
 
 
-def _scored(backend: Backend, source: Source, attack: Attack) -> Scores:
+def _scored(source: Source, backend: Backend, attack: Attack) -> Scores:
     models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
     # an utterance that is a model of its own may enrol its speaker too
     owners: dict[str, str] = {}

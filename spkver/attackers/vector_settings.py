@@ -94,7 +94,7 @@ class WantedVectors:
         """Return it at work."""
         store = VectorStore(place.work / "vectors", self.extractor, place.jobs)
         record = dict(self.extractor.extraction.record)
-        return VectorAttacker(self.name, store, record, self.config.choice, place)
+        return VectorAttacker(self.name, lambda training: store, record, self.config.choice, place)
 
 
 def wanted_network(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
