@@ -14,5 +14,6 @@ from .pitch_tracker import PitchTrack as PitchTrack
 from .pitch_tracker import track_pitch as track_pitch
 from .prosody import PROSODY as PROSODY
 from .prosody import prosody_vector as prosody_vector
+from .networks import find_weights as find_weights
 from .protocol import ExtractorSettings as ExtractorSettings
 from .session import session_vector as session_vector

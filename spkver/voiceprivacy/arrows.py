@@ -21,9 +21,9 @@ from spkver.voiceprivacy.conditions import (
     declare_attackers,
     declare_scores,
     make_scores,
-    write_lists,
 )
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
