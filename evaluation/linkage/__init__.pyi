@@ -19,6 +19,7 @@ from .curve import log_spaced_sizes as log_spaced_sizes
 from .curve import monte_carlo as monte_carlo
 from .curve import published_sizes as published_sizes
 from .disclosure import cumulative_match as cumulative_match
+from .disclosure import rank_shares as rank_shares
 from .disclosure import similarity_rank_disclosure as similarity_rank_disclosure
 from .easy_and_hard import RULES as RULES
 from .easy_and_hard import DisclosureSets as DisclosureSets
@@ -49,3 +50,5 @@ from .table import Ranks as Ranks
 from .table import TieRule as TieRule
 from .table import read_ranks as read_ranks
 from .table import write_ranks as write_ranks
+from .worst_ranks import rank_evidence_of as rank_evidence_of
+from .worst_ranks import worst_case_from as worst_case_from

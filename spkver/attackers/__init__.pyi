@@ -29,6 +29,7 @@ from .protocol import BackgroundAttacker as BackgroundAttacker
 from .protocol import Place as Place
 from .protocol import Scorer as Scorer
 from .protocol import Wanted as Wanted
+from .training import ENDING as ENDING
 from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker
