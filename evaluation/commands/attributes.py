@@ -21,13 +21,15 @@ from spkbase.files import format_table
     "labels_path",
     required=True,
     type=FILE,
-    help="The attribute: lines 'speaker label' (or utterance), such as spk2gender; with --column a table with a header.",
+    help="The attribute: lines 'speaker label' (or utterance), as spk2gender; with --column a table with a header.",
 )
 @click.option("--column", "columns", multiple=True, help="Column of the table; repeatable, one attribute each.")
 @click.option("--training", type=FILE, help="Vectors of other speakers to learn from; else cross-validation.")
 @click.option("--training-anonymised", type=FILE, help="The same, anonymised, for the informed attacker.")
 @click.option(
-    "--segment-speakers", type=FILE, help="Speaker of each utterance, training too; that of the vectors' file by default."
+    "--segment-speakers",
+    type=FILE,
+    help="Speaker of each utterance, training too; that of the vectors' file by default.",
 )
 @click.option(
     "--missing",

@@ -171,6 +171,7 @@ def attribute_leakage(
         strange = sorted({label for label in truth.values() if label not in classes})
         if strange:
             notes.append(f"no training speakers are {named(strange)}: never read")
+    _check_dimensions(tested, training)
     counted: dict[str, Confusions] = {}
     for scenario, learns, hears in _scenarios(tested, training):
         folds = _folds(truth, speakers) if known is None else [list(truth)]
@@ -185,6 +186,14 @@ def attribute_leakage(
     gaps = recall_differences(list(counted.values()), resampling) if len(counted) > 1 else []
     differences = dict(zip(list(counted)[1:], gaps, strict=True))
     return Leakage(recalls, differences, learnt_from, tuple(notes))
+
+
+def _check_dimensions(*sides: Sides | None) -> None:
+    there = [side for both in sides if both is not None for side in both if side is not None]
+    for other in there[1:]:
+        if (got := other.vectors.shape[1]) != (expected := there[0].vectors.shape[1]):
+            text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
+            raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
 
 
 def _scenarios(tested: Sides, training: Sides | None) -> list[tuple[str, int, int]]:
@@ -203,7 +212,7 @@ def _labels_of(
     """The attribute of each utterance, by its id or its speaker's."""
     ids = embeddings.ids.tolist()
     by = ids if any(name in labels for name in ids) else embeddings.speakers.tolist()
-    found = {name: labels[key] for name, key in zip(ids, by, strict=True) if labels.get(key, "")}
+    found = {name: labels[key] for name, key in sorted(zip(ids, by, strict=True)) if labels.get(key, "")}
     unknown = [name for name in ids if name not in found]
     if unknown and (missing == "error" or not found):
         text = f"{len(unknown)} of {len(ids)} utterances without a label: {named(unknown)}"
@@ -251,9 +260,8 @@ def _rows(embeddings: Embeddings | None, names: Sequence[str]) -> NDArray[np.flo
         text = f"{len(missing)} utterances without a vector: {named(missing)}"
         raise DataError(text, file=embeddings.source or None, remedy="extract them")
     vectors = np.asarray(embeddings.vectors, np.float64)[[row[name] for name in names]]
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        bad = [name for name, good in zip(names, finite, strict=True) if not good]
+    bad = [names[row] for row in np.unique(np.argwhere(~np.isfinite(vectors))[:, 0])]
+    if bad:
         text = f"{len(bad)} vectors are not finite: {named(bad)}"
         raise DataError(text, file=embeddings.source or None, remedy="extract them again")
     return vectors
