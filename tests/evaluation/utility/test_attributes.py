@@ -33,6 +33,13 @@ def people(
     return Embeddings(np.array(ids, object), np.array(owners, object), vectors), labels
 
 
+def turned(vectors: Embeddings) -> Embeddings:
+    """Vectors of `people` 12 deviations apart, each on the other one's side."""
+    values = np.array(vectors.vectors)
+    values[:, 2] = 12 - values[:, 2]
+    return Embeddings(vectors.ids, vectors.speakers, values)
+
+
 def uars(found: Leakage) -> dict[str, float]:
     return {scenario: recall.interval.value for scenario, recall in found.recalls.items()}
 
@@ -81,8 +88,7 @@ def test_recall_is_that_of_two_gaussians() -> None:
 def test_scenarios_learn_from_their_own_side() -> None:
     """Anonymisation turns the attribute round: who knows reads it, who does not reads the opposite."""
     original, labels = people(20, shift=12)
-    turned = Embeddings(original.ids, original.speakers, 12 - np.asarray(original.vectors))
-    found = attribute_leakage(Sides(original, turned), labels, resampling=NONE)
+    found = attribute_leakage(Sides(original, turned(original)), labels, resampling=NONE)
     assert uars(found) == {"original": 1, "ignorant": pytest.approx(0, abs=0.05), "informed": 1}
     assert found.differences["ignorant"].value == pytest.approx(-1, abs=0.05)
     assert found.differences["informed"].value == 0
@@ -94,8 +100,7 @@ def test_training_set_of_other_speakers_is_learnt_from() -> None:
     found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
     assert found.learnt_from == "training"
     assert uars(found) == {"original": 1}
-    turned = Embeddings(others.ids, others.speakers, 12 - np.asarray(others.vectors))
-    sides = {"training": Sides(others, turned), "resampling": NONE}
+    sides = {"training": Sides(others, turned(others)), "resampling": NONE}
     found = attribute_leakage(Sides(tested, tested), labels | more, **sides)
     assert uars(found) == {"original": 1, "ignorant": 1, "informed": pytest.approx(0, abs=0.1)}
 
