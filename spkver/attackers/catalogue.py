@@ -16,8 +16,9 @@ from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
-from spkver.attackers.vector_settings import ge2e_or_campplus_is_absent, wanted_network, wanted_onnx
+from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
 
 Make = Callable[[str, Settings, Context], Wanted]
 
@@ -56,11 +57,10 @@ class Row:
 
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
-    "campplus": Row(
-        "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, ge2e_or_campplus_is_absent
-    ),
-    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, ge2e_or_campplus_is_absent),
+    "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
+    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
     "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
