@@ -14,6 +14,7 @@ from pathlib import Path
 
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
+from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
@@ -62,6 +63,9 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     # --- by something else than the voice ---
+    "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
+    "content": Row("content", "words said, where there are transcripts", wanted_content),
+    "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
     # --- of others together ---
 }
 
