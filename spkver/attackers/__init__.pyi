@@ -4,11 +4,17 @@ from .attack import score_checked as score_checked
 from .attacker import TrainedAttacker as TrainedAttacker
 from .attacker import load_attacker as load_attacker
 from .attacker import save_attacker as save_attacker
+from .catalogue import CATALOGUE as CATALOGUE
+from .catalogue import Row as Row
+from .catalogue import catalogue_name as catalogue_name
+from .catalogue import find_row as find_row
+from .catalogue import known_attackers as known_attackers
 from .classic import Classics as Classics
 from .config import KINDS as KINDS
 from .config import PRESETS as PRESETS
 from .config import AttackerConfig as AttackerConfig
 from .config import attacker_config as attacker_config
+from .context import Context as Context
 from .doors import is_outside as is_outside
 from .doors import open_door as open_door
 from .doors import short_name as short_name
@@ -28,4 +34,5 @@ from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker
 from .training import train_attackers as train_attackers
+from .vector_store import VectorStore as VectorStore
 from .workplace import Workplace as Workplace
