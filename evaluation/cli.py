@@ -33,7 +33,7 @@ COMMANDS = {
     "wer": (f"{_HERE}.utility:wer", "Compute word and character error rates."),
     "uar": (f"{_HERE}.utility:uar", "Compute the unweighted average recall of emotions."),
     "f0": (f"{_HERE}.utility:f0", "Compute the correlation of pitch before and after anonymisation."),
-    "rank": (f"{_HERE}.utility:rank", "Rank systems by utility within each least EER."),
+    "rank": (f"{_HERE}.rank:rank", "Rank systems by utility within each least EER."),
 }
 
 

@@ -45,5 +45,8 @@ spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymis
     "wer": "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",
     "uar": "spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk",
     "f0": "spkver-eval f0 data/mine data/mine_anon",
-    "rank": "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
+    "rank": """
+spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams
+spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures
+""",
 }

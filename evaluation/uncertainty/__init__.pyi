@@ -1,4 +1,5 @@
 from .confidence import confidence_intervals as confidence_intervals
+from .confidence import confidence_over_draws as confidence_over_draws
 from .confidence import paired_differences as paired_differences
 from .confidence import sample_from as sample_from
 from .draws import BLOCK as BLOCK
@@ -15,6 +16,9 @@ from .intervals import interval as interval
 from .intervals import to_scale as to_scale
 from .named import Differences as Differences
 from .named import Intervals as Intervals
+from .over_draws import draw_variance as draw_variance
+from .over_draws import interval_over_draws as interval_over_draws
+from .over_draws import widening as widening
 from .resampling import Sample as Sample
 from .resampling import bootstrap as bootstrap
 from .resampling import sample_of as sample_of

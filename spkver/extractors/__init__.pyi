@@ -10,4 +10,5 @@ from .filterbanks import kaldi_filterbanks as kaldi_filterbanks
 from .filterbanks import mel_spectra as mel_spectra
 from .ge2e import ge2e_network as ge2e_network
 from .ge2e import ge2e_vector as ge2e_vector
+from .networks import find_weights as find_weights
 from .protocol import ExtractorSettings as ExtractorSettings

@@ -13,20 +13,21 @@ import click
 
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
-from spkver.attackers import Attacker, AttackerConfig, check_training
+from spkver.attackers import Attacker, AttackerConfig, check_training, is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
     declare_attackers,
     declare_scores,
-    make_scores,
-    write_lists,
 )
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.layout import write_lists
+from spkver.voiceprivacy.making import make_scores, without
 from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
+from spkver.voiceprivacy.settings import attacker_name, attacker_specs
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.usefulness import check_utility, measure_utility
 
@@ -94,7 +95,11 @@ def report(
     steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
-            make_scores(experiment.at("scores"), scores)
+            outside = [attacker_name(entry) for entry, spec in attacker_specs(config).items() if is_outside(spec)]
+            experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
+        if experiment.outcome.failures:
+            scores = without(scores, experiment.outcome.failures)
+            numbers = assess(experiment, scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")
     steps.begin("evaluation")

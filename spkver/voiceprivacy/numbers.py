@@ -26,7 +26,8 @@ from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
 from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
-from spkver.voiceprivacy.conditions import Condition, Scored
+from spkver.voiceprivacy.conditions import Condition
+from spkver.voiceprivacy.layout import Scored
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]

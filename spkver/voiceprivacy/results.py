@@ -6,7 +6,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from spkbase.runs import Depends, Draft, Run, versions
 from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.making import found_failures
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
@@ -86,7 +87,8 @@ def _results(
     anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
-        sanity = check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
+        sanity = found_failures(experiment.outcome.failures)
+        sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
     return {
         "format": FORMAT,
@@ -101,6 +103,8 @@ def _results(
             draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
         ),
         "attackers_run": attackers_run(config),
+        "failures": [asdict(failure) for failure in experiment.outcome.failures],
+        "fusions": experiment.outcome.fusions,
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
