@@ -40,6 +40,7 @@ from evaluation.metrics import Method, SortedScores, eer_of, method_of
 from evaluation.uncertainty.draws import Resampling
 from evaluation.uncertainty.few_errors import PLENTY, independent_errors, mixed, rate_interval
 from evaluation.uncertainty.intervals import Interval, from_scale, interval, to_scale
+from evaluation.uncertainty.over_draws import means_over_draws
 from evaluation.uncertainty.resampling import Sample, bootstrap
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -87,8 +88,8 @@ def minimum_interval(
         raise DataError(f"expected a value of each attacker, got {int(np.isnan(found).sum())} NaN")
     resamples = resamples[:, ~np.isnan(resamples).any(axis=0)]
     chosen = int(found.argmin())
-    value, settings = float(found[chosen]), {"n_units": n_units, "n_trials": n_trials, "level": level}
-    alone = interval(value, resamples[chosen], method=method, **settings)  # type: ignore[arg-type]
+    value = float(found[chosen])
+    alone = interval(value, resamples[chosen], method=method, n_units=n_units, n_trials=n_trials, level=level)
     known = np.isfinite(found).all() and np.isfinite(resamples).all() and resamples.shape[1] > 1
     if len(found) == 1 or not known or method.scale == "percentile":
         return alone
@@ -116,7 +117,9 @@ def _chosen_anew(
     """The ends by the choice made anew in each resample; see the module."""
     from scipy.special import stdtrit
 
-    scaled = np.stack([to_scale(np.append(resampled[row], values[row]), method, n_trials) for row in range(len(values))])
+    scaled = np.stack(
+        [to_scale(np.append(resampled[row], values[row]), method, n_trials) for row in range(len(values))]
+    )
     scaled, centres = scaled[:, :-1], scaled[:, -1]
     means = scaled.mean(axis=1)
     centres = centres - method.factor * (means - centres)
@@ -160,7 +163,7 @@ class Minimum:
 def minimum_over_attackers(
     samples: Mapping[str, Sequence[Sample]], *, reading: str = "rocch", resampling: Resampling | None = None
 ) -> Minimum:
-    """Return the smallest equal error rate of attackers, each the mean over its draws, with the interval of the minimum.
+    """Return the smallest equal error rate of attackers, each the mean over its draws, with its interval.
 
     Parameters
     ----------
@@ -194,9 +197,11 @@ def minimum_over_attackers(
     resampled = np.array([columns["eer"] for columns in found])
     rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
     values = np.array([rates[places].mean() for places in rows.values()])
-    resamples = np.array([mean_over_draws(rates[places], resampled[places]) for places in rows.values()])
-    settings = {"n_units": first.n_effective, "n_trials": first.n_least, "level": resampling.level}
-    ends = minimum_interval(values, resamples, method=method_of(f"eer.{reading}"), **settings)  # type: ignore[arg-type]
+    method, most = method_of(f"eer.{reading}"), max(map(len, rows.values()))
+    settings: dict[str, Any] = {"method": method, "n_units": first.n_effective, "level": resampling.level}
+    settings["n_trials"] = first.n_least * most
+    resamples = np.array([means_over_draws(rates[places], resampled[places], **settings) for places in rows.values()])
+    ends = minimum_interval(values, resamples, **settings)
     winners = np.nanargmin(np.where(np.isnan(resamples), np.inf, resamples), axis=0)
     shares = np.bincount(winners, minlength=len(rows)) / resamples.shape[1]
     chosen = {name: float(share) for name, share in zip(rows, shares.tolist(), strict=True) if share}
@@ -210,4 +215,4 @@ class _Rate:
     reading: str
 
     def __call__(self, scores: SortedScores) -> dict[str, float]:
-        return {"eer": eer_of(scores, self.reading)}  # type: ignore[arg-type]
+        return {"eer": eer_of(scores, self.reading)}
