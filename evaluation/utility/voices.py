@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -105,13 +105,17 @@ class VoiceSimilarity(Tabular):
 
 
 @one_blas_thread()
-def matrix_of_voices(scores: Scores, key: Key, voices: Voices | None = None) -> tuple[SimilarityMatrix, list[str]]:
+def matrix_of_voices(
+    scores: Scores | Sequence[Scores], key: Key, voices: Voices | None = None
+) -> tuple[SimilarityMatrix, list[str]]:
     """Return the voice similarity matrix of scores, and notes.
 
     Parameters
     ----------
-    scores, key : Scores, Key
-        Joined by id pair; a trial of a recording with itself does not count.
+    scores : Scores or sequence of Scores
+        Joined to the key by id pair; a trial of a recording with itself does not count. Several are draws of the
+        anonymiser: each is calibrated by itself, and the mean LLR of two speakers is that over all draws.
+    key : Key
     voices : Voices, optional
         How scores are calibrated, and who speaks.
 
@@ -122,7 +126,10 @@ def matrix_of_voices(scores: Scores, key: Key, voices: Voices | None = None) -> 
         cannot be calibrated.
     """
     voices = voices or Voices()
-    values = align(scores, key)
+    draws = [scores] if isinstance(scores, Scores) else list(scores)
+    if not draws:
+        raise DataError("expected scores of one draw or more, got none")
+    values = np.stack([align(of_draw, key) for of_draw in draws])
     speakers = find_speakers(key, model_speakers=voices.model_speakers, segment_speakers=voices.segment_speakers)
     is_same = speakers.models == speakers.segments
     itself = key.model_ids[key.models] == key.segment_ids[key.segments]
@@ -133,20 +140,20 @@ def matrix_of_voices(scores: Scores, key: Key, voices: Voices | None = None) -> 
                          (int(other.sum()), "within a speaker that are no target trials")):  # fmt: skip
         if number:
             notes.append(f"{number:,} trials {text} were left out")
-    values, is_same, speakers = values[kept], is_same[kept], speakers.subset(kept)
+    values, is_same, speakers = values[:, kept], is_same[kept], speakers.subset(kept)
     if len(speakers.names) < 2:
         raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
     if not 0 < int(is_same.sum()) < len(is_same):
         which = "between two speakers" if is_same.any() else "within a speaker"
         raise DataError(f"expected trials within and between speakers, got none {which}")
-    llr = calibrated(values, is_same, speakers, voices)
+    llr = np.mean([calibrated(of_draw, is_same, speakers, voices) for of_draw in values], axis=0)
     first, second = speakers.models, speakers.segments
     if voices.symmetric:
         apart = ~is_same
         llr = np.concatenate([llr, llr[apart]])
         first, second = np.concatenate([first, second[apart]]), np.concatenate([second, speakers.models[apart]])
     matrix = similarity_matrix(llr, first, second, len(speakers.names))
-    return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, len(values)), notes
+    return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, values.size), notes
 
 
 def calibrated(
