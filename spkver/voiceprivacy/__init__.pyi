@@ -10,7 +10,6 @@ from .conditions import declare_scores as declare_scores
 from .experiment import Experiment as Experiment
 from .layout import write_lists as write_lists
 from .making import make_scores as make_scores
-from .numbers import declare_assessment as declare_assessment
 from .outputs import averages as averages
 from .outputs import challenge_rows as challenge_rows
 from .outputs import earlier_results as earlier_results
