@@ -18,6 +18,10 @@ COMMANDS = {
     "datadir": ("spkver.commands.datadir:datadir", "Make a data directory of a folder of recordings."),
     "split": ("spkver.commands.datadir:split", "Split a data directory into training, enrolment and trials."),
     "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
+    "anonymize-vectors": (
+        "spkver.commands.anonymize_vectors:anonymize_vectors",
+        "Put pseudo-speakers in place of speakers' vectors, without synthesis.",
+    ),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
     "backend": ("spkver.commands.backend:backend", "Train and score chains on vectors: LDA, WCCN, PLDA, cosine."),

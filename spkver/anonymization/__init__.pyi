@@ -4,6 +4,12 @@ from .config import AnonymizerConfig as AnonymizerConfig
 from .directories import anonymize_datadir as anonymize_datadir
 from .directories import finished_twin as finished_twin
 from .mcadams_coefficient import turn_poles as turn_poles
+from .pseudo_speakers import PLDA_CHAIN as PLDA_CHAIN
+from .pseudo_speakers import PseudoSpeakerRules as PseudoSpeakerRules
+from .pseudo_speakers import anonymize_embeddings as anonymize_embeddings
+from .pseudo_speakers import cosine_affinities as cosine_affinities
+from .pseudo_speakers import drawn_mean as drawn_mean
+from .pseudo_speakers import farthest_voices as farthest_voices
 from .record import RECORD as RECORD
 from .record import progress as progress
 from .recordings import check_source as check_source

@@ -25,6 +25,10 @@ spkver voiceprivacy --data data --suffix _mine --output exp/mine --config config
 spkver anonymize mcadams data/mine
 spkver anonymize command data/mine --suffix _sox --command 'sox {input} {output} pitch 300'
 """,
+    "anonymize-vectors": """
+spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5
+spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5
+""",
     "train": "spkver train data/mine_train --attacker gmm-svm --output exp/attacker",
     "score": """
 spkver score exp/attacker --enroll data/mine_test_enrolls --trials data/mine_test_trials_f --output exp/scores.txt
