@@ -1,0 +1,91 @@
+"""What Sphinx lacks for this site: formulas as MathML, a page for each room, a first page at the top."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import reference_pages
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
+
+CITED = re.compile(r"\[(\d)\]_")
+NO_PARAGRAPH = (" ", "- ", ".. ", ">>>")
+LISTED = re.compile(r"^(\s*)\.\. \[(\d)\] ")
+
+TOP = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>spkver</title>
+<meta http-equiv="refresh" content="0; url=docs/index.html"></head>
+<body><a href="docs/index.html">spkver</a></body></html>
+"""
+
+
+def visit_math(translator: Any, node: nodes.math) -> None:
+    """Write a formula of a line; browsers draw MathML themselves."""
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def visit_displayed_math(translator: Any, node: nodes.math_block) -> None:
+    """Write a formula that stands alone."""
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def free_of_markup(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
+    """Make reStructuredText of a docstring: formulas stay as they are set, bars and stars are signs, references a list.
+
+    Napoleon, which comes after this, sees to the sections.
+    """
+    text: list[str] = []
+    last = ""  # the last line that was not empty
+    literal = False
+    for line in lines:
+        indented = line.startswith(" ")
+        if indented and not literal and text and not text[-1].strip() and last and not last.startswith(NO_PARAGRAPH):
+            literal = True
+            text += [] if last.endswith("::") else ["::", ""]
+        elif line.strip() and not indented:
+            literal = False
+        if line.strip():
+            last = line
+        text.append(line if literal or line.lstrip().startswith((">>>", "...")) else escaped(line))
+    lines[:] = [LISTED.sub(r"\1\2. ", line) for line in text]
+
+
+def escaped(line: str) -> str:
+    """Return a line whose bars, and stars within file names, are signs unless they stand in literals."""
+    parts = re.split(r"(`+[^`]*`+)", line)
+    parts[::2] = [re.sub(r"(?<=[/_])\*|\*(?=\.\w)", r"\\*", part.replace("|", r"\|")) for part in parts[::2]]
+    return CITED.sub(r"[\1]", "".join(parts))
+
+
+def link_classes_alone(app: Any, document: nodes.document) -> None:
+    """Take the links away that Sphinx makes of every word of a type, `ndarray of shape (N,)`, but of classes."""
+    for link in list(document.findall(addnodes.pending_xref)):
+        if link.get("refdomain") == "py" and link["reftarget"].rpartition(".")[2].islower():
+            words = [child for child in link.children if not isinstance(child, addnodes.pending_xref_condition)]
+            link.replace_self(words or nodes.Text(link.astext()))
+
+
+def write_reference(app: Any) -> None:
+    """Write the pages of the reference, which follow the faces of the rooms, into docs/api."""
+    reference_pages.write(Path(app.confdir) / "api")
+
+
+def write_top(app: Any, failure: Exception | None) -> None:
+    """Lead from the top of the site to its first page."""
+    if failure is None:
+        (Path(app.outdir) / "index.html").write_text(TOP, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Tell Sphinx of the parts above."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
+    app.connect("builder-inited", write_reference)
+    app.connect("autodoc-process-docstring", free_of_markup, priority=400)
+    app.connect("doctree-read", link_classes_alone)
+    app.connect("build-finished", write_top)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
