@@ -16,6 +16,9 @@ PACKAGES = {
 }
 
 
+LONGEST_VALUE = 90  # characters of a constant that is shown as it is
+
+
 class Name(NamedTuple):
     """A public name: where it is entered, the module that holds it, and what it is called there."""
 
@@ -74,6 +77,14 @@ def comment_of(name: Name) -> str:
     return ""
 
 
+def constant(thing: object, name: Name) -> str:
+    """Return what is said of a constant, and its value where that is short."""
+    value = repr(thing).replace("typing.", "")
+    plain = len(value) <= LONGEST_VALUE and not any(sign in value for sign in ("`", "|", "\\n", " at 0x"))
+    shown = f"``{value}``" if plain else ""
+    return ": ".join(filter(None, [comment_of(name), shown]))
+
+
 def first_line(thing: object) -> str:
     """Return the first line of a docstring as Markdown that a table can hold."""
     text = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
@@ -92,8 +103,11 @@ def page(room: str, names: list[Name]) -> str:
         elif inspect.isroutine(thing):
             entries.append(f".. autofunction:: {target}\n")
         else:
-            entries.append(f".. py:data:: {name.name}\n   :type: {type(thing).__name__}\n\n   {comment_of(name)}\n")
-        sentence = first_line(thing) if callable(thing) else comment_of(name)
+            entries.append(
+                f".. py:data:: {name.name}\n   :type: {type(thing).__name__}\n\n   {constant(thing, name)}\n"
+            )
+        described = inspect.isclass(thing) or inspect.isroutine(thing)
+        sentence = first_line(thing) if described else constant(thing, name)
         # a package's own face leads to what its rooms explain
         held = ".".join(name.module.split(".")[:2]) + "." + name.original if room in PACKAGES else target
         table.append(f"| [`{name.name}`](#{held}) | {sentence} |")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
 import reference_pages
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
+from latex2mathml.converter import convert
 from sphinx import addnodes
 
+SEVERAL = re.compile(r"^(\w+(?:, \w+)+) : ")  # fields of one type, of which Napoleon sees the last alone
 CITED = re.compile(r"\[(\d)\]_")
 NO_PARAGRAPH = (" ", "- ", ".. ", ">>>")
 LISTED = re.compile(r"^(\s*)\.\. \[(\d)\] ")
@@ -22,15 +24,21 @@ TOP = """<!doctype html>
 """
 
 
+def mathml(formula: str, *, alone: bool) -> str:
+    """Return a formula as MathML, which browsers draw themselves, with a space between a function and its argument."""
+    text = convert(formula, display="block" if alone else "inline")
+    return re.sub(r"<mi>(log|exp|max|min)</mi>", r'<mi>\1</mi><mspace width="0.17em"></mspace>', text)
+
+
 def visit_math(translator: Any, node: nodes.math) -> None:
-    """Write a formula of a line; browsers draw MathML themselves."""
-    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    """Write a formula of a line."""
+    translator.body.append(mathml(node.astext(), alone=False))
     raise nodes.SkipNode
 
 
 def visit_displayed_math(translator: Any, node: nodes.math_block) -> None:
     """Write a formula that stands alone."""
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), alone=True)}</div>')
     raise nodes.SkipNode
 
 
@@ -39,6 +47,7 @@ def free_of_markup(app: Any, what: str, name: str, thing: object, options: Any, 
 
     Napoleon, which comes after this, sees to the sections.
     """
+    lines[:] = [SEVERAL.sub(lambda found: found[1].replace(", ", " / ") + " : ", line) for line in lines]
     text: list[str] = []
     last = ""  # the last line that was not empty
     literal = False
@@ -66,8 +75,18 @@ def link_classes_alone(app: Any, document: nodes.document) -> None:
     """Take the links away that Sphinx makes of every word of a type, `ndarray of shape (N,)`, but of classes."""
     for link in list(document.findall(addnodes.pending_xref)):
         if link.get("refdomain") == "py" and link["reftarget"].rpartition(".")[2].islower():
-            words = [child for child in link.children if not isinstance(child, addnodes.pending_xref_condition)]
-            link.replace_self(words or nodes.Text(link.astext()))
+            link.replace_self(nodes.Text(link.children[0].astext()))
+
+
+def name_pages_by_titles(app: Any, document: nodes.document, docname: str) -> None:
+    """Show the title of a page where a link shows the name of its file, which is what helps in the checkout."""
+    for link in document.findall(nodes.reference):
+        path, _, anchor = link.get("refuri", "").partition("#")
+        if link.astext().endswith(".md") and path and not anchor:
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(docname), path.removesuffix(".html")))
+            title = app.env.titles.get(target)
+            if title is not None:
+                link.children = [nodes.Text(title.astext())]
 
 
 def write_reference(app: Any) -> None:
@@ -87,5 +106,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", free_of_markup, priority=400)
     app.connect("doctree-read", link_classes_alone)
+    app.connect("doctree-resolved", name_pages_by_titles)
     app.connect("build-finished", write_top)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
