@@ -6,6 +6,7 @@ public name must have its place in the reference.
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -60,7 +61,7 @@ def problems_of(site: Path) -> list[str]:
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 problems.append(f"{where}: {address}: that page has no such anchor")
     for style in site.rglob("*.css"):
-        if "url(http" in style.read_text(encoding="utf-8") or "@import url(" in style.read_text(encoding="utf-8"):
+        if re.search(r"url\([\"']?(https?:)?//", style.read_text(encoding="utf-8")):
             problems.append(f"{style.relative_to(site)}: loads something from elsewhere")
     return problems + missing_names(pages)
 

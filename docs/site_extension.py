@@ -7,15 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import docstrings
 import reference_pages
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx import addnodes
-
-SEVERAL = re.compile(r"^(\w+(?:, \w+)+) : ")  # fields of one type, of which Napoleon sees the last alone
-CITED = re.compile(r"\[(\d)\]_")
-NO_PARAGRAPH = (" ", "- ", ".. ", ">>>")
-LISTED = re.compile(r"^(\s*)\.\. \[(\d)\] ")
 
 TOP = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>spkver</title>
@@ -43,32 +39,8 @@ def visit_displayed_math(translator: Any, node: nodes.math_block) -> None:
 
 
 def free_of_markup(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
-    """Make reStructuredText of a docstring: formulas stay as they are set, bars and stars are signs, references a list.
-
-    Napoleon, which comes after this, sees to the sections.
-    """
-    lines[:] = [SEVERAL.sub(lambda found: found[1].replace(", ", " / ") + " : ", line) for line in lines]
-    text: list[str] = []
-    last = ""  # the last line that was not empty
-    literal = False
-    for line in lines:
-        indented = line.startswith(" ")
-        if indented and not literal and text and not text[-1].strip() and last and not last.startswith(NO_PARAGRAPH):
-            literal = True
-            text += [] if last.endswith("::") else ["::", ""]
-        elif line.strip() and not indented:
-            literal = False
-        if line.strip():
-            last = line
-        text.append(line if literal or line.lstrip().startswith((">>>", "...")) else escaped(line))
-    lines[:] = [LISTED.sub(r"\1\2. ", line) for line in text]
-
-
-def escaped(line: str) -> str:
-    """Return a line whose bars, and stars within file names, are signs unless they stand in literals."""
-    parts = re.split(r"(`+[^`]*`+)", line)
-    parts[::2] = [re.sub(r"(?<=[/_])\*|\*(?=\.\w)", r"\\*", part.replace("|", r"\|")) for part in parts[::2]]
-    return CITED.sub(r"[\1]", "".join(parts))
+    """Put a docstring into the form that Sphinx reads; Napoleon, which comes after this, sees to the sections."""
+    lines[:] = docstrings.restructured(lines, of_class=what == "class")
 
 
 def link_classes_alone(app: Any, document: nodes.document) -> None:
