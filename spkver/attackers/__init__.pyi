@@ -18,10 +18,16 @@ from .context import Context as Context
 from .doors import is_outside as is_outside
 from .doors import open_door as open_door
 from .doors import short_name as short_name
+from .folds import Fold as Fold
+from .folds import background_folds as background_folds
+from .folds import deal_speakers as deal_speakers
 from .kept import Kept as Kept
 from .options import NormConfig as NormConfig
 from .options import ProjectionConfig as ProjectionConfig
 from .options import TrainingConfig as TrainingConfig
+from .pieces import cut_directory as cut_directory
+from .pieces import needs_pieces as needs_pieces
+from .pieces import with_pieces as with_pieces
 from .protocol import Attack as Attack
 from .protocol import Attacker as Attacker
 from .protocol import Background as Background
