@@ -136,10 +136,10 @@ def test_the_evaluation_tells_undone_from_strict(data, tmp_path):
     assert of_undone == {"lazy-informed", "semi-informed"}
     # what learns from original speech is the same attacker, trained once
     attackers = output / "attackers"
-    trained = sorted(path.parent.relative_to(attackers) for path in attackers.glob("*/*/attacker.yaml"))
-    assert [str(path) for path in trained] == [
+    trained = [path.parent.relative_to(attackers) for path in attackers.glob("*/*/attacker.yaml")]
+    assert {str(path) for path in trained} == {
         "tiny_train/gmm-ubm", "tiny_train_mcadams-undone/gmm-ubm", "tiny_train_mcadams/gmm-ubm",
-    ]  # fmt: skip
+    }  # fmt: skip
     before = {path: path.stat().st_mtime_ns for path in found.values()}
     again = run_recipe(copy, output, "--suffix", "_mcadams", **options)
     assert again.status == 0
