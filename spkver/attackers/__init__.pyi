@@ -5,8 +5,12 @@ from .attacker import TrainedAttacker as TrainedAttacker
 from .attacker import load_attacker as load_attacker
 from .attacker import save_attacker as save_attacker
 from .catalogue import CATALOGUE as CATALOGUE
+from .catalogue import COSTS as COSTS
+from .catalogue import DEFAULT as DEFAULT
 from .catalogue import Row as Row
+from .catalogue import absent_attackers as absent_attackers
 from .catalogue import catalogue_name as catalogue_name
+from .catalogue import default_attackers as default_attackers
 from .catalogue import find_row as find_row
 from .catalogue import known_attackers as known_attackers
 from .classic import Classics as Classics

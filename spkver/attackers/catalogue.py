@@ -41,12 +41,15 @@ class Row:
         Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
     is_absent : callable
         Says of its preset why it cannot run on this machine, or nothing where it can.
+    is_network : bool
+        Whether it hears by a neural network.
     """
 
     form: str
     summary: str
     make: Make
     is_absent: Callable[[str], str] = _always
+    is_network: bool = False
 
     @property
     def takes_argument(self) -> bool:
@@ -56,14 +59,57 @@ class Row:
 
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
-    "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
-    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
-    "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "campplus": Row(
+        "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent, is_network=True
+    ),
+    "ge2e": Row(
+        "ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent, is_network=True
+    ),
+    "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx, is_network=True),
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     # --- by something else than the voice ---
     # --- of others together ---
 }
+
+DEFAULT: tuple[str, ...] = (
+    "campplus",
+    "gmm-svm-cms",
+    "gmm-svm",
+    "supervector-cosine",
+    "ge2e",
+    "ivector",
+    "gmm-ubm",
+)
+"""Those that run where none are named and they can, about from the strongest to the weakest; what others are put
+together of comes before it."""
+
+
+COSTS: dict[str, float] = {
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    "gmm-ubm": 6,
+    "gmm-svm": 6,
+    "gmm-svm-cms": 6,
+    "supervector-cosine": 6,
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and ge2e), 4.6 minutes of speech
+    "campplus": 70,
+    "ge2e": 40,
+    # "attackers and scores" of a run with it alone
+    "ivector": 30,
+}
+"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on a Xeon of 2023."""
+
+
+def absent_attackers() -> dict[str, str]:
+    """Return which attackers of `DEFAULT` cannot run on this machine, and why."""
+    reasons = {name: CATALOGUE[name].is_absent(name) for name in DEFAULT if name in CATALOGUE}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def default_attackers() -> tuple[str, ...]:
+    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine."""
+    absent = absent_attackers()
+    return tuple(name for name in DEFAULT if name not in absent)
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:

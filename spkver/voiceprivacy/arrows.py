@@ -6,6 +6,8 @@ knows of all of it from the start. Where a run is to end earlier, `Steps.end_wit
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +24,7 @@ from spkver.voiceprivacy.conditions import (
     declare_scores,
     make_scores,
 )
+from spkver.voiceprivacy.estimate import describe_absent, describe_estimate, hours_of_speech
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.numbers import declare_assessment
@@ -29,6 +32,8 @@ from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.usefulness import check_utility, measure_utility
+
+logger = logging.getLogger(__name__)
 
 
 def check(experiment: Experiment) -> Sets:
@@ -49,6 +54,8 @@ def check(experiment: Experiment) -> Sets:
         if hear:
             _check_speech(experiment, sets, attackers)
             check_attackers(experiment.attackers, sets, experiment.suffix)
+    if hear and not steps.ends_with("checks"):
+        _tell_cost(experiment, sets)
     steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
@@ -108,6 +115,16 @@ def report(
     steps.end_with("utility")
     steps.begin("report")
     return write_results(experiment, sets, numbers.value, utility)
+
+
+def _tell_cost(experiment: Experiment, sets: Sets) -> None:
+    """Say before the start how long the attackers take about, and which would run but cannot."""
+    config, run, anonymizers = experiment.config, experiment.run, experiment.anonymizers
+    draws, trial_draws = (1, 1) if anonymizers is None else (anonymizers.draws, anonymizers.trial_draws)
+    hours = hours_of_speech(sets, config, draws=draws, trial_draws=trial_draws, jobs=run.jobs)
+    logger.info("%s", describe_estimate(config, hours, run.jobs or os.cpu_count() or 1))
+    for line in describe_absent(config):
+        logger.warning("%s", line)
 
 
 def _check_speech(experiment: Experiment, sets: Sets, attackers: Sequence[AttackerConfig]) -> None:

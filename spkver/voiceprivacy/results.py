@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import sys
@@ -15,7 +16,7 @@ from evaluation.reports import FORMAT, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
 from spkbase.runs import Depends, Draft, Run, versions
-from spkver.attackers import is_outside
+from spkver.attackers import find_row, is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
@@ -101,6 +102,7 @@ def _results(
             draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
         ),
         "attackers_run": attackers_run(config),
+        "choices": choices_of(run.output, sets, config),
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
@@ -119,12 +121,30 @@ def _results(
     }
 
 
+def choices_of(output: Path, sets: Sets, config: Config) -> list[Json]:
+    """Return how attackers by vectors chose their backends on each training set, where any did."""
+    names = [dataset.training for dataset in sets.datasets]
+    folders = [side[name].name for name in dict.fromkeys(names) for side in (sets.original, sets.twins) if name in side]
+    files = [
+        output / "attackers" / folder / attacker_name(entry) / "choice.json"
+        for entry in config.attackers
+        for folder in folders
+    ]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+
+
 def attackers_run(config: Config) -> Json:
     """Say which attackers were run, and that their figure is an upper bound of privacy."""
     names = [attacker_name(entry) for entry in config.attackers]
     specs = [str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers]
-    others = [name for name, spec in zip(names, specs, strict=True) if is_outside(spec)]
-    kinds = "classic ones (Gaussian mixtures), no neural network" if not others else f"of others: {', '.join(others)}"
+    rows = [find_row(spec) for spec in specs]
+    networks = [name for name, row in zip(names, rows, strict=True) if row is not None and row[1].is_network]
+    others = [name for name, spec, row in zip(names, specs, rows, strict=True) if row is None and is_outside(spec)]
+    kinds = f"by neural networks: {', '.join(networks)}" if networks else "no neural network"
+    if not networks and not others:
+        kinds = "classic ones (Gaussian mixtures), no neural network"
+    if others:
+        kinds = f"of others: {', '.join(others)}" + f"; {kinds}" * bool(networks)
     text = f"Attackers that were run: {', '.join(names)}; {kinds}. The figure is an upper bound of the privacy that"
     return {"names": names, "of_others": others, "text": f"{text} is left: a stronger attacker may leave less."}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluation.reports.page import appendix, details, summary
 from evaluation.reports.page.averages import averages
+from evaluation.reports.page.choices import choices
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.style import STYLE
 from evaluation.reports.privacy_results import Results, parse_results
@@ -25,6 +26,7 @@ _CONTENTS = {
     "utility": "Utility",
     "terms": "How to read this",
     "figures": "All figures",
+    "choices": "Choice of backends",
     "provenance": "How this was made",
 }
 
@@ -77,6 +79,7 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),
+        choices(parsed),
         appendix.provenance(parsed, base),
     ]
     there = [section for section in sections if section is not None]
