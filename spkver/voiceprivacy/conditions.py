@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,10 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     DataError
         With all that cannot be used, or where an attacker has nothing at all.
     """
-    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig | Wanted)]
+    # some can be asked before they are at work
+    others: list[Any] = [
+        attacker for attacker in chosen if not isinstance(attacker, AttackerConfig) and hasattr(attacker, "lacks")
+    ]
     if not others:
         return
     expected = {
