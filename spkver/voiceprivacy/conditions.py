@@ -17,8 +17,6 @@ draw 2 of one is scored against draw 2 of the other, and so on, in folders of th
 from __future__ import annotations
 
 import logging
-import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -32,6 +30,7 @@ from evaluation.trials import Scores
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Depends, Draft, Run, Stage
 from spkver.attackers import (
+    ENDING,
     Attack,
     Attacker,
     AttackerConfig,
@@ -203,25 +202,6 @@ def _lacking(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> dict[t
     return lacking
 
 
-def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
-    """Train the attackers and score all conditions that are not up to date.
-
-    With `force` the features and statistics that attackers share are made again too.
-    """
-    if run.force:
-        shutil.rmtree(run.path(WORK), ignore_errors=True)
-    started, count = time.perf_counter(), 0
-    for number, condition in enumerate(conditions, 1):
-        for stage in condition.stages:
-            stage.bring_up_to_date()
-        count += 1
-        names = [(other.scored.dataset, other.scored.scenario) for other in conditions[number - 1 : number + 1]]
-        if len(set(names)) > 1 or number == len(conditions):
-            seconds = time.perf_counter() - started
-            logger.info("%s: scores of %d conditions after %.1f s", " ".join(names[0]), count, seconds)
-            started, count = time.perf_counter(), 0
-
-
 @dataclass(frozen=True)
 class _Place:
     """Where a condition stands, and in which draws there is speech for it."""
@@ -260,7 +240,7 @@ class _Scorer:
 
     def __init__(self, run: Run, seed: int) -> None:
         self._run, self._seed = run, seed
-        self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer] = {}
+        self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
         self._speech: dict[DataDir, str] = {}
 
     def stage(self, attack: Attack, attacker: Attacker) -> Stage[Scores]:
@@ -288,10 +268,19 @@ class _Scorer:
         )
 
     def _learn(self, attacker: Attacker, training: tuple[DataDir, ...]) -> Scorer:
+        """Have an attacker learn, once: what could not be learnt is not tried again in this run."""
         known = attacker.name, training
         if known not in self._learnt:
-            self._learnt[known] = attacker.learn(training)
-        return self._learnt[known]
+            try:
+                self._learnt[known] = attacker.learn(training)
+            except Exception as error:
+                if isinstance(error, ENDING):
+                    raise
+                self._learnt[known] = error
+        learnt = self._learnt[known]
+        if isinstance(learnt, Exception):
+            raise learnt
+        return learnt
 
     def _step(self, directory: DataDir) -> str:
         """The step that stands for the speech of a data directory: its lists and its recordings."""

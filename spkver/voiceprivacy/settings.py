@@ -213,6 +213,9 @@ class Config:
         Of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
         An attacker whose OO EER is above this is called weak in the sanity section.
+    attackers_time_limit : float or None [s]
+        How long an attacker of somebody else, a function or a command, may take to learn and for each list of trials;
+        None: half an hour, and as long as the speech lasts.
     """
 
     seed: int = 0
@@ -224,6 +227,7 @@ class Config:
     attacker_settings: dict = field(default_factory=dict)
     duration_change: float = 0.1
     weak_attacker_eer: float = 0.05
+    attackers_time_limit: float | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     utility: UtilityConfig = field(default_factory=UtilityConfig)
     challenge: ChallengeConfig = field(default_factory=ChallengeConfig)
@@ -255,6 +259,9 @@ class Config:
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
+            text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
+            raise ConfigError(text)
         if not self.duration_change > 0:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
@@ -277,7 +284,7 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]
             context = Context(row_name, argument, config.seed, shared, others, dict(chosen))
             chosen[name] = row.make(name, settings, context)
         elif is_outside(preset):
-            chosen[name] = open_door(preset, name=name, seed=config.seed)
+            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
         else:
             chosen[name] = _built_in(config, name, preset, settings)
     return list(chosen.values())
