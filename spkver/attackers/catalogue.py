@@ -19,7 +19,7 @@ from spkver.attackers.context import Context, Settings
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.undone_attacker import wanted_undone
-from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
+from spkver.attackers.vector_settings import network_is_absent, wanted_extractor, wanted_network, wanted_onnx
 
 Make = Callable[[str, Settings, Context], Wanted]
 
@@ -72,6 +72,7 @@ CATALOGUE: dict[str, Row] = {
         "ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent, is_network=True
     ),
     "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx, is_network=True),
+    "extractor": Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", wanted_extractor),
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
