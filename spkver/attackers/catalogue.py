@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import ConfigError
+from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
@@ -78,6 +79,16 @@ CATALOGUE: dict[str, Row] = {
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
     "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
     "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
+    "campplus-aligned": Row(
+        "campplus-aligned", "CAM++ after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+    ),
+    "ge2e-aligned": Row(
+        "ge2e-aligned", "GE2E after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+    ),
+    "ivector-aligned": Row(
+        "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
+    ),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
