@@ -95,8 +95,8 @@ def scenarios(results: Results) -> Html:
         "In each scenario the attacker that leaves the least privacy counts. From top to bottom attackers know more, "
         "so the equal error rate should fall; on original speech it should be near 0, or the attackers are too weak to "
         "prove anything. In a closed set the attacker knows that the speaker is one of the enrolled, and centres the "
-        "scores of each utterance over them: its error rate, and how often it names the right speaker, are those of the "
-        "attacker that does best there."
+        "scores of each utterance over them: its error rate, and how often it names the right speaker, are those of "
+        "the attacker that does best there."
     )
     heading = element("h2", "What each scenario gives")
     return element("section", heading, element("p", lead, class_="lead"), parts, id="scenarios")
