@@ -160,7 +160,9 @@ def test_the_strict_result_stands_beside_the_least() -> None:
         "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
     }  # fmt: skip
     text = verdict(rows, level=0.95, simulated=False)
-    assert "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 draws of the anonymiser (18.0, 3.0, 6.0)" in text
+    assert (
+        "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 draws of the anonymiser (18.0, 3.0, 6.0)" in text
+    )
     assert "; strict 17.9 % (campplus)" in text
     assert "names the speaker of 91 % of the utterances, first of 5." in text
     alone = verdict(summarise([condition("campplus", 0.179)]), level=0.95, simulated=False)
