@@ -15,6 +15,7 @@ from spkbase.errors import DataError, few
 from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
 from spkver.voiceprivacy.sanity_audio import Found, duplicate_audio, original_audio
+from spkver.voiceprivacy.sanity_draws import trial_draws
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import number, places
@@ -69,6 +70,7 @@ def check_all(
         *few_speakers(conditions, config),
         *independence(conditions, earlier, config),
         *training_draws(conditions, sets, config),
+        *trial_draws(conditions, sets, config),
         *other_notes(conditions, config),
     ]
     return [vars(finding) for finding in findings]

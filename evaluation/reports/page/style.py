@@ -91,6 +91,7 @@ header.verdict > .soft { max-width: 52rem; }
 .against { list-style: none; margin: .7rem 0 0; padding: 0; }
 .against li { display: grid; grid-template-columns: minmax(6rem, 9.5rem) 4.2rem 1fr; gap: .2rem .7rem;
   align-items: center; padding: .3rem 0; }
+.against small { grid-column: 1 / -1; }
 .against strong { text-align: right; font-variant-numeric: tabular-nums; }
 .against .ruler { min-width: 5rem; }
 .explained { margin: 0 0 1rem; padding-left: 1.2rem; }
