@@ -40,5 +40,6 @@ from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker
 from .training import train_attackers as train_attackers
+from .vector_attacker import VectorAttacker as VectorAttacker
 from .vector_store import VectorStore as VectorStore
 from .workplace import Workplace as Workplace

@@ -154,9 +154,12 @@ class ContentAttacker:
 
 
 def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
-    """Make the attacker of its settings."""
+    """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that."""
+    text = {"text": context.hypotheses} if context.hypotheses else {}
     try:
-        return ContentAttacker(load_config(ContentConfig, defaults=merged(settings, {"name": name})), context.seed)
+        return ContentAttacker(
+            load_config(ContentConfig, defaults=merged(text, settings, {"name": name})), context.seed
+        )
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 

@@ -23,6 +23,7 @@ from spkver.voiceprivacy.conditions import (
 )
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
+from spkver.voiceprivacy.leakage import measure_attributes
 from spkver.voiceprivacy.making import make_scores, without
 from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
@@ -112,6 +113,8 @@ def report(
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
     steps.begin("report")
+    found = measure_attributes(experiment.at("report"), sets, config, train(experiment), numbers.value)
+    experiment.outcome.attributes.update(found)
     return write_results(experiment, sets, numbers.value, utility)
 
 
