@@ -27,7 +27,8 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
 
 
 def _subset(ranks: Ranks, rows: NDArray[np.bool_]) -> Ranks:
-    return Ranks(ranks.speakers[rows], ranks.beaters[rows], ranks.ties[rows], ranks.impostors[rows], ranks.mated[rows])
+    counts = ranks.beaters[rows], ranks.ties[rows], ranks.impostors[rows]
+    return Ranks(ranks.speakers[rows], *counts, ranks.mated[rows])
 
 
 def worst_case_from(scores: Scores, key: Key, *, missing: str = "error") -> WorstCase:

@@ -97,8 +97,8 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> rank_llrs([0.25, 0.25, 0.25, 0.25]), rank_llrs([0.5, 0.25, 0.25]).round(3).tolist()
-    (array([0., 0., 0., 0.]), [0.693, -0.405, -0.405])
+    >>> rank_llrs([0.5, 0.5]).tolist(), rank_llrs([0.5, 0.25, 0.25]).round(3).tolist()
+    ([0.0, 0.0], [0.693, -0.405, -0.405])
     """
     share = np.asarray(shares, np.float64)
     if share.ndim != 1 or len(share) < 2:
