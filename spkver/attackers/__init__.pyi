@@ -40,10 +40,10 @@ from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker
 from .training import train_attackers as train_attackers
-from .vector_attacker import VectorAttacker as VectorAttacker
 from .undoing import Known as Known
 from .undoing import Undoing as Undoing
 from .undoing import known_anonymizer as known_anonymizer
+from .vector_attacker import VectorAttacker as VectorAttacker
 from .vector_store import VectorStore as VectorStore
 from .warp_estimation import WarpEstimator as WarpEstimator
 from .warp_estimation import fit_warp_estimator as fit_warp_estimator

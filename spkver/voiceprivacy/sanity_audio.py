@@ -11,7 +11,7 @@ from typing import Any
 from spkver.attackers import catalogue_name
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
+from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import number
 
 Json = dict[str, Any]
@@ -80,8 +80,8 @@ def corpus_leak(originals: Iterable[tuple[str, Sequence[Json]]], config: Config)
         Each set with its conditions of original speech, one an attacker.
     config : Config
     """
-    specs = attacker_specs(config).items()
-    names = {attacker_name(entry) for entry, spec in specs if catalogue_name(spec) == "session"}
+    specs = {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
+    names = {attacker_name(entry) for entry, spec in specs.items() if catalogue_name(spec) == "session"}
     for dataset, part in originals:
         for condition in part:
             if condition["attacker"] not in names:
