@@ -42,7 +42,11 @@ def run(data: Path, output: Path, attackers: list[str], **settings: object) -> d
 @pytest.fixture(scope="module")
 def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     output = tmp_path_factory.mktemp("run") / "out"
-    return run(data, output, ATTACKERS, utility__attributes=data.parent / "people.csv")
+    found = run(data, output, ATTACKERS, utility__attributes=data.parent / "people.csv")
+    for training in ("tiny_train", f"tiny_train{SUFFIX}"):
+        choice = json.loads((output / "attackers" / training / "content" / "choice.json").read_text())
+        assert choice["why"].startswith("chosen by the area under the ROC over 3 folds of 6 background speakers")
+    return found
 
 
 def test_all_scenarios_are_served(results: dict) -> None:
