@@ -27,6 +27,7 @@ from spkver.voiceprivacy.conditions import (
 from spkver.voiceprivacy.estimate import describe_absent, describe_estimate, hours_of_speech
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
+from spkver.voiceprivacy.leakage import measure_attributes
 from spkver.voiceprivacy.making import make_scores, without
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
@@ -118,6 +119,8 @@ def report(
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
     steps.begin("report")
+    found = measure_attributes(experiment.at("report"), sets, config, train(experiment), numbers.value)
+    experiment.outcome.attributes.update(found)
     return write_results(experiment, sets, numbers.value, utility)
 
 

@@ -52,10 +52,11 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What came of the scores besides the scores: what failed, and what was learnt to fuse them."""
+    """What came of the scores besides the scores: what failed, what was learnt to fuse them, what vectors tell."""
 
     failures: list[Failure] = field(default_factory=list)
     fusions: list[dict[str, Any]] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collection[str] = ()) -> list[Failure]:

@@ -111,6 +111,7 @@ def _results(
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
         "utility": utility,
+        "attributes": experiment.outcome.attributes,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),
