@@ -103,13 +103,26 @@ def add_evidence(conditions: Sequence[Json], evidence: Json) -> list[Json]:
     ]
 
 
+def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
+    """Return the rows of the summary with the interval of the minimum over attackers, and over the strict ones."""
+    found = {_place(entry)[:3]: entry for entry in evidence["minima"]}
+    rows = []
+    for row in summary:
+        entry = found.get(_place(row)[:3], {})
+        row = {**row, "minimum": entry.get("minimum")}
+        if isinstance(row.get("strict"), Mapping):
+            row["strict"] = {**row["strict"], "minimum": entry.get("strict")}
+        rows.append(row)
+    return rows
+
+
 def _read(path: Path) -> Json:
     evidence: Json = json.loads(path.read_text(encoding="utf-8"))
     return evidence
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(entry[name] for name in ("dataset", "gender", "scenario", "attacker"))
+    return tuple(entry.get(name, "") for name in ("dataset", "gender", "scenario", "attacker"))
 
 
 def _tasks(scored: Sequence[Scored]) -> Iterator[Task]:
