@@ -39,7 +39,6 @@ Place = tuple[str, str, str]
 
 _METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 1"
 _MOST_REPLICATES = 500
-_MOST_RANKS = 100
 _FEWEST = 5  # speakers, for a calibration that others teach
 _ANONYMISED = ("lazy-informed", "semi-informed")
 
@@ -185,7 +184,7 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
             shares = rank_shares(Ranks(ranks.speakers[rows], *counts, ranks.mated[rows]))
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
-    return np.minimum(total / count, 1.0)[:_MOST_RANKS].tolist()
+    return np.minimum(total / count, 1.0).tolist()
 
 
 def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> Json:

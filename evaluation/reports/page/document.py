@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports.page import appendix, details, summary
+from evaluation.reports.page import appendix, details, evidence, summary
 from evaluation.reports.page.averages import averages
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.style import STYLE
@@ -22,6 +22,8 @@ _CONTENTS = {
     "checks": "Warnings and checks",
     "curves": "Curves",
     "speakers": "Worst-off speakers",
+    "worst": "Worst case and ranks",
+    "voices": "Voices",
     "utility": "Utility",
     "terms": "How to read this",
     "figures": "All figures",
@@ -74,6 +76,8 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         appendix.checks(parsed),
         details.curves(parsed, Path(folder)),
         details.speakers(parsed),
+        evidence.worst_cases(parsed),
+        evidence.voices(parsed),
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),
