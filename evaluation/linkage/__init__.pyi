@@ -39,6 +39,8 @@ from .intervals import METHOD as METHOD
 from .intervals import Curve as Curve
 from .intervals import linkability_curve as linkability_curve
 from .linking import linkability as linkability
+from .over_draws import all_draws as all_draws
+from .over_draws import linkability_over_draws as linkability_over_draws
 from .ranks import rank_scores as rank_scores
 from .ranks import rank_speakers as rank_speakers
 from .ranks import ranks_from_embeddings as ranks_from_embeddings

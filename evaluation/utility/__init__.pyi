@@ -1,3 +1,7 @@
+from .attributes import Leakage as Leakage
+from .attributes import Sides as Sides
+from .attributes import attribute_leakage as attribute_leakage
+from .attributes import predict_labels as predict_labels
 from .error_rates import count_errors as count_errors
 from .error_rates import error_rate as error_rate
 from .error_rates import error_rate_differences as error_rate_differences

@@ -8,8 +8,16 @@ from .inverses import Inverse as Inverse
 from .inverses import recorded_anonymizer as recorded_anonymizer
 from .mcadams_coefficient import turn_poles as turn_poles
 from .mcadams_coefficient import turn_poles_back as turn_poles_back
+from .prediction import burg as burg
+from .pseudo_speakers import PLDA_CHAIN as PLDA_CHAIN
+from .pseudo_speakers import PseudoSpeakerRules as PseudoSpeakerRules
+from .pseudo_speakers import anonymize_embeddings as anonymize_embeddings
+from .pseudo_speakers import cosine_affinities as cosine_affinities
+from .pseudo_speakers import drawn_mean as drawn_mean
+from .pseudo_speakers import farthest_voices as farthest_voices
 from .record import RECORD as RECORD
 from .record import progress as progress
 from .recordings import check_source as check_source
 from .recordings import make_anonymizer as make_anonymizer
+from .roots import quadratic_factors as quadratic_factors
 from .undone_directories import undo_datadir as undo_datadir

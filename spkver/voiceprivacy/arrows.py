@@ -13,8 +13,9 @@ import click
 
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
-from spkver.attackers import Attacker, AttackerConfig, check_training, is_outside
+from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.assessment import declare_assessment
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
@@ -25,10 +26,8 @@ from spkver.voiceprivacy.evidence import declare_evidence
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.making import make_scores, without
-from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
-from spkver.voiceprivacy.settings import attacker_name, attacker_specs
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.usefulness import check_utility, measure_utility
 
@@ -104,7 +103,7 @@ def report(
     steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
-            outside = [attacker_name(entry) for entry, spec in attacker_specs(config).items() if is_outside(spec)]
+            outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
             experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
         if experiment.outcome.failures:
             scores = without(scores, experiment.outcome.failures)

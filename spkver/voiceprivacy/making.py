@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,10 @@ def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collectio
     names = {condition.scored.attacker for condition in conditions}
     for (dataset, scenario), of_scenario in groupby(conditions, lambda condition: _place(condition)[:2]):
         started, count = time.perf_counter(), 0
-        for _, part in groupby(of_scenario, _place):
-            errors = {condition.scored.attacker: error for condition, error in attempts.of(list(part)) if error}
+        for part in (list(conditions) for _, conditions in groupby(of_scenario, _place)):
+            errors = attempts.at(part)
             asked = attempts.latest
-            count += len(asked)
+            count += len(part)
             if asked and len(errors) == len(asked) and (set(asked) - set(outside) or set(asked) == names):
                 raise _joined(errors)
         logger.info(
@@ -97,13 +97,25 @@ def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collectio
 
 
 def without(conditions: Sequence[Condition], failures: Sequence[Failure]) -> list[Condition]:
-    """Return the conditions that have scores: neither failed ones, nor those put together of some that did."""
+    """Return what is left of conditions: neither draws that failed, nor those put together of some that did."""
     lost = {f"scores of {failure.attacker} in {Path(failure.scores).parents[1]}" for failure in failures}
-    return [
-        condition
-        for condition in conditions
-        if not any(lost & {stage.name, *stage.origin.after} for stage in condition.stages)
-    ]
+    left = []
+    for condition in conditions:
+        draws = {
+            draw: stage
+            for draw, stage in zip(condition.scored.draws, condition.stages, strict=True)
+            if not lost & {stage.name, *stage.origin.after}
+        }
+        if 1 not in draws:
+            continue
+        if len(draws) < len(condition.stages):
+            scored = condition.scored
+            gone = tuple(draw for draw in scored.draws if draw not in draws)
+            further = tuple((draw, folder) for draw, folder in scored.further if draw in draws)
+            scored = replace(scored, further=further, lacking=tuple(sorted({*scored.lacking, *gone})))
+            condition = Condition(scored, tuple(draws.values()))
+        left.append(condition)
+    return left
 
 
 def found_failures(failures: Sequence[Failure]) -> list[dict[str, Any]]:
@@ -172,35 +184,34 @@ class _Attempts:
         known = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
         self._noted: dict[str, Any] = known if isinstance(known, dict) else {}
 
-    def of(self, conditions: Sequence[Condition]) -> Iterator[tuple[Condition, Exception | None]]:
-        """Bring the conditions of one list of trials up to date, and yield each with what went wrong."""
-        self.latest = []
+    def at(self, conditions: Sequence[Condition]) -> dict[str, Exception]:
+        """Bring the conditions of one list of trials up to date; return what went wrong with the first draw of each."""
+        self.latest, errors = [], {}
         for condition in conditions:
-            scored = condition.scored
-            if any(self._lost & set(stage.origin.after) for stage in condition.stages):
-                continue  # scores of both sexes, of which one is missing
-            self.latest.append(scored.attacker)
-            stage, error = self._attempt(condition)
-            if error is not None:
-                self._lost |= {other.name for other in condition.stages}  # a mean over draws needs all of them
-                reason = " ".join(_reason(error).split())
-                place = scored.attacker, scored.dataset, scored.gender, scored.scenario, stage.artefact
-                self.failures.append(Failure(*place, reason))
-                self._records[stage.artefact] = {"fingerprint": stage.fingerprint, **asdict(self.failures[-1])}
-                logger.warning("%s has no scores in %s: %s", scored.attacker, scored.folder, reason)
-                if not isinstance(error, SpkverError):
-                    logger.info("%s", scored.attacker, exc_info=error, extra={"file_only": True})
-            yield condition, error
+            for draw, stage in zip(condition.scored.draws, condition.stages, strict=True):
+                if self._lost & set(stage.origin.after):  # scores of both sexes, of which one is missing
+                    continue
+                error = self._attempt(stage, condition.scored.attacker)
+                if draw == 1:
+                    self.latest.append(condition.scored.attacker)
+                if error is not None:
+                    self._note(condition, stage, error)
+                    if draw == 1:
+                        errors[condition.scored.attacker] = error
+        return errors
 
-    def _attempt(self, condition: Condition) -> tuple[Stage[Scores], Exception | None]:
-        """Bring all draws up to date; returns the one that failed, or the last, and what went wrong."""
-        for stage in condition.stages:
-            error = self._attempt_draw(stage, condition.scored.attacker)
-            if error is not None:
-                break
-        return stage, error
+    def _note(self, condition: Condition, stage: Stage[Scores], error: Exception) -> None:
+        scored, reason = condition.scored, " ".join(_reason(error).split())
+        self._lost.add(stage.name)
+        place = scored.attacker, scored.dataset, scored.gender, scored.scenario
+        failure = Failure(*place, scores=stage.artefact, reason=reason)
+        self.failures.append(failure)
+        self._records[stage.artefact] = {"fingerprint": stage.fingerprint, **asdict(failure)}
+        logger.warning("%s: %s has no scores: %s", Path(stage.artefact).parents[1], scored.attacker, reason)
+        if not isinstance(error, SpkverError):
+            logger.info("%s", scored.attacker, exc_info=error, extra={"file_only": True})
 
-    def _attempt_draw(self, stage: Stage[Scores], name: str) -> Exception | None:
+    def _attempt(self, stage: Stage[Scores], name: str) -> Exception | None:
         if self._run.frozen or name in self._given_up:
             noted = self._noted.get(stage.artefact, {})
             if self._run.frozen and noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
