@@ -25,6 +25,7 @@ from spkver.voiceprivacy.conditions import (
     declare_scores,
 )
 from spkver.voiceprivacy.estimate import describe_absent, describe_estimate, hours_of_speech
+from spkver.voiceprivacy.evidence import declare_evidence
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.leakage import measure_attributes
@@ -93,11 +94,19 @@ def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[di
     return declare_assessment(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
 
 
+def weigh(experiment: Experiment, scores: Sequence[Condition]) -> Stage[dict[str, Any]]:
+    """Declare what stands beside the numbers: worst case, ranks, the interval of the minimum, similarity of voices."""
+    config = experiment.config
+    run = experiment.at("evaluation")
+    return declare_evidence(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
+
+
 def report(
     experiment: Experiment, sets: Sets, scores: Sequence[Condition], numbers: Stage[list[dict[str, Any]]]
 ) -> str:
     """Bring scores and numbers up to date, measure utility, and write all results; returns the table of results."""
     run, steps, config = experiment.run, experiment.steps, experiment.config
+    evidence = weigh(experiment, scores)
     run.write_plan()
     steps.begin("scores")
     if steps.needs("scores"):
@@ -106,12 +115,13 @@ def report(
             experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
         if experiment.outcome.failures:
             scores = without(scores, experiment.outcome.failures)
-            numbers = assess(experiment, scores)
+            numbers, evidence = assess(experiment, scores), weigh(experiment, scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")
     steps.begin("evaluation")
     if steps.needs("evaluation"):
         numbers.bring_up_to_date()
+        evidence.bring_up_to_date()
     steps.tell("evaluation", f"{numbers.path}")
     steps.end_with("evaluation")
     steps.begin("utility")
@@ -121,7 +131,7 @@ def report(
     steps.begin("report")
     found = measure_attributes(experiment.at("report"), sets, config, train(experiment), numbers.value)
     experiment.outcome.attributes.update(found)
-    return write_results(experiment, sets, numbers.value, utility)
+    return write_results(experiment, sets, numbers.value, utility, evidence.value)
 
 
 def _tell_cost(experiment: Experiment, sets: Sets) -> None:
