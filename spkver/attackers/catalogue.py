@@ -15,6 +15,7 @@ from pathlib import Path
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.vector_settings import ge2e_or_campplus_is_absent, wanted_network, wanted_onnx
 
@@ -63,6 +64,7 @@ CATALOGUE: dict[str, Row] = {
     # --- that undo the anonymisation ---
     # --- by something else than the voice ---
     # --- of others together ---
+    "fusion": Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 }
 
 
