@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -87,7 +88,7 @@ def repeat(
     for name in METRICS:
         ours = np.array([of_draw[name] for of_draw in values])
         drawn = np.array([of_draw[name] for of_draw in resampled])
-        settings = {"method": method_of(name), "n_units": first.n_effective, "n_trials": first.n_least}
+        settings: dict[str, Any] = {"method": method_of(name), "n_units": first.n_effective, "n_trials": first.n_least}
         all_trials = settings | {"n_trials": n_draws * first.n_least}
         means = drawn.mean(axis=0)
         of_speakers, _ = draw_variance(ours, drawn, n_units=n_speakers)

@@ -8,6 +8,8 @@ from .chosen_fusion import ChosenFusion as ChosenFusion
 from .chosen_fusion import choose_fusion as choose_fusion
 from .chosen_fusion import cllr_of_trials as cllr_of_trials
 from .chosen_fusion import train_nonnegative as train_nonnegative
+from .closed_set import closed_set_scores as closed_set_scores
+from .closed_set import enrolled_blocks as enrolled_blocks
 from .cohort_norm import Moments as Moments
 from .cohort_norm import cohort_moments as cohort_moments
 from .cohort_norm import normalise as normalise

@@ -128,15 +128,38 @@ def interval_over_draws(
         If the level or the number of units is out of range.
     """
     of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
-    value, count = float(of_draws.mean()), len(of_draws)
-    resamples = resamples[:, ~np.isnan(resamples).any(axis=0)]
-    means = resamples.mean(axis=0)
-    known = np.isfinite(resamples).all() and np.isfinite(of_draws).all()
-    if count > 1 and n_units > 1 and known and resamples.shape[1] > 1 and 0 < level < 1:
-        parts = draw_variance(of_draws, resamples, n_units=n_units)
+    settings = {"n_units": n_units, "n_trials": n_trials * len(of_draws), "level": level}
+    means = means_over_draws(of_draws, resamples, method=method, **settings)  # type: ignore[arg-type]
+    return interval(float(of_draws.mean()), means[~np.isnan(means)], method=method, **settings)  # type: ignore[arg-type]
+
+
+def means_over_draws(
+    values: ArrayLike, resampled: ArrayLike, *, method: Method, n_units: int, n_trials: int, level: float
+) -> NDArray[np.float64]:
+    """Return the mean over draws in each resample of speakers, spread as much wider as draws add to it.
+
+    Parameters
+    ----------
+    values, resampled, method, n_units, level
+        See `interval_over_draws`.
+    n_trials : int
+        Number of trials of the scarcer class in all draws together.
+
+    Returns
+    -------
+    ndarray of float64 of shape (B,)
+        NaN for the resamples that have one in any draw.
+    """
+    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
+    count = len(of_draws)
+    means = np.asarray(resamples.mean(axis=0))
+    there = ~np.isnan(means)
+    known = np.isfinite(resamples[:, there]).all() and np.isfinite(of_draws).all()
+    if count > 1 and n_units > 1 and known and there.sum() > 1 and 0 < level < 1:
+        parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
         if factor > 1:
             plain = Method("identity") if method.scale == "percentile" else method
-            scaled = to_scale(means, plain, n_trials * count)
-            means = from_scale(scaled.mean() + factor * (scaled - scaled.mean()), plain)
-    return interval(value, means, method=method, n_units=n_units, n_trials=n_trials * count, level=level)
+            scaled = to_scale(means[there], plain, n_trials)
+            means[there] = from_scale(scaled.mean() + factor * (scaled - scaled.mean()), plain)
+    return means

@@ -42,5 +42,11 @@ from .training import check_training as check_training
 from .training import merge_versions as merge_versions
 from .training import train_attacker as train_attacker
 from .training import train_attackers as train_attackers
+from .undoing import Known as Known
+from .undoing import Undoing as Undoing
+from .undoing import known_anonymizer as known_anonymizer
 from .vector_store import VectorStore as VectorStore
+from .warp_estimation import WarpEstimator as WarpEstimator
+from .warp_estimation import fit_warp_estimator as fit_warp_estimator
+from .warp_estimation import warp_cues as warp_cues
 from .workplace import Workplace as Workplace

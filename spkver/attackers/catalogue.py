@@ -14,10 +14,13 @@ from pathlib import Path
 
 from spkbase.errors import ConfigError
 from spkver.attackers.config import PRESETS
+from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.fusion import wanted_fusion
+from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
-from spkver.attackers.vector_settings import ge2e_or_campplus_is_absent, wanted_network, wanted_onnx
+from spkver.attackers.undone_attacker import wanted_undone
+from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
 
 Make = Callable[[str, Settings, Context], Wanted]
 
@@ -25,6 +28,10 @@ Make = Callable[[str, Settings, Context], Wanted]
 def _always(preset: str) -> str:
     """Say nothing: what needs no file of others can run anywhere."""
     return ""
+
+
+def _is_absent(preset: str) -> str:
+    return network_is_absent(preset.partition("-")[0])
 
 
 @dataclass(frozen=True)
@@ -56,13 +63,18 @@ class Row:
 
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
-    "campplus": Row(
-        "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, ge2e_or_campplus_is_absent
-    ),
-    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, ge2e_or_campplus_is_absent),
+    "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
+    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
     "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
+    **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
+    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
+    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
     # --- by something else than the voice ---
+    "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
+    "content": Row("content", "words said, where there are transcripts", wanted_content),
+    "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
     # --- of others together ---
     "fusion": Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,28 +10,71 @@ from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers.context import Context
+from spkver.attackers.folds import ENROLLED, FOLDS
 from spkver.attackers.protocol import Attacker, Place
-from spkver.attackers.vector_attacker import VectorAttacker
+from spkver.attackers.vector_attacker import Choice, VectorAttacker
+from spkver.attackers.vector_store import VectorStore
+from spkver.backend import parse_chain
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
 
 
 @dataclass(frozen=True)
-class VectorConfig:
-    """How an attacker by vectors is made.
+class ChoiceConfig:
+    """How the backend of an attacker by vectors is chosen.
 
     Attributes
     ----------
     name : str
+    chains : tuple of str
+        To choose from, from the simplest on, as ``spkver backend train --chain`` takes them; empty: a standard list,
+        see docs/attackers.md.
+    folds : int
+        Parts that background speakers are dealt into.
+    enrolled : int
+        Recordings of a model in the trials of these folds.
+    """
+
+    name: str
+    chains: tuple[str, ...] = ()
+    folds: int = FOLDS
+    enrolled: int = ENROLLED
+
+    def __post_init__(self) -> None:
+        for key, least in (("folds", 2), ("enrolled", 1)):
+            if getattr(self, key) < least:
+                raise ConfigError(f"{key} is {getattr(self, key)}: expected a whole number of at least {least}")
+        check_chains(self.chains)
+
+    @property
+    def choice(self) -> Choice:
+        """The same without the rest."""
+        return Choice(self.chains, self.folds, self.enrolled)
+
+
+@dataclass(frozen=True)
+class VectorConfig(ChoiceConfig):
+    """How an attacker by vectors is made.
+
+    Attributes
+    ----------
     extractor : str
         As `spkver embed` takes it, see `spkver.extractors.open_extractor`.
     window, hop : float or None [s]
         See `spkver.extractors.ExtractorSettings`.
     """
 
-    name: str
-    extractor: str
+    extractor: str = ""
     window: float | None = None
     hop: float | None = None
+
+
+def check_chains(chains: Sequence[str]) -> None:
+    """Raise ConfigError if a chain is none, or needs vectors of another domain: attackers have their training set."""
+    for chain in chains:
+        adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
+        if adapting:
+            text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
+            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
 
 
 @one_line
@@ -49,7 +92,9 @@ class WantedVectors:
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it at work."""
-        return VectorAttacker(self.config.name, self.extractor, place)
+        store = VectorStore(place.work / "vectors", self.extractor, place.jobs)
+        record = dict(self.extractor.extraction.record)
+        return VectorAttacker(self.name, lambda training: store, record, self.config.choice, place)
 
 
 def wanted_network(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
@@ -71,7 +116,7 @@ def _wanted(name: str, settings: Mapping[str, Any], spec: str) -> WantedVectors:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 
 
-def ge2e_or_campplus_is_absent(preset: str) -> str:
+def network_is_absent(preset: str) -> str:
     """Return why a network cannot run here, or nothing."""
     try:
         find_weights(preset)

@@ -16,6 +16,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
 from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.assessment import declare_assessment
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
@@ -25,7 +26,6 @@ from spkver.voiceprivacy.conditions import (
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.making import make_all_scores
-from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins

@@ -135,22 +135,36 @@ def attackers_run(config: Config) -> Json:
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:
-    rows = [
-        {
+    with_strict = any((row["strict"] or {}).get("attacker") != row["strongest"] for row in summary)
+    with_draws = any(len(row["draws"]) > 1 for row in summary)
+    rows = []
+    for row in summary:
+        strict, closed, named = (row[name] or {} for name in ("strict", "closed_set", "identification"))
+        cells = {
             "set": row["dataset"],
             "sex": row["gender"],
             "scenario": row["scenario"],
             "strongest attacker": row["strongest"],
             "EER [%]": 100 * row["eer"],
-            "low": None if row["low"] is None else 100 * row["low"],
-            "high": None if row["high"] is None else 100 * row["high"],
-            "population [bit]": row["population"],
-            "linkability": row["linkability_all"],
+            "low": _percent(row["low"]),
+            "high": _percent(row["high"]),
         }
-        for row in summary
-    ]
-    formats = {"EER [%]": ".2f", "low": ".2f", "high": ".2f", "population [bit]": ".3f", "linkability": ".2f"}
+        if with_draws:
+            cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
+        if with_strict:
+            cells["strict [%]"] = f"{100 * strict['eer']:.2f} ({strict['attacker']})" if strict else None
+        cells["closed set [%]"] = _percent(closed.get("eer"))
+        cells["named [%]"] = _percent(named.get("share"))
+        cells["population [bit]"] = row["population"]
+        cells["linkability"] = row["linkability_all"]
+        rows.append(cells)
+    two = dict.fromkeys(("EER [%]", "low", "high", "closed set [%]", "linkability"), ".2f")
+    formats = {**two, "named [%]": ".0f", "population [bit]": ".3f"}
     return format_table(rows, {name: formats.get(name, "") for name in rows[0]})
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:

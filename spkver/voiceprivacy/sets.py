@@ -24,6 +24,7 @@ from spkver.voiceprivacy.settings import Config
 
 DEFAULT_TRAINING_SET = "train-clean-360"
 POOLED = "all"
+MIXED = "mixed"  # end of the name of a list of trials across the sexes, whose results are of all speakers
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
@@ -131,7 +132,7 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
         if f"{stem}_enrolls" not in here:
             problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
         trials = {
-            POOLED if list_name == "mixed" else list_name: lists[list_name]
+            POOLED if list_name == MIXED else list_name: lists[list_name]
             for list_name in config.lists
             if list_name in lists
         }
