@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -29,7 +30,7 @@ from spkver.voiceprivacy.evidence import declare_evidence
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.leakage import measure_attributes
-from spkver.voiceprivacy.making import make_scores, without
+from spkver.voiceprivacy.making import make_all_scores
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins
@@ -83,8 +84,10 @@ def train(experiment: Experiment) -> list[Attacker]:
 def score(experiment: Experiment, sets: Sets, attackers: Sequence[Attacker]) -> list[Condition]:
     """Write the lists of trials, and declare the scores of every condition by every attacker."""
     write_lists(experiment.run, sets)
-    run, seed = experiment.at("scores"), experiment.config.seed
-    return declare_scores(run, sets, attackers, suffix=experiment.suffix, seed=seed)
+    run, seed, outcome = experiment.at("scores"), experiment.config.seed, experiment.outcome
+    outcome.attackers[:] = attackers
+    outcome.declare = partial(declare_scores, run, sets, attackers, suffix=experiment.suffix, seed=seed)
+    return outcome.declare()
 
 
 def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[dict[str, Any]]]:
@@ -112,9 +115,8 @@ def report(
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
             outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
-            experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
+            scores = make_all_scores(experiment.at("scores"), scores, experiment.outcome, outside=outside)
         if experiment.outcome.failures:
-            scores = without(scores, experiment.outcome.failures)
             numbers, evidence = assess(experiment, scores), weigh(experiment, scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")

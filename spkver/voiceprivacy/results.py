@@ -20,7 +20,7 @@ from spkver.corpora import is_simulated
 from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.limits import overestimation
-from spkver.voiceprivacy.making import found_failures
+from spkver.voiceprivacy.making import found_failures, found_fusions
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
@@ -95,6 +95,7 @@ def _results(
         earlier = earlier_results(run.output, suffix)
         sanity = found_failures(experiment.outcome.failures)
         sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
+        sanity += found_fusions(experiment.outcome.fusions)
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
         failed = [failure.attacker for failure in experiment.outcome.failures]
         alarm = overestimation(conditions, sets, config, failed=failed)
