@@ -8,7 +8,7 @@ EXTRAS := sphere,demo,kaldi,wer,asr,onnx,dask,dev
 WORKERS ?= 2
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo check test test-all kernels lint bench clean
+.PHONY: help venv demo check test test-all kernels docs lint bench clean
 
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test      lint, format check, type check and tests"
 	@echo "make test-all  the same with the slow tests (40 minutes)"
 	@echo "make kernels   the numerical tests as another type of CPU computes them"
+	@echo "make docs      the site of the documentation, into build/site"
 	@echo "make bench     all benchmarks"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
@@ -51,6 +52,16 @@ test-all: lint
 
 kernels: venv
 	$(BIN)/python tests/other_kernel.py -n $(WORKERS) --dist loadfile
+
+# What the site needs beside all else is installed when it is first built.
+$(VENV)/.docs-installed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS),docs]'
+	@touch $@
+
+# Warnings are errors; then every link of the finished pages is followed, and nothing may lead to another machine.
+docs: $(VENV)/.docs-installed
+	$(BIN)/python -m sphinx -q -E -W --keep-going -b html -c docs . build/site
+	$(BIN)/python docs/check_site.py build/site
 
 bench: venv
 	$(BIN)/python -m benchmarks

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import itertools
 import re
+import shlex
 import subprocess
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
+from evaluation.cli import main as evaluation_main
 from spkbase.configuration import load_config
 from spkbase.version import __version__
+from spkver.cli import main as spkver_main
 from spkver.rsr2015.lists import Config
 from spkver.voiceprivacy.settings import Config as VoicePrivacyConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/README.md")]
+INDEX = ROOT / "docs/index.md"
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S)
+FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S)
+OURS = ("spkbase", "evaluation", "spkver")
+SCRIPTS = {
+    "recipes/rsr2015/svm_gmm.py": ("rsr2015", "svm-gmm"),
+    "recipes/rsr2015/gmm_ubm.py": ("rsr2015", "gmm-ubm"),
+    "recipes/rsr2015/ivector.py": ("rsr2015", "ivector"),
+    "recipes/rsr2015/jfa.py": ("rsr2015", "jfa"),
+    "recipes/rsr2015/prepare.py": ("rsr2015", "prepare"),
+    "recipes/voiceprivacy/run.py": ("voiceprivacy",),
+}
+CALL = re.compile(
+    r"(?:[A-Z_]+=\S+ +)*(?:time +)?(?:(?:\.venv/bin/)?python3? +)?(?:\.venv/bin/)?"
+    rf"(?P<name>spkver-eval|spkver|{'|'.join(SCRIPTS)})(?: +(?P<rest>.+))$"
+)
 CONFIGS = {"rsr2015": Config, "voiceprivacy": VoicePrivacyConfig}
 
 
@@ -25,6 +49,114 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http:", "https:")):
             assert (path.parent / target).exists(), f"{path}: {target}"
+
+
+def headings(path):
+    """The anchors of a page, as Markdown makes them of its headings; code blocks have none."""
+    text = re.sub(r"^(```+|~~~+).*?^\1", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_anchors_exist(path):
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", path.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:")):
+            assert anchor in headings(path.parent / target if target else path), f"{path}: {target}#{anchor}"
+
+
+def test_every_page_stands_in_the_navigation():
+    listed = re.findall(r"^(?:.*<)?([\w./]+)>?$", "\n".join(TOCTREE.findall(INDEX.read_text(encoding="utf-8"))), re.M)
+    pages = {(INDEX.parent / name).resolve() for name in listed}
+    wanted = {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/notebooks/*.ipynb"), *ROOT.glob("recipes/*/README.md")} - {
+        INDEX
+    }
+    assert {path.with_suffix("") for path in wanted} <= pages
+    assert len(listed) == len(set(listed))
+
+
+def test_the_glossary_explains_the_words_of_the_field():
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^### (.*)$", text, re.M)
+    assert len(words) >= 20
+    wanted = {"EER", "DET", "Cllr", "minCllr", "ZEBRA", "Linkability", "UBM", "supervector", "NAP", "i-vector", "PLDA"}
+    wanted |= {"Enrolment", "Trial", "Target", "Twin", "draw", "Ignorant", "lazy-informed", "semi-informed"}
+    for word in wanted:
+        assert any(word in heading for heading in words), word
+    assert "equal error rate" in text
+
+
+def test_the_readme_is_short_and_begins_with_what_comes_out():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 140
+    beginning = "\n".join(lines[:15])
+    assert "docs/report.png" in beginning
+    assert "interval" in beginning
+    assert "trust" in beginning
+    assert all(path.stat().st_size < 160_000 for path in ROOT.glob("docs/*.png"))
+
+
+def blocks(path):
+    """The code of a page: what stands between fences, with its language, and what is indented below a paragraph."""
+    text = path.read_text(encoding="utf-8")
+    for found in FENCED.finditer(text):
+        yield found["language"], textwrap.dedent(found["code"])
+    for block in re.findall(r"(?:\n\n|\A)((?: {4,}.*\n|\n(?= {4}))+)", FENCED.sub("\n\n", text)):
+        code = textwrap.dedent(block)
+        yield "python" if re.match(r"\s*(from [\w.]+ )?import \w", code) else "", code
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_in_documents_compiles_and_imports_what_exists(path):
+    for language, code in blocks(path):
+        if language != "python" or ">>>" in code:
+            continue
+        for node in ast.walk(ast.parse(code, str(path))):
+            if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] in OURS:
+                for alias in node.names:
+                    assert hasattr(importlib.import_module(node.module), alias.name), (
+                        f"{path}: {node.module}.{alias.name}"
+                    )
+
+
+def commands_in(path):
+    """The lines of a page that call our commands: words of each, whether in a block or between backticks."""
+    for _, code in blocks(path):
+        for line in re.sub(r"\\\n\s*", " ", code).splitlines():
+            if found := CALL.match(line.strip().removeprefix("$ ")):
+                yield found
+    for inline in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", FENCED.sub("", path.read_text(encoding="utf-8"))):
+        if found := CALL.match(inline):
+            yield found
+
+
+def words_of(text):
+    """The words of a line of shell up to where its command ends; places such as `[--config FILE]` are words."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="|;&<>")
+    lexer.whitespace_split = True
+    words = list(itertools.takewhile(lambda word: not set(word) <= set("|;&<>"), lexer))
+    first = next((number for number, word in enumerate(words) if word.endswith(",")), None)  # of a list of commands
+    return words if first is None else [*words[:first], words[first].rstrip(",")]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_and_options_in_documents_exist(path):
+    for found in commands_in(path):
+        command = {"spkver-eval": evaluation_main}.get(found["name"], spkver_main)
+        words = [*SCRIPTS.get(found["name"], ()), *words_of(found["rest"])]
+        context = click.Context(command)
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            if words[0] in ("COMMAND", "..."):
+                words = []
+                break
+            inner = command.get_command(context, words[0])
+            assert inner is not None, f"{path}: {found[0]}: no command {words[0]}"
+            command = inner
+            del words[0]
+        known = {name for option in command.params if not getattr(option, "hidden", False) for name in option.opts}
+        known |= {name for option in command.params for name in option.secondary_opts} | {"-h", "--help"}
+        for word in words:
+            if option := re.match(r"\[?(--?[a-z][\w-]*)", word):
+                assert option[1] in known, f"{path}: {found[0]}: no option {option[1]}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -43,9 +175,9 @@ def test_scripts_and_settings_in_commands_exist(path):
 
 
 def test_make_targets_exist():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/install.md"))
     targets = set(re.findall(r"`?make ([a-z-]+)`?", text)) - {"only"}
-    assert {"demo", "check", "test", "test-all", "kernels", "bench", "venv"} <= targets
+    assert {"demo", "check", "test", "test-all", "kernels", "bench", "docs", "venv"} <= targets
     for target in targets:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
@@ -78,8 +210,8 @@ def test_configuration_files_load(path):
     assert load_config(Config, file=None if settings else path, settings=settings) is not None
 
 
-def test_ci_runs_make_test():
-    assert "make test" in (ROOT / ".ci/run").read_text()
+def test_ci_runs_the_tests_and_builds_the_site():
+    assert {"make test", "make docs"} <= set((ROOT / ".ci/run").read_text().splitlines())
 
 
 def test_versions_agree():

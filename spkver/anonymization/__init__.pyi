@@ -3,7 +3,12 @@ from .config import LEVELS as LEVELS
 from .config import AnonymizerConfig as AnonymizerConfig
 from .directories import anonymize_datadir as anonymize_datadir
 from .directories import finished_twin as finished_twin
+from .inverses import INVERSES as INVERSES
+from .inverses import Inverse as Inverse
+from .inverses import recorded_anonymizer as recorded_anonymizer
 from .mcadams_coefficient import turn_poles as turn_poles
+from .mcadams_coefficient import turn_poles_back as turn_poles_back
+from .prediction import burg as burg
 from .pseudo_speakers import PLDA_CHAIN as PLDA_CHAIN
 from .pseudo_speakers import PseudoSpeakerRules as PseudoSpeakerRules
 from .pseudo_speakers import anonymize_embeddings as anonymize_embeddings
@@ -14,3 +19,5 @@ from .record import RECORD as RECORD
 from .record import progress as progress
 from .recordings import check_source as check_source
 from .recordings import make_anonymizer as make_anonymizer
+from .roots import quadratic_factors as quadratic_factors
+from .undone_directories import undo_datadir as undo_datadir

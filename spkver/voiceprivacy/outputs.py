@@ -138,11 +138,11 @@ def write_challenge_files(
 ) -> None:
     """Write scores and EER of the strongest attackers, the CSV files, and what the challenge ranks by."""
     for _, part in places(conditions):
-        best = strongest(part)
-        scores = output / best["scores"]
-        with atomic_path(scores.parents[1] / "scores") as temporary:
-            temporary.write_bytes(scores.read_bytes())
-        write_text(scores.parents[1] / "EER", f"{best['eer'][reading]!r}\n")
+        for of_draw in strongest(part)["draws"]:
+            scores = output / of_draw["scores"]
+            with atomic_path(scores.parents[1] / "scores") as temporary:
+                temporary.write_bytes(scores.read_bytes())
+            write_text(scores.parents[1] / "EER", f"{of_draw['eer'][reading]!r}\n")
     rows = _named_as_listed(challenge_rows(conditions, reading))
     write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
     for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):

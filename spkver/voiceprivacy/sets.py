@@ -78,7 +78,9 @@ class Sets:
     emotions : tuple of str
         Originals whose emotions are recognised; they are no part of a dataset.
     draws : dict of str to tuple of DataDir
-        Further anonymised versions of training sets, by the name of the original.
+        Further anonymised versions, by the name of the original.
+    undrawn : dict of str to str
+        Why enrolment or trials have no further versions though some are asked for, by the name of the original.
     """
 
     datasets: tuple[Dataset, ...]
@@ -87,6 +89,15 @@ class Sets:
     missing: tuple[str, ...] = ()
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
+    undrawn: dict[str, str] = field(default_factory=dict)
+
+    def tested_draws(self, dataset: Dataset) -> int:
+        """Return how many anonymised versions of enrolment and of all trials of a set there are."""
+        return 1 + min(len(self.draws.get(name, ())) for name in dataset.tested)
+
+    def version(self, name: str, draw: int) -> DataDir:
+        """Return an anonymised version of a data directory; 1 is the twin."""
+        return self.twins[name] if draw == 1 else self.draws[name][draw - 2]
 
 
 def find_datasets(data: Path, config: Config) -> list[Dataset]:
