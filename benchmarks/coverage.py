@@ -83,13 +83,15 @@ def true_metrics(d: float) -> dict[str, float]:
     return found
 
 
-def simulate(rng: np.random.Generator, n_speakers: int, distances: tuple[float, ...]) -> list[Sample]:
+def simulate(
+    rng: np.random.Generator, n_speakers: int, distances: tuple[float, ...], *, most_nontarget: int = MAX_NONTARGET
+) -> list[Sample]:
     """Draw speakers and score their trials with systems of these distances, whose effects are correlated."""
     models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
     speakers = segments // SEGMENTS
     is_target = models == speakers
     others = np.flatnonzero(~is_target)
-    kept = np.concatenate([np.flatnonzero(is_target), rng.permutation(others)[:MAX_NONTARGET]])
+    kept = np.concatenate([np.flatnonzero(is_target), rng.permutation(others)[:most_nontarget]])
     models, segments, speakers, is_target = (column[kept] for column in (models, segments, speakers, is_target))
     names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
     trial_speakers = TrialSpeakers(names, models, speakers)

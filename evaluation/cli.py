@@ -28,11 +28,13 @@ COMMANDS = {
         "Linkability of all attackers against all anonymisers.",
     ),
     "linkability-compare": (f"{_HERE}.linkability_compare:linkability_compare", "Who is easy and who is hard to link."),
+    "similarity": (f"{_HERE}.similarity:similarity", "Compare voices before and after anonymisation."),
     "cosine": (f"{_HERE}.cosine:cosine", "Score embeddings by their cosine."),
+    "attributes": (f"{_HERE}.attributes:attributes", "How well sex, age or accent is read from vectors."),
     "wer": (f"{_HERE}.utility:wer", "Compute word and character error rates."),
     "uar": (f"{_HERE}.utility:uar", "Compute the unweighted average recall of emotions."),
     "f0": (f"{_HERE}.utility:f0", "Compute the correlation of pitch before and after anonymisation."),
-    "rank": (f"{_HERE}.utility:rank", "Rank systems by utility within each least EER."),
+    "rank": (f"{_HERE}.rank:rank", "Rank systems by utility within each least EER."),
 }
 
 

@@ -16,8 +16,13 @@ COMMANDS = {
     "status": ("spkver.commands.status:status", "Show which stages of a run are done, stale, missing or damaged."),
     "simulate": ("spkver.commands.simulate:simulate", "Make corpora of synthetic speech, for trying things out."),
     "datadir": ("spkver.commands.datadir:datadir", "Make a data directory of a folder of recordings."),
+    "prepare": ("spkver.commands.prepare:prepare", "Make a challenge's sets from LibriSpeech or IEMOCAP."),
     "split": ("spkver.commands.datadir:split", "Split a data directory into training, enrolment and trials."),
     "anonymize": ("spkver.commands.anonymize:anonymize", "Anonymise a data directory."),
+    "anonymize-vectors": (
+        "spkver.commands.anonymize_vectors:anonymize_vectors",
+        "Put pseudo-speakers in place of speakers' vectors, without synthesis.",
+    ),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
     "backend": ("spkver.commands.backend:backend", "Train and score chains on vectors: LDA, WCCN, PLDA, cosine."),

@@ -1,3 +1,9 @@
+from .figures import Figure as Figure
+from .figures import figure_rows as figure_rows
+from .figures import figures_of_rank_file as figures_of_rank_file
+from .figures import figures_of_results as figures_of_results
+from .figures import percent as percent
+from .figures import read_figures as read_figures
 from .rank_files import ASR as ASR
 from .rank_files import ASV as ASV
 from .rank_files import ASV_ANON as ASV_ANON
@@ -17,6 +23,8 @@ from .ranking_sources import SIZES as SIZES
 from .ranking_sources import Reading as Reading
 from .ranking_sources import read_system as read_system
 from .results_2022 import weighted_average as weighted_average
+from .system_charts import plot_systems as plot_systems
+from .system_charts import system_rows as system_rows
 from .team_report import write_challenge as write_challenge
 from .team_scores import VOICEPRIVACY as VOICEPRIVACY
 from .team_scores import assess as assess

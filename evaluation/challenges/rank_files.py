@@ -1,4 +1,4 @@
-"""VoicePrivacy 2024's ``result_for_rank<suffix>``: read, and written byte for byte as its toolkit writes it.
+"""VoicePrivacy 2024's and 2026's ``result_for_rank<suffix>``: read, and written byte for byte as pandas lays them out.
 
     ---- Time: 29-03-24_11:24 ----
 
@@ -8,8 +8,10 @@
 
 The file is made of sections: a line of the time now and then, a title, and a table as pandas prints a data frame: its
 row numbers first, columns aligned to the right, and all numbers of a column with as many decimals as the longest needs
-(6 at most). ``SER results`` has a second line of column names below the first. Numbers are percent. Files that were
-edited by hand (other blanks, times left out) are read too; what is written then has the regular form.
+(6 at most). ``SER results`` has a second line of column names below the first. Numbers are percent. Track 2 of 2026
+has a section ``ASV_eval^anon results`` for each language, also without row numbers: `RankFile.section` joins the
+sections of one title. Files that were edited by hand (other blanks, times left out) are read too; what is written then
+has the regular form.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spkbase.errors import DataError
@@ -56,7 +58,7 @@ class Section:
     rows : tuple of tuple of str or float
         Cells of each row, in the order of the columns.
     index : tuple of int
-        The number that each row bears.
+        The number that each row bears; empty for a table without.
     subtitles : tuple of str
         The second line of names, blank where there is none; empty for tables without.
     time : str or None
@@ -71,7 +73,7 @@ class Section:
     time: str | None = None
 
     def __post_init__(self) -> None:
-        if any(len(row) != len(self.columns) for row in self.rows) or len(self.index) != len(self.rows):
+        if any(len(row) != len(self.columns) for row in self.rows) or len(self.index) not in (0, len(self.rows)):
             raise DataError(f"section {self.title!r}: expected {len(self.columns)} cells and a number for each row")
 
     def records(self) -> list[dict[str, Cell]]:
@@ -100,8 +102,14 @@ class RankFile:
     sections: tuple[Section, ...]
 
     def section(self, title: str) -> Section | None:
-        """Return the section of that title, or None."""
-        return next((section for section in self.sections if section.title == title), None)
+        """Return the section of that title, or None; several of one title are joined, with the time of the first."""
+        parts = [section for section in self.sections if section.title == title]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        rows = tuple(row for part in parts for row in part.rows)
+        numbered = all(part.index for part in parts)
+        index = tuple(number for part in parts for number in part.index) if numbered else ()
+        return replace(parts[0], rows=rows, index=index)
 
     def value(self, title: str, column: str, **where: str) -> float | None:
         """Return a number, see `Section.value`; None where the section or the row is not there."""
@@ -174,7 +182,7 @@ def read_rank_file(path: str | Path) -> RankFile:
     ------
     DataError
         With file and line: a line that is no part of a table, a row of another length, no number where one is expected,
-        a section that is there twice or lacks a column; no section at all.
+        a section that lacks a column, or is there again with other columns or a row that was there; no section at all.
     """
     path = Path(path)
     raw = read_text_bytes(path)
@@ -184,9 +192,10 @@ def read_rank_file(path: str | Path) -> RankFile:
         raise not_text(path, line_at(raw, error.start), "it holds other bytes") from None
     sections: list[Section] = []
     for title, time, start, block in _blocks(lines, path):
-        if any(section.title == title for section in sections):
+        section = _section(title, time, start, block, path)
+        if any(_clash(section, earlier) for earlier in sections):
             raise DataError(f"the section {title!r} is there already", file=path, line=start)
-        sections.append(_section(title, time, start, block, path))
+        sections.append(section)
     if not sections:
         remedy = "give a result_for_rank file of VoicePrivacy 2024"
         raise DataError("expected sections '---- ... results ----', got none", file=path, remedy=remedy)
@@ -215,6 +224,16 @@ def _blocks(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str | None,
         yield title, time, start, block
 
 
+def _clash(section: Section, earlier: Section) -> bool:
+    """Whether two sections are of one title and cannot be joined: other columns, or a row of both."""
+    if section.title != earlier.title:
+        return False
+    rows, before = (
+        {tuple(cell for cell in row if isinstance(cell, str)) for row in part.rows} for part in (section, earlier)
+    )
+    return section.columns != earlier.columns or not rows.isdisjoint(before)
+
+
 def _section(title: str, time: str | None, start: int, block: list[tuple[int, list[str]]], path: Path) -> Section:
     if len(block) < 2:
         raise DataError(f"the section {title!r} has no table", file=path, line=start)
@@ -225,6 +244,10 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         text = f"expected the columns {', '.join(COLUMNS.get(title, ()))} once each, got {', '.join(columns)}"
         raise DataError(text, file=path, line=line)
     subtitles: tuple[str, ...] = ()
+    bare = all(len(cells) == len(columns) and not _INDEX.fullmatch(cells[0]) for _, cells in body)
+    bare = bare and title in COLUMNS and bool(_NUMBER.match(body[0][1][-1]))
+    if bare:
+        body = [(number, ["0", *cells]) for number, cells in body]
     if not _INDEX.fullmatch(body[0][1][0]):  # names below the names, of the last columns
         below = body.pop(0)[1]
         if len(below) > len(columns):
@@ -245,7 +268,7 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         rows.append(tuple(row))
     if not rows:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
-    return Section(title, tuple(columns), tuple(rows), tuple(index), subtitles, time)
+    return Section(title, tuple(columns), tuple(rows), () if bare else tuple(index), subtitles, time)
 
 
 def _numeric_columns(columns: Sequence[str], title: str, rows: Sequence[Sequence[str]]) -> set[str]:
@@ -260,21 +283,22 @@ def _numeric_columns(columns: Sequence[str], title: str, rows: Sequence[Sequence
 
 
 def _table(section: Section) -> str:
-    """Lay out a table as pandas does: one blank between columns and one more before each cell."""
+    """Lay out a table as pandas does: one blank between columns and, with row numbers, one more before each cell."""
     labels = [str(number) for number in section.index]
     first = max(map(len, ["", *labels]))
     heads = [section.columns, section.subtitles] if section.subtitles else [section.columns]
-    lines = [" " * first for _ in heads] + [label.ljust(first) for label in labels]
+    blank = " " if labels else ""
+    lines = [" " * first for _ in heads] + [label.ljust(first) for label in labels or [""] * len(section.rows)]
     for number in range(len(section.columns)):
         cells = [row[number] for row in section.rows]
         numeric = all(not isinstance(cell, str) for cell in cells)
         texts = _decimals([float(cell) for cell in cells]) if numeric else [str(cell) for cell in cells]
         # a single line of names sets those of numbers in too
-        names = [f" {head[number]}" if numeric and len(heads) == 1 else head[number] for head in heads]
-        column = [*names, *(f" {text}" for text in texts)]
+        names = [f"{blank}{head[number]}" if numeric and len(heads) == 1 else head[number] for head in heads]
+        column = [*names, *(f"{blank}{text}" for text in texts)]
         width = max(map(len, column))
         lines = [f"{line} {text.rjust(width)}" for line, text in zip(lines, column, strict=True)]
-    return "\n".join(lines)
+    return "\n".join(lines if labels else [line[1:] for line in lines])
 
 
 def _decimals(values: Sequence[float]) -> list[str]:

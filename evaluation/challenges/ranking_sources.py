@@ -39,7 +39,7 @@ class Sizes:
     Attributes
     ----------
     targets : dict of str to (int, int)
-        Target trials and their speakers, by sex.
+        Target trials and their speakers, by sex, and of the list across the sexes (``mixed``).
     words : (int, int)
         Words of the reference, and speakers.
     utterances : (int, int)
@@ -51,11 +51,12 @@ class Sizes:
     utterances: tuple[int, int]
 
 
-# LibriSpeech's trials and words are those of the lists of 2020 to 2024; of IEMOCAP, whose 5531 utterances of four
-# emotions are halved between the splits, there is a speaker in each of five folds
+# LibriSpeech's trials and words are those of the lists of 2020 to 2024, whose targets the lists across the sexes of
+# 2026 have too; of IEMOCAP, whose 5531 utterances of four emotions are halved between the splits, there is a speaker in
+# each of five folds
 SIZES: Mapping[str, Sizes] = {
-    "dev": Sizes({"f": (704, 15), "m": (644, 14)}, (39783, 40), (2765, 5)),
-    "test": Sizes({"f": (548, 16), "m": (449, 13)}, (35042, 40), (2765, 5)),
+    "dev": Sizes({"f": (704, 15), "m": (644, 14), "mixed": (1348, 29)}, (39783, 40), (2765, 5)),
+    "test": Sizes({"f": (548, 16), "m": (449, 13), "mixed": (997, 29)}, (35042, 40), (2765, 5)),
 }
 ALIKE: Mapping[str, float] = {"eer": 0.02, "wer": 0.01, "uar": 0.07}
 """Intraclass correlation rho of the errors of a speaker."""
@@ -242,12 +243,12 @@ def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
 
 def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     """Read our own results: the least EER over attackers, of each set and sex."""
-    results = _load(path)
+    results = load_results(path)
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in filter(_is_mapping, results["conditions"]):
         if row.get("scenario") == SCENARIO_ORDER[-1] and _is_of(str(row.get("dataset", "")), reading.split):
             rows.setdefault((str(row.get("dataset", "")), str(row.get("gender", "all"))), []).append(row)
-    best = {group: measure for group, part in rows.items() if (measure := _eer(strongest(part))) is not None}
+    best = {group: measure for group, part in rows.items() if (measure := condition_eer(strongest(part))) is not None}
     sexes = {group: measure for group, measure in best.items() if group[1] != "all"}
     chosen = sexes or best
     if not chosen:
@@ -257,7 +258,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     utility = _mapping(results, "utility")
     for key in ("wer", "cer", "uar", "f0"):
         blocks = _blocks(utility.get(key), reading.split)
-        measures = [measure for block in blocks if (measure := _measure(block)) is not None]
+        measures = [measure for block in blocks if (measure := utility_rate(block)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")
     sets = tuple(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
@@ -289,7 +290,8 @@ def _weights(results: Mapping[str, Any], datasets: Sequence[str]) -> list[float]
     return known if len(known) == len(datasets) else []
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_results(path: Path) -> dict[str, Any]:
+    """Read ``results.json`` as far as systems are compared by it."""
     results = load_json(path)
     if not isinstance(results, dict) or not isinstance(results.get("conditions"), list):
         raise DataError("expected results with 'conditions'", file=path, remedy="give a results.json of the recipe")
@@ -306,7 +308,7 @@ def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _eer(row: Mapping[str, Any]) -> Interval | None:
+def condition_eer(row: Mapping[str, Any]) -> Interval | None:
     """EER of a condition, with its interval: a number, or the reading ``rocch`` of several."""
     eer, intervals = row.get("eer"), _mapping(row, "intervals")
     value = eer.get("rocch") if isinstance(eer, Mapping) else eer
@@ -325,7 +327,8 @@ def _blocks(value: Any, split: str) -> list[Mapping[str, Any]]:
     return [block for name, inner in value.items() if _is_of(str(name), split) for block in _blocks(inner, split)]
 
 
-def _measure(block: Mapping[str, Any]) -> Interval | None:
+def utility_rate(block: Mapping[str, Any]) -> Interval | None:
+    """Rate of a block of utility, with its interval; None where it holds none."""
     return _number(block.get("value"), block.get("interval", [block.get("low"), block.get("high")]))
 
 

@@ -108,9 +108,10 @@ def convert(
 @click.option(
     "-m",
     "--method",
-    type=click.Choice(["z", "t", "s", "as"]),
+    type=click.Choice(["z", "t", "s", "as", "closed-set"]),
     required=True,
-    help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both.",
+    help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both; closed-set:"
+    " less each segment's mean over the enrolled.",
 )
 @click.option("--model-cohort", type=FILE, help="Scores 'model cohort score' of each model against the cohort.")
 @click.option("--segment-cohort", type=FILE, help="Scores 'cohort segment score' of the cohort against each segment.")
@@ -128,7 +129,7 @@ def normalise(
     reader: Reader,
 ) -> None:
     """Normalise scores by a cohort of impostors."""
-    from evaluation.score_maps import s_norm, t_norm, z_norm
+    from evaluation.score_maps import closed_set_scores, s_norm, t_norm, z_norm
 
     needed = {"--model-cohort": (model_cohort, "zsas"), "--segment-cohort": (segment_cohort, "tsas")}
     for name, (path, methods) in needed.items():
@@ -137,7 +138,9 @@ def normalise(
     given = read_scores(scores, reader.scores)
     cohorts = {path: read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
     most = top if method == "as" else None
-    if method == "z" and model_cohort:
+    if method == "closed-set":
+        result = closed_set_scores(given)
+    elif method == "z" and model_cohort:
         result = z_norm(given, cohorts[model_cohort])
     elif method == "t" and segment_cohort:
         result = t_norm(given, cohorts[segment_cohort])

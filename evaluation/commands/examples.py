@@ -38,9 +38,16 @@ spkver-eval linkability -s scores.txt -k key.txt --output linkability
 """,
     "linkability-batch": "spkver-eval linkability-batch batch.yaml --output exp/linked",
     "linkability-compare": "spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared",
+    "similarity": """
+spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymised aa.txt -k trials --plot voices.png
+""",
     "cosine": "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
+    "attributes": "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
     "wer": "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",
     "uar": "spkver-eval uar --ref utt2emo --predictions predictions.txt --segment-speakers utt2spk",
     "f0": "spkver-eval f0 data/mine data/mine_anon",
-    "rank": "spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams",
+    "rank": """
+spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams
+spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures
+""",
 }

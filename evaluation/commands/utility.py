@@ -1,9 +1,8 @@
-"""The commands ``spkver-eval wer``, ``uar``, ``f0`` and ``rank``: what speech is still good for."""
+"""The commands ``spkver-eval wer``, ``uar`` and ``f0``: what speech is still good for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from spkbase.errors import DataError
 from spkbase.files import format_table
 
 if TYPE_CHECKING:
-    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
     from evaluation.uncertainty import Interval, Resampling
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
@@ -235,73 +233,6 @@ def f0(
     _show([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=FILE)
-@label_option
-@click.option("--rule", "rule_name", type=click.Choice(["vpc2024", "vpc2022"]), default="vpc2024", show_default=True)
-@click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
-@click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
-@click.option(
-    "--assignment",
-    type=click.Choice(["reached", "highest"]),
-    default="reached",
-    show_default=True,
-    help="Rank a system in every condition that it reaches, or in the highest alone.",
-)
-@click.option("--split", default="test", show_default=True, help="Split of the sets.")
-@click.option(
-    "--average",
-    type=click.Choice(["mean", "least"]),
-    default="mean",
-    show_default=True,
-    help="EER of a system over sets and sexes.",
-)
-@click.option(
-    "--correlation",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
-)
-@click.option("--no-guess", is_flag=True, help="Guess no intervals for files of the challenges, which hold none.")
-@json_option
-def rank(
-    files: tuple[Path, ...],
-    labels: tuple[str, ...],
-    rule_name: str,
-    targets: tuple[float, ...],
-    utilities: tuple[str, ...],
-    assignment: str,
-    split: str,
-    average: str,
-    correlation: float,
-    no_guess: bool,
-    json_path: Path | None,
-) -> None:
-    """Rank systems by utility within each least EER that they reach.
-
-    FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024, or summaries of
-    2022; the EER is that of the semi-informed attacker, of ours the strongest one.
-    """
-    from evaluation.challenges import RULES, SIZES, Reading, order_systems, orders_to_dict, read_system
-
-    changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
-    changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
-    changes |= {"utilities": utilities} if utilities else {}
-    rule = replace(RULES[rule_name], **changes)
-    reading: Reading = Reading(split=split, average=average, sizes=None if no_guess else SIZES.get(split))  # type: ignore[arg-type]
-    names = labels or ("",) * len(files)
-    if len(names) != len(files):
-        raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
-    systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
-    orders = order_systems(systems, rule)
-    if len({system.sets for system in systems if system.sets}) > 1:
-        click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
-    if json_path is not None and show_json(orders_to_dict(orders, systems, rule), json_path):
-        return
-    click.echo(_orders(systems, orders, rule))
-
-
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
     from evaluation.uncertainty import Resampling
 
@@ -346,21 +277,3 @@ def _show(
     decimals = {name: form if any(isinstance(row.get(name), float) for row in rows) else "" for name in columns}
     cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
     click.echo(format_table(cleaned, decimals) + f"\n\n{note}")
-
-
-def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
-    lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
-    lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
-    for order in orders:
-        lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
-        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in order.entries]
-        lines += [f"  -  {name}: {why}{_doubt(order, name)}" for name, why in order.excluded.items()]
-    return "\n".join(lines)
-
-
-def _doubt(order: SystemOrder, name: str) -> str:
-    return f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
-
-
-def _places(entry: Entry) -> str:
-    return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

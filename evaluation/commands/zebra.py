@@ -9,13 +9,16 @@ import click
 
 from evaluation.commands.metrics import convention_option, json_option, scale_option
 from evaluation.commands.options import Reader, column_options, key_option, missing_option, scores_option, show_json
-from evaluation.metrics import SCALE, evaluate, format_profile, meaning_of, metrics_with, read_scale
+from evaluation.linkage import worst_case_from
+from evaluation.metrics import SCALE, WorstCase, evaluate, format_profile, meaning_of, metrics_with, read_scale
 from spkbase.errors import DataError
+from spkbase.files import format_table
 
 if TYPE_CHECKING:
     from evaluation.plots import System
 
 _LABEL = "ZEBRA profile"
+_READINGS = ("isotonic regression", "Gaussians", "Student's t", "ranks")
 
 
 @click.command()
@@ -35,6 +38,12 @@ _LABEL = "ZEBRA profile"
     type=click.Choice(["tex", "pdf", "png", "svg"]),
     help="Write the profile as ZEBRA-<label>.<ext> into this folder (or that of the label); repeatable.",
 )
+@click.option(
+    "--worst-case",
+    "with_worst_case",
+    is_flag=True,
+    help="Add the strongest evidence of any trial by isotonic regression, Gaussians, Student's t and ranks.",
+)
 @json_option
 def zebra(
     scores: Path,
@@ -46,18 +55,25 @@ def zebra(
     label: str,
     show: bool,
     extensions: tuple[str, ...],
+    with_worst_case: bool,
     json_path: Path | None,
 ) -> None:
     """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst."""
     tags = SCALE if scale is None else read_scale(scale)
-    target, nontarget = reader.split(scores, key)
+    read = reader.read(scores, key)
+    target, nontarget = reader.joined(read, scores, key)
     result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
     if "scores" in result.notes:
         report["notes"] = {"scores": result.notes["scores"]}
+    worst = worst_case_from(*read, missing=missing) if with_worst_case else None
+    if worst is not None:
+        report["worst_case"] = worst.to_dict()
     if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
         click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
+        if worst is not None:
+            click.echo("\n" + format_worst_case(worst))
     if not (extensions or show):
         return
     from evaluation.plots import System, plot_zebra
@@ -67,6 +83,20 @@ def zebra(
         plot_zebra([system], path=[export_path(label, extension) for extension in extensions], scale=tags)
     if show:
         _show(system, tags)
+
+
+def format_worst_case(worst: WorstCase) -> str:
+    """Return the strongest evidence by each reading as a table, with the notes below it."""
+    rows = [
+        {"worst case by": title, "LLR": evidence.llr, "log10": evidence.log10}
+        for evidence, title in zip(worst.readings().values(), _READINGS, strict=True)
+    ]
+    notes = [
+        f"{title}: {evidence.note}"
+        for evidence, title in zip(worst.readings().values(), _READINGS, strict=True)
+        if evidence.note
+    ]
+    return "\n".join([format_table(rows, {"worst case by": "", "LLR": ".3f", "log10": ".3f"}), *notes])
 
 
 def export_path(label: str, extension: str) -> Path:

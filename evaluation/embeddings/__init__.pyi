@@ -1,7 +1,16 @@
+from .alignment import Alignment as Alignment
+from .alignment import MapKind as MapKind
+from .alignment import fit_alignment as fit_alignment
+from .alignment import fit_alignment_without_pairs as fit_alignment_without_pairs
+from .alignment import owner_ranks as owner_ranks
+from .alignment import procrustes as procrustes
+from .alignment import ridge_map as ridge_map
+from .alignment import wasserstein_procrustes as wasserstein_procrustes
 from .cosine import cosine_scores as cosine_scores
 from .files import read_embeddings as read_embeddings
 from .files import write_embeddings as write_embeddings
 from .folders import holds_embeddings as holds_embeddings
+from .folds import speaker_folds as speaker_folds
 from .kaldi import read_binary as read_binary
 from .kaldi import read_text_matrix as read_text_matrix
 from .sets import Embeddings as Embeddings

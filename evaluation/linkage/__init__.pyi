@@ -19,6 +19,7 @@ from .curve import log_spaced_sizes as log_spaced_sizes
 from .curve import monte_carlo as monte_carlo
 from .curve import published_sizes as published_sizes
 from .disclosure import cumulative_match as cumulative_match
+from .disclosure import rank_shares as rank_shares
 from .disclosure import similarity_rank_disclosure as similarity_rank_disclosure
 from .easy_and_hard import RULES as RULES
 from .easy_and_hard import DisclosureSets as DisclosureSets
@@ -38,6 +39,8 @@ from .intervals import METHOD as METHOD
 from .intervals import Curve as Curve
 from .intervals import linkability_curve as linkability_curve
 from .linking import linkability as linkability
+from .over_draws import all_draws as all_draws
+from .over_draws import linkability_over_draws as linkability_over_draws
 from .ranks import rank_scores as rank_scores
 from .ranks import rank_speakers as rank_speakers
 from .ranks import ranks_from_embeddings as ranks_from_embeddings
@@ -49,3 +52,5 @@ from .table import Ranks as Ranks
 from .table import TieRule as TieRule
 from .table import read_ranks as read_ranks
 from .table import write_ranks as write_ranks
+from .worst_ranks import rank_evidence_of as rank_evidence_of
+from .worst_ranks import worst_case_from as worst_case_from

@@ -61,6 +61,15 @@ from .table import method_of as method_of
 from .table import metrics_with as metrics_with
 from .titles import metric_lines as metric_lines
 from .titles import number_text as number_text
+from .worst_case import Evidence as Evidence
+from .worst_case import WorstCase as WorstCase
+from .worst_case import fit_student as fit_student
+from .worst_case import gaussian_llrs as gaussian_llrs
+from .worst_case import rank_evidence as rank_evidence
+from .worst_case import rank_llrs as rank_llrs
+from .worst_case import smoothed_shares as smoothed_shares
+from .worst_case import student_llrs as student_llrs
+from .worst_case import worst_case_of as worst_case_of
 from .zebra_profile import SCALE as SCALE
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value

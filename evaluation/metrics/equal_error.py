@@ -157,7 +157,10 @@ def _excess(scores: SortedScores, cut: int) -> float:
 
 def _cross(scores: SortedScores) -> int:
     """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
-    return bisect_left(range(len(scores)), 0.0, key=lambda cut: _excess(scores, cut))
+    known: dict[str, int] = vars(scores)  # several readings ask for it, of each resample
+    if "_cross" not in known:
+        known["_cross"] = bisect_left(range(len(scores)), 0.0, key=lambda cut: _excess(scores, cut))
+    return known["_cross"]
 
 
 def _rates(scores: SortedScores, cut: int) -> tuple[float, float]:

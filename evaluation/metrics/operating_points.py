@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,12 +76,18 @@ def tpr_at_fpr_of(scores: SortedScores, *, fpr: float, level: float = 0.95) -> T
     allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
-    low, high = clopper_pearson(accepted, n_target - accepted, level=level)
+    low, high = _bounds(accepted, n_target - accepted, level)
     return TrueAccept(
         value=accepted / n_target,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         threshold=float(scores.thresholds[cut]) if cut < len(scores) else np.inf,
         false_accept_rate=(n_nontarget - float(scores.rejected[cut])) / n_nontarget,
         resolved=bool(allowed >= 1),
     )
+
+
+@lru_cache(maxsize=1 << 14)  # resamples come by the same counts again and again
+def _bounds(accepted: float, rejected: float, level: float) -> tuple[float, float]:
+    low, high = clopper_pearson(accepted, rejected, level=level)
+    return float(low), float(high)

@@ -24,6 +24,7 @@ from .priors import plot_zebra as plot_zebra
 from .priors import save_profiles as save_profiles
 from .privacy_utility import TradeOff as TradeOff
 from .privacy_utility import plot_privacy_utility as plot_privacy_utility
+from .similarity import plot_similarity as plot_similarity
 from .speakers import plot_speakers as plot_speakers
 from .tex import escape as escape
 from .training import plot_likelihood as plot_likelihood

@@ -1,3 +1,5 @@
+from .beside import Beside as Beside
+from .beside import figures_beside as figures_beside
 from .linkability import ALL as ALL
 from .linkability import Beyond as Beyond
 from .linkability import Linkage as Linkage

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.reports.beside import Beside, figures_beside
 from evaluation.reports.privacy_schema import FORMAT, SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError, Problems
@@ -78,6 +79,8 @@ class Outcome:
         Their number.
     condition : Condition
         Where the details are.
+    beside : Beside
+        Strict attackers, draws, the closed set.
     """
 
     dataset: str
@@ -91,6 +94,7 @@ class Outcome:
     linkability: Interval
     n_enrolled: float
     condition: Condition
+    beside: Beside = field(default_factory=Beside)
 
 
 @one_line
@@ -347,6 +351,7 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
         linkability,
         n_enrolled,
         condition,
+        figures_beside([condition.values for condition in part]),
     )
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from evaluation.metrics import format_value
 from evaluation.plots import escape
+from evaluation.reports.beside import Beside, Figure
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, parse_results
 from evaluation.uncertainty import Interval
 from spkbase.files import format_table
 
 MISSING = "n/a"
 _PLACE = ("Dataset", "Speakers", "Scenario", "Attacker")
-_TEXTS = {*_PLACE, "Category"}
+_TEXTS = {*_PLACE, "Category", "Strongest"}
 # column, flat name, factor, decimals (None: as ZEBRA prints), and whether the interval follows
 _COLUMNS: tuple[tuple[str, str, float, int | None, bool], ...] = (
     ("EER [%]", "eer.rocch", 100, 1, True),
@@ -22,12 +23,43 @@ _COLUMNS: tuple[tuple[str, str, float, int | None, bool], ...] = (
     ("Population [bit]", "zebra.population", 1, None, True),
     ("Individual", "zebra.individual", 1, None, False),
 )
+_LEGEND = (
+    "Strict: the strongest of the attackers that keep to what their scenario gives them. Identification: utterances"
+    " whose speaker is first among so many enrolled. Closed set: scores centred over the enrolled. An attacker is named"
+    " where it is not the strongest one."
+)
 Rows = list[dict[str, str]]
 
 
 def summary_rows(results: Results) -> Rows:
     """Return a row for the strongest attacker of each data set, sex and scenario; texts by the names of the columns."""
     return [_summary_row(outcome) for outcome in results.outcomes]
+
+
+def glance_rows(results: Results) -> Rows:
+    """Return a row for each scenario of each data set, all speakers where they are pooled: what a reader looks for.
+
+    Identification and the closed set are those of the attacker that they are worst by, who is named where it is not
+    the strongest one.
+    """
+    several = any(len(outcome.beside.draws) > 1 for outcome in results.outcomes)
+    rows = []
+    for outcome in results.outcomes:
+        if outcome.gender not in results.main_genders(outcome.dataset):
+            continue
+        beside, sex = outcome.beside, GENDERS.get(outcome.gender, outcome.gender)
+        rate, count = _with_interval(outcome.eer, 100, 1, True), len(beside.draws)
+        row = {
+            "Dataset": outcome.dataset if outcome.gender == "all" else f"{outcome.dataset}, {sex}",
+            "Scenario": outcome.scenario,
+            "Strongest": outcome.attacker,
+            "EER [%], mean of draws" if several else "EER [%]": f"{rate} ({count} draws)" if count > 1 else rate,
+            "Strict [%]": _figure(beside.strict, outcome.attacker, 1),
+            "Identification [%]": _figure(beside.identification, outcome.attacker, 0) + _among(beside),
+            "Closed set, EER [%]": _figure(beside.closed_set, outcome.attacker, 1),
+        }
+        rows.append(row)
+    return rows
 
 
 def attacker_rows(results: Results) -> Rows:
@@ -70,6 +102,8 @@ def format_markdown(results: Mapping[str, Any]) -> str:
             format_table([{key: _markdown(value) for key, value in row.items()} for row in rows], markdown=True)
         )
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is a guess.")
+    if any(outcome.beside.draws for outcome in parsed.outcomes):
+        parts.append(_LEGEND)
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,10 +125,22 @@ def latex_table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def _tables(results: Results) -> list[tuple[str, Rows]]:
+    known = any(outcome.beside.draws for outcome in results.outcomes)  # earlier versions did not tell
     return [
+        *([("At a glance", glance_rows(results))] if known else []),
         ("Strongest attacker of each scenario", summary_rows(results)),
         ("EER of each attacker", attacker_rows(results)),
     ]
+
+
+def _figure(figure: Figure, strongest: str, decimals: int) -> str:
+    text = _number(figure.rate.value, 100, decimals)
+    return f"{text} ({figure.attacker})" if figure.attacker not in ("", strongest) else text
+
+
+def _among(beside: Beside) -> str:
+    least, most = beside.candidates
+    return "" if not most else f" of {most}" if least == most else f" of {least} to {most}"
 
 
 def _summary_row(outcome: Outcome) -> dict[str, str]:

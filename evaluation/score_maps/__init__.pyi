@@ -4,6 +4,8 @@ from .affine import cross_validate_affine as cross_validate_affine
 from .affine import load_affine as load_affine
 from .affine import save_affine as save_affine
 from .affine import train_affine as train_affine
+from .closed_set import closed_set_scores as closed_set_scores
+from .closed_set import enrolled_blocks as enrolled_blocks
 from .cohort_norm import Moments as Moments
 from .cohort_norm import cohort_moments as cohort_moments
 from .cohort_norm import normalise as normalise

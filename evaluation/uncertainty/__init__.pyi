@@ -1,4 +1,5 @@
 from .confidence import confidence_intervals as confidence_intervals
+from .confidence import confidence_over_draws as confidence_over_draws
 from .confidence import paired_differences as paired_differences
 from .confidence import sample_from as sample_from
 from .draws import BLOCK as BLOCK
@@ -13,8 +14,14 @@ from .intervals import Interval as Interval
 from .intervals import from_scale as from_scale
 from .intervals import interval as interval
 from .intervals import to_scale as to_scale
+from .minimum import Minimum as Minimum
+from .minimum import minimum_interval as minimum_interval
+from .minimum import minimum_over_attackers as minimum_over_attackers
 from .named import Differences as Differences
 from .named import Intervals as Intervals
+from .over_draws import draw_variance as draw_variance
+from .over_draws import interval_over_draws as interval_over_draws
+from .over_draws import widening as widening
 from .resampling import Sample as Sample
 from .resampling import bootstrap as bootstrap
 from .resampling import sample_of as sample_of

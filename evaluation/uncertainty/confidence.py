@@ -19,7 +19,7 @@ docs/uncertainty.md how often such intervals hold the true value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from evaluation.metrics import Method, is_prior, method_of, metrics_of
 from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
 from evaluation.uncertainty.intervals import Interval, interval
 from evaluation.uncertainty.named import Differences, Intervals
+from evaluation.uncertainty.over_draws import interval_over_draws
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
 
@@ -128,15 +129,53 @@ def confidence_intervals(
     DataError
         If a number is out of range, or a class vanishes in more than half of the draws.
     """
-    values = statistic(sample.runs())
-    resampled = bootstrap(sample, statistic, replicates=replicates, seed=seed, jobs=jobs)[0]
+    return confidence_over_draws(
+        [sample], statistic, replicates=replicates, seed=seed, level=level, jobs=jobs, methods=methods
+    )
+
+
+def confidence_over_draws(
+    samples: Sequence[Sample],
+    statistic: Statistic,
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    jobs: int | None = 1,
+    methods: Mapping[str, Method] | None = None,
+) -> Intervals:
+    """Return the mean of each metric over draws of the same trials, with an interval that holds speakers and draws.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        The same trials of the same speakers in each draw, such as with other random numbers of an anonymiser.
+    statistic, replicates, seed, level, jobs, methods
+        See `confidence_intervals`, which this is for one draw.
+
+    Returns
+    -------
+    Intervals
+        A dict of str to `Interval`, see `evaluation.uncertainty.over_draws` for how they are made.
+
+    Raises
+    ------
+    DataError
+        As `confidence_intervals`; if the draws are not of the same trials.
+    """
+    first = samples[0]
+    for number, sample in enumerate(samples[1:], 2):
+        _check_same_trials(first, sample, "draw 1", f"draw {number}")
+    values = [statistic(sample.runs()) for sample in samples]
+    resampled = bootstrap(list(samples), statistic, replicates=replicates, seed=seed, jobs=jobs)
     chosen, rows = dict(methods or {}), metrics_of(statistic)
-    settings: dict[str, Any] = {"n_units": sample.n_effective, "n_trials": sample.n_least, "level": level}
-    intervals = {
-        name: interval(value, resampled[name], method=chosen.get(name) or method_of(name, metrics=rows), **settings)
-        for name, value in values.items()
-    }
-    return Intervals({name: _with_resolution(name, interval, sample) for name, interval in intervals.items()})
+    settings: dict[str, Any] = {"n_units": first.n_effective, "n_trials": first.n_least, "level": level}
+    found = {}
+    for name in values[0]:
+        columns = [of_draw[name] for of_draw in values], [of_draw[name] for of_draw in resampled]
+        method = chosen.get(name) or method_of(name, metrics=rows)
+        found[name] = _with_resolution(name, interval_over_draws(*columns, method=method, **settings), first)
+    return Intervals(found)
 
 
 def paired_differences(

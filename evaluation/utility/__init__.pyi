@@ -1,3 +1,7 @@
+from .attributes import Leakage as Leakage
+from .attributes import Sides as Sides
+from .attributes import attribute_leakage as attribute_leakage
+from .attributes import predict_labels as predict_labels
 from .error_rates import count_errors as count_errors
 from .error_rates import error_rate as error_rate
 from .error_rates import error_rate_differences as error_rate_differences
@@ -14,3 +18,13 @@ from .recalls import CONVENTIONS as CONVENTIONS
 from .recalls import average_recall as average_recall
 from .recalls import confusions as confusions
 from .recalls import recall_differences as recall_differences
+from .voice_similarity import SimilarityMatrix as SimilarityMatrix
+from .voice_similarity import de_identification as de_identification
+from .voice_similarity import distinctiveness as distinctiveness
+from .voice_similarity import gain_of_distinctiveness as gain_of_distinctiveness
+from .voice_similarity import similarity_matrix as similarity_matrix
+from .voices import CALIBRATIONS as CALIBRATIONS
+from .voices import Voices as Voices
+from .voices import VoiceSimilarity as VoiceSimilarity
+from .voices import compare_voices as compare_voices
+from .voices import matrix_of_voices as matrix_of_voices

@@ -32,12 +32,22 @@ def resampling(
     ----------
     T. Ko, V. Peddinti, D. Povey, S. Khudanpur, Audio augmentation for speech recognition, Interspeech 2015.
     """
-    import soxr
-
-    factor = _log_uniform(rng, speed)
-    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
+    changed = change_speed(samples, rate, draw_speed(rng, speed))
     if not len(changed):
         raise DataError(f"utterance {utterance!r}: {len(samples)} samples are too few", remedy="leave it out")
+    return changed
+
+
+def draw_speed(rng: np.random.Generator, speed: tuple[float, float]) -> float:
+    """Draw a factor of tempo, pitch and formants, log-uniform."""
+    return _log_uniform(rng, speed)
+
+
+def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any]:
+    """Play a signal so many times as fast; `resampling` draws the factor."""
+    import soxr
+
+    changed: NDArray[Any] = soxr.resample(samples, rate * factor, rate, quality="HQ")
     return changed
 
 
@@ -58,14 +68,32 @@ def vtln(
     J. Qian, H. Du, J. Hou, L. Chen, T. Jung, X.-Y. Li, Hidebehind: enjoy voice input with voiceprint unclonability and
     anonymity, SenSys 2018.
     """
+    if len(samples) < round(rate * _WINDOW):
+        raise DataError(f"utterance {utterance!r}: {len(samples)} samples are less than a frame", remedy="leave it out")
+    return warp_envelope(samples, rate, draw_warp(rng, warp))
+
+
+def draw_warp(rng: np.random.Generator, warp: tuple[float, float]) -> float:
+    """Draw the size of a bilinear warp, uniform, and its sign."""
+    return float(rng.uniform(*warp)) * (1 if rng.random() < 0.5 else -1)
+
+
+def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
+    """Warp the spectral envelope by the bilinear function of one size, see `vtln`; that of -size turns it back.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n,)
+        At least 32 ms.
+    rate : int [Hz]
+    size : float
+        Between -1 and 1; the envelope at omega is that of omega + 2 atan(size sin(omega) / (1 - size cos(omega))).
+    """
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
-    size = float(rng.uniform(*warp)) * (1 if rng.random() < 0.5 else -1)
     length, shift = round(rate * _WINDOW), round(rate * _SHIFT)
     transform = ShortTimeFFT(hann(length, sym=False), shift, rate, mfft=length)
-    if len(samples) < length:
-        raise DataError(f"utterance {utterance!r}: {len(samples)} samples are less than a frame", remedy="leave it out")
     spectrum = transform.stft(samples.astype(np.float64))
     envelope = _log_envelope(np.abs(spectrum), round(rate * _QUEFRENCY), length)
     bins = np.arange(len(spectrum))

@@ -14,7 +14,7 @@ that all machines see under the same paths.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.record import NOT_COPIED, RECORD, Record
-from spkver.anonymization.recordings import Task, anonymize_recordings, check_source, made_by, make_anonymizer
+from spkver.anonymization.recordings import Made, Task, anonymize_recordings, check_source, made_by, make_anonymizer
 from spkver.anonymization.seeding import stream_name
 from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
 
@@ -78,16 +78,46 @@ def anonymize_datadir(
         others are done: utterances that failed, by name.
     """
     target = Path(target)
-    _check_target(source, target)
+    check_target(source, target)
     make_anonymizer(config)
     tasks = _tasks(source, target, config)
+    make = partial(anonymize_recordings, config=config, seed=seed)
+    return make_twin(source, target, tasks, _header(tasks, config, seed), make, jobs=jobs, force=force)
+
+
+def make_twin(
+    source: DataDir,
+    target: Path,
+    tasks: list[Task],
+    header: dict[str, Any],
+    make: Callable[[Sequence[Task]], list[Made | DataError]],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Make those recordings of a twin folder that are not as they should be, copy the lists, and hand out the twin.
+
+    Parameters
+    ----------
+    source : DataDir
+    target : path
+        The twin folder.
+    tasks : list of Task
+        One for each utterance.
+    header : dict
+        What makes the recordings, as `Record` keeps it.
+    make : callable
+        Makes the recordings of some tasks, see `anonymize_recordings`; it may be called in another process.
+    jobs, force
+        As for `anonymize_datadir`.
+    """
     if not target.is_dir():
         _check_sources(tasks, jobs)  # before there is a folder
     with sole_use(target):
         remove_temporaries(target)  # what a run that was killed was writing
-        with Record(target, _header(tasks, config, seed)) as record:
+        with Record(target, header) as record:
             done = set() if force else record.current(tasks, jobs=jobs)
-            _make_recordings(source, [task for task in tasks if task.utterance not in done], config, seed, jobs, record)
+            _make_recordings(source, [task for task in tasks if task.utterance not in done], make, jobs, record)
             record.keep(tasks, _copy_lists(source, target))
         write_datadir(_twin(source, target))
     return _twin(source, target)
@@ -123,18 +153,19 @@ def finished_twin(
 def _tasks(source: DataDir, target: Path, config: AnonymizerConfig) -> list[Task]:
     check_ids(source.recordings, source.path)
     return [
-        Task(utterance, path, _output(target, utterance), stream_name(
+        Task(utterance, path, output_file(target, utterance), stream_name(
             utterance, source.speakers[utterance], number, level=config.level, seeding=config.seeding))
         for number, (utterance, path) in enumerate(source.recordings.items())
     ]  # fmt: skip
 
 
-def _output(target: Path, utterance: str) -> Path:
+def output_file(target: Path, utterance: str) -> Path:
+    """Return where the recording of an utterance goes in a twin folder."""
     return target / "wav" / f"{utterance}.wav"
 
 
 def _twin(source: DataDir, target: Path) -> DataDir:
-    recordings = {utterance: _output(target, utterance) for utterance in source.recordings}
+    recordings = {utterance: output_file(target, utterance) for utterance in source.recordings}
     return DataDir(target, recordings, source.speakers, source.genders, source.enrolls, source.trials)
 
 
@@ -143,7 +174,8 @@ def _header(tasks: list[Task], config: AnonymizerConfig, seed: int) -> dict[str,
     return {**made, "made_by": made_by(config, seed), "utterances": len(tasks)}
 
 
-def _check_target(source: DataDir, target: Path) -> None:
+def check_target(source: DataDir, target: Path) -> None:
+    """Raise a DataError unless a folder may become a twin: new, or made here; never the source."""
     if unfit := unfit_id(target.resolve().name):
         raise DataError(f"the name of the anonymised folder {unfit}", file=target, remedy="choose another suffix")
     if target.resolve() == source.path.resolve():
@@ -157,7 +189,11 @@ def _check_target(source: DataDir, target: Path) -> None:
 
 
 def _make_recordings(
-    source: DataDir, due: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, record: Record
+    source: DataDir,
+    due: list[Task],
+    make: Callable[[Sequence[Task]], list[Made | DataError]],
+    jobs: int | None,
+    record: Record,
 ) -> None:
     total = len(source.recordings)
     if not due:
@@ -165,8 +201,16 @@ def _make_recordings(
         return
     _check_sources(due, jobs)
     (record.folder / "wav.scp").unlink(missing_ok=True)
-    logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), total, config.name)
-    _anonymize(due, config, seed, jobs, record)
+    name = record.header["anonymizer"]["name"]
+    logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), total, name)
+    record.start()
+    problems = Problems()
+    for results in ordered_map(make, chunks(due, _BATCH), jobs=jobs, description="anonymising"):
+        record.add([result for result in results if not isinstance(result, DataError)])
+        for result in results:
+            if isinstance(result, DataError):
+                problems.note(result)
+    problems.raise_if_any()
 
 
 def _check_sources(tasks: list[Task], jobs: int | None) -> None:
@@ -180,18 +224,6 @@ def _check_sources(tasks: list[Task], jobs: int | None) -> None:
 
 def _check_batch(tasks: Sequence[Task]) -> list[DataError]:
     return [error for task in tasks if (error := check_source(task.utterance, task.source))]
-
-
-def _anonymize(tasks: list[Task], config: AnonymizerConfig, seed: int, jobs: int | None, record: Record) -> None:
-    record.start()
-    problems = Problems()
-    work = partial(anonymize_recordings, config=config, seed=seed)
-    for results in ordered_map(work, chunks(tasks, _BATCH), jobs=jobs, description="anonymising"):
-        record.add([result for result in results if not isinstance(result, DataError)])
-        for result in results:
-            if isinstance(result, DataError):
-                problems.note(result)
-    problems.raise_if_any()
 
 
 def _copy_lists(source: DataDir, target: Path) -> list[str]:

@@ -31,6 +31,8 @@ _FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 
 Stamp = dict[str, Any]
+Made = tuple["Task", Stamp, Stamp]
+"""A task that is done, with the stamps of its source and of what was written."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,7 @@ def made_by(config: AnonymizerConfig, seed: int) -> str:
     return fingerprint(__version__, config.record(), seed, module)
 
 
-def anonymize_recordings(
-    tasks: Sequence[Task], *, config: AnonymizerConfig, seed: int
-) -> list[tuple[Task, Stamp, Stamp] | DataError]:
+def anonymize_recordings(tasks: Sequence[Task], *, config: AnonymizerConfig, seed: int) -> list[Made | DataError]:
     """Anonymise some recordings and write them as WAV of 16 bits.
 
     The files are written here, by the worker, under the names that the tasks give; what goes back to the one who
@@ -92,7 +92,22 @@ def anonymize_recordings(
     list
         For each task the stamps of its source and of what was written, or what went wrong.
     """
-    results: dict[int, tuple[Task, Stamp, Stamp] | DataError] = {}
+    return write_outputs(tasks, partial(_anonymize, config=config, seed=seed))
+
+
+def write_outputs(
+    tasks: Sequence[Task],
+    change: Callable[[Sequence[tuple[Task, NDArray[Any], int]]], list[NDArray[Any] | DataError]],
+) -> list[Made | DataError]:
+    """Read the sources of some tasks, change their samples, and write what comes out; see `anonymize_recordings`.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    change : callable
+        Makes samples of samples, or says why there are none: of each task with its samples and their rate.
+    """
+    results: dict[int, Made | DataError] = {}
     signals: list[tuple[int, NDArray[Any], int, Stamp]] = []
     for number, task in enumerate(tasks):
         try:
@@ -101,7 +116,7 @@ def anonymize_recordings(
             signals.append((number, samples, rate, stamp))
         except DataError as error:
             results[number] = error
-    outputs = _anonymize([(tasks[number], samples, rate) for number, samples, rate, _ in signals], config, seed)
+    outputs = change([(tasks[number], samples, rate) for number, samples, rate, _ in signals])
     for (number, _, rate, stamp), output in zip(signals, outputs, strict=True):
         task = tasks[number]
         if isinstance(output, DataError):

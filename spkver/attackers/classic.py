@@ -42,6 +42,7 @@ class Classics:
     seed: int = 0
     force: bool = False
     _trained: dict[tuple[DataDir, ...], dict[str, TrainedAttacker]] = field(default_factory=dict, repr=False)
+    _failed: dict[tuple[DataDir, ...], dict[str, Exception]] = field(default_factory=dict, repr=False)
     _latest: tuple[str, tuple[Any, ...]] | None = field(default=None, repr=False)
 
     def attackers(self) -> list[ClassicAttacker]:
@@ -49,13 +50,20 @@ class Classics:
         return [ClassicAttacker(config, self) for config in self.configs]
 
     def trained(self, training: tuple[DataDir, ...]) -> dict[str, TrainedAttacker]:
-        """Return all of them, trained on this speech."""
+        """Return all of them that can be trained on this speech."""
         if training not in self._trained:
-            folder = self.folder / training[0].name
+            folder, failed = self.folder / training[0].name, self._failed.setdefault(training, {})
             self._trained[training] = train_attackers(
-                training, self.configs, folder, seed=self.seed, work=self._fresh(), force=self.force
+                training, self.configs, folder, seed=self.seed, work=self._fresh(), force=self.force, failed=failed
             )
         return self._trained[training]
+
+    def one_trained(self, name: str, training: tuple[DataDir, ...]) -> TrainedAttacker:
+        """Return one of them, trained on this speech; what went wrong with it, and with it alone, is raised."""
+        trained = self.trained(training)
+        if name not in trained:
+            raise self._failed[training][name]
+        return trained[name]
 
     def prepared(self, attack: Attack) -> tuple[Any, ...]:
         """Return where to work, and what enrols and is tested; of the latest list alone, whose frames may be large."""
@@ -93,7 +101,7 @@ class ClassicAttacker:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Train it, and the others with it."""
-        attacker = self.shared.trained(training)[self.name]
+        attacker = self.shared.one_trained(self.name, training)
 
         def score(attack: Attack, kept: Kept) -> Scores:
             workplace, models, tested = self.shared.prepared(attack)

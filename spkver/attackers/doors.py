@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spkbase.errors import ConfigError
-from spkver.attackers.own import OwnCommand, own_function
+from spkver.attackers.own import OwnCommand, OwnFunction, own_function
 from spkver.attackers.protocol import Attacker
 from spkver.attackers.ready import ReadyScores, ReadyVectors
 
@@ -108,7 +108,7 @@ def short_name(spec: str) -> str:
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
 
 
-def open_door(spec: str, *, name: str = "", seed: int = 0) -> Attacker:
+def open_door(spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None) -> Attacker:
     """Make an attacker of what an outsider gives.
 
     Parameters
@@ -119,6 +119,8 @@ def open_door(spec: str, *, name: str = "", seed: int = 0) -> Attacker:
         What it is called; by default `short_name` of it.
     seed : int
         For functions and commands.
+    time_limit : float, optional [s]
+        For functions and commands, to learn and for each list of trials; see `spkver.attackers.own.usual_limit`.
 
     Raises
     ------
@@ -131,7 +133,8 @@ def open_door(spec: str, *, name: str = "", seed: int = 0) -> Attacker:
         raise ConfigError(f"attacker {spec!r}: expected {known}")
     name, door = name or short_name(spec), DOORS.get(prefix)
     try:
-        return FUNCTION.open(name, spec, seed) if door is None else door.open(name, rest, seed)
+        attacker = FUNCTION.open(name, spec, seed) if door is None else door.open(name, rest, seed)
+        return replace(attacker, time_limit=time_limit) if isinstance(attacker, OwnFunction | OwnCommand) else attacker
     except ConfigError as error:
         if error.text.startswith(("attacker ", "the attacker ")):
             raise

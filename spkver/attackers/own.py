@@ -23,32 +23,32 @@ Paths are those of WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` re
 
 from __future__ import annotations
 
-import logging
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-from threadpoolctl import threadpool_limits
+from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_trials
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError
 from spkbase.files import file_digest
-from spkbase.own_code import check_places, import_function, run_filled
+from spkbase.own_code import Limits, TimeLimitError, check_places, import_function, run_filled
 from spkver.attackers.attack import match_trials
 from spkver.attackers.kept import Kept
+from spkver.attackers.own_process import FunctionProcess
 from spkver.attackers.protocol import Attack, Scorer
 from spkver.attackers.training import merge_versions
 from spkver.datadir import DataDir
 
-logger = logging.getLogger(__name__)
-
 PLACES = ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
 _NEEDED = ("enrolment", "tested", "trials", "scores")
 _REMEDY = "correct the attacker, or leave it out of 'attackers'"
+_LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000  # of `usual_limit`
+_FEWEST_BYTES, _BYTES_A_TRIAL = 1 << 20, 1 << 10  # that a file of scores may have
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,15 @@ class OwnFunction:
     file : Path or None
         Of its module; scores are made anew when it changes.
     seed : int
+    time_limit : float or None [s]
+        To learn, and for a list of trials; None: `usual_limit`.
     """
 
     name: str
     spec: str
-    function: Callable[..., Any]
     file: Path | None
     seed: int
+    time_limit: float | None = None
 
     def record(self, attack: Attack) -> Any:
         """Return its name with the checksum of its module."""
@@ -81,34 +83,53 @@ class OwnFunction:
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
-        """Have it learn; BLAS has one thread, so that its products do not depend on the machine."""
+        """Have it learn, in a process of its own; BLAS has one thread, so that its products do not depend on the
+        machine."""
         speech = merge_versions(training)
         files = {
-            speaker: [Path(speech.recordings[utterance]) for utterance in utterances]
+            speaker: [str(speech.recordings[utterance]) for utterance in utterances]
             for speaker, utterances in speech.by_speaker().items()
         }
-        scorer = self._call(training[0], self.function, files, self.seed)
-        if not callable(scorer):
-            got = f"gave {type(scorer).__name__}, expected a function score(enrolment, tested, trials)"
-            _refuse(self.name, training[0], f"{self.spec}(training, seed) {got}")
+        request = {"training": files, "seed": self.seed}
+        seconds = self.time_limit or usual_limit(training)
+
+        def taught() -> FunctionProcess:
+            process = FunctionProcess(self.name, self.spec)
+            self._ask(process, training[0], request, seconds)
+            return process
+
+        process = taught()
 
         def score(attack: Attack, kept: Kept) -> Scores:
+            nonlocal process
+            if not process.is_alive:  # another list of trials was its end
+                process = taught()
             models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
-            enrolled: dict[str, list[Path]] = {}
+            enrolled: dict[str, list[str]] = {}
             for model, utterance in zip(models.models, models.segments, strict=True):
-                enrolled.setdefault(model, []).append(Path(attack.enrolment.recordings[utterance]))
-            values = self._call(attack.tested, scorer, enrolled, dict(tested), list(attack.trials.pairs()))
+                enrolled.setdefault(model, []).append(str(attack.enrolment.recordings[utterance]))
+            asked = {
+                "enrolment": enrolled,
+                "tested": {segment: str(path) for segment, path in tested.items()},
+                "trials": list(attack.trials.pairs()),
+            }
+            values = self._ask(
+                process, attack.tested, asked, self.time_limit or usual_limit((*training, attack.tested))
+            )
+            assert values is not None
             return _as_scores(self.name, attack, values)
 
         return score
 
-    def _call(self, directory: DataDir, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _ask(
+        self, process: FunctionProcess, directory: DataDir, request: dict[str, Any], seconds: float
+    ) -> NDArray | None:
         try:
-            with threadpool_limits(1, user_api="blas"):
-                return function(*arguments)
-        except Exception as error:  # whatever it raises, it is the attacker's
-            logger.info("attacker %s", self.name, exc_info=True, extra={"file_only": True})
-            _refuse(self.name, directory, f"{type(error).__name__}: {error}", error)
+            return process.ask(request, seconds)
+        except DataError as error:
+            if not process.is_alive:
+                process.close()
+            _refuse(self.name, directory, error)
 
 
 @dataclass(frozen=True)
@@ -124,6 +145,7 @@ class OwnCommand:
     name: str
     template: str
     seed: int
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
         check_places(self.template, PLACES, _NEEDED)
@@ -153,13 +175,18 @@ class OwnCommand:
         def score(attack: Attack, kept: Kept) -> Scores:
             with tempfile.TemporaryDirectory(dir=holder.name) as folder:
                 places = _write_attack(Path(folder), attack)
+                limits = Limits(
+                    self.time_limit or usual_limit((*training, attack.tested)),
+                    file=places["scores"],
+                    file_bytes=_FEWEST_BYTES + _BYTES_A_TRIAL * len(attack.trials),
+                )
                 try:
-                    run_filled(self.template, {"training": learnt, "work": work, "seed": self.seed, **places})
+                    run_filled(self.template, {"training": learnt, "work": work, "seed": self.seed, **places}, limits)
                     if not places["scores"].is_file():
                         raise DataError("the command wrote no {scores}")
                     scores = read_scores(places["scores"])
                 except DataError as error:
-                    _refuse(self.name, attack.tested, error.text, error)
+                    _refuse(self.name, attack.tested, error)
                 return joined(self.name, attack, scores, attack.tested.path, _REMEDY)
 
         return score
@@ -204,26 +231,35 @@ def _write_table(path: Path, table: Mapping[str, Path | str]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _as_scores(name: str, attack: Attack, values: Iterable[Any]) -> Scores:
+def _as_scores(name: str, attack: Attack, values: NDArray) -> Scores:
     """Take what a function gave as scores, or say what is wrong with it."""
     trials = attack.trials
     try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        _refuse(name, attack.tested, f"expected {len(trials)} numbers, got {type(values).__name__}: {error}", error)
-    if numbers.shape != (len(trials),):
-        _refuse(name, attack.tested, f"expected {len(trials)} scores, one a trial, got shape {numbers.shape}")
-    try:
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=numbers)
+        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
     except DataError as error:
-        _refuse(name, attack.tested, error.text, error)
+        _refuse(name, attack.tested, error)
 
 
-def _refuse(name: str, directory: DataDir, text: str, cause: Exception | None = None) -> NoReturn:
-    raise DataError(f"attacker {name!r}: {text}", file=directory.path, remedy=_REMEDY) from cause
+def usual_limit(speech: Iterable[DataDir]) -> float:
+    """Return how many seconds an attacker of somebody else may take with some speech: half an hour, and as long as the
+    speech lasts, were it WAV files of 16 bits at 16 kHz."""
+    files = {path for directory in speech for path in directory.recordings.values()}
+    return _LEAST_SECONDS + sum(_size(path) for path in sorted(files)) / _BYTES_A_SECOND
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:
+    late = isinstance(error, TimeLimitError)
+    refused = TimeLimitError if late else DataError
+    remedy = f"set attackers_time_limit, in seconds; else {_REMEDY}" if late else _REMEDY
+    raise refused(f"attacker {name!r}: {error.text}", file=directory.path, remedy=remedy) from error
 
 
 def own_function(name: str, spec: str, seed: int) -> OwnFunction:
     """Import a user-supplied function; ConfigError if there is none."""
-    function, file = import_function(spec, "attacker")
-    return OwnFunction(name, spec, function, file, seed)
+    return OwnFunction(name, spec, import_function(spec, "attacker")[1], seed)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Depends, Draft, Run
 from spkbase.work import Work
@@ -23,6 +23,9 @@ from spkver.features import check_recordings
 from spkver.mixture import check_ubm
 
 logger = logging.getLogger(__name__)
+
+ENDING = (MemoryError, WorkerError, ConfigError)
+"""Errors that are no attacker's own: they end a run."""
 
 
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
@@ -53,6 +56,7 @@ def train_attackers(
     seed: int = 0,
     work: Workplace | None = None,
     force: bool = False,
+    failed: dict[str, Exception] | None = None,
 ) -> dict[str, TrainedAttacker]:
     """Train attackers and save each in a folder of its name.
 
@@ -72,6 +76,9 @@ def train_attackers(
         ``output/work`` by default.
     force : bool
         Train again where a finished attacker of the same inputs is there.
+    failed : dict of str to Exception, optional
+        Takes what went wrong with single attackers, by name, and the others are trained; without it the first error
+        ends the training.
 
     Returns
     -------
@@ -89,9 +96,15 @@ def train_attackers(
         raise ConfigError(f"attackers {', '.join(names)}: each needs a name of its own")
     work = work or Workplace(output / "work")
     check_training(datadir, configs, seed=seed, jobs=work.jobs)
-    return {
-        config.name: _train(datadir, config, output / config.name, work, seed=seed, force=force) for config in configs
-    }
+    trained = {}
+    for config in configs:
+        try:
+            trained[config.name] = _train(datadir, config, output / config.name, work, seed=seed, force=force)
+        except Exception as error:
+            if failed is None or isinstance(error, ENDING):
+                raise
+            failed[config.name] = error
+    return trained
 
 
 def train_attacker(

@@ -44,7 +44,7 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
     made = datadir_of_folder(folder, output, separator=separator)
     speakers = set(made.speakers.values())
     if sexes is not None:
-        made = replace(made, genders=match_genders(_read_sexes(sexes), speakers, sexes))
+        made = replace(made, genders=match_genders(read_sexes(sexes), speakers, sexes))
     write_datadir(made)
     click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
 
@@ -86,7 +86,7 @@ def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, na
     click.echo(_account(copies))
 
 
-def _read_sexes(path: Path) -> Mapping[str, str]:
+def read_sexes(path: Path) -> Mapping[str, str]:
     """Speaker to a word, of lines 'speaker f' or of the column sex or gender of a table."""
     from evaluation.trials import read_metadata
     from spkbase.files import read_id_list, read_text_bytes

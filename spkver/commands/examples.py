@@ -20,10 +20,19 @@ spkver voiceprivacy --data data --suffix _mine --output exp/mine --config config
     "simulate rsr2015": "spkver simulate rsr2015 corpus --speakers 12 --sentences 2",
     "simulate voiceprivacy": "spkver simulate voiceprivacy data --enrolled-f 6 --enrolled-m 6",
     "datadir": "spkver datadir recordings --output data/mine --sexes speakers.tsv",
+    "prepare librispeech": """
+spkver prepare librispeech LibriSpeech data --year 2024
+spkver prepare librispeech LibriSpeech data --lists challenge/data --year 2026
+""",
+    "prepare iemocap": "spkver prepare iemocap IEMOCAP_full_release data",
     "split": "spkver split data/mine --twin data/mine_anon --suffix _anon --output sets",
     "anonymize": """
 spkver anonymize mcadams data/mine
 spkver anonymize command data/mine --suffix _sox --command 'sox {input} {output} pitch 300'
+""",
+    "anonymize-vectors": """
+spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5
+spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --draws 4 --output pseudo.h5
 """,
     "train": "spkver train data/mine_train --attacker gmm-svm --output exp/attacker",
     "score": """

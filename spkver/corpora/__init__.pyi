@@ -1,4 +1,15 @@
 from .espeak import check_synthesiser as check_synthesiser
+from .iemocap import EMOTIONS as EMOTIONS
+from .iemocap import Iemocap as Iemocap
+from .iemocap import make_iemocap_sets as make_iemocap_sets
+from .iemocap import read_iemocap as read_iemocap
+from .iemocap import speaker_and_fold as speaker_and_fold
+from .librispeech import LibriSpeech as LibriSpeech
+from .librispeech import read_librispeech as read_librispeech
+from .librispeech_sets import LISTS as LISTS
+from .librispeech_sets import draw_tested as draw_tested
+from .librispeech_sets import make_librispeech_sets as make_librispeech_sets
+from .prepared import write_prepared as write_prepared
 from .rsr2015 import ListOptions as ListOptions
 from .rsr2015 import Rsr2015 as Rsr2015
 from .rsr2015 import SpeakerRanges as SpeakerRanges

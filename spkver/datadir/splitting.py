@@ -117,7 +117,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         [f"{len(training)} speakers with fewer than {needed} utterances train: {named(training)}"] if training else []
     )
     for sex, people in _SEXES.items():
-        of_sex = _shuffled((speaker for speaker in able if datadir.genders[speaker] == sex), rules.seed, "speaker")
+        of_sex = draw_order((speaker for speaker in able if datadir.genders[speaker] == sex), rules.seed, "speaker")
         n_training = max(1, round(rules.training_share * len(of_sex)))
         chosen = of_sex[n_training:]
         training.update(of_sex[:n_training])
@@ -130,7 +130,7 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     enrolls = [
         utterance
         for speaker in sorted(tested)
-        for utterance in _shuffled(by_speaker[speaker], rules.seed, "utterance")[: rules.enrolment_utterances]
+        for utterance in draw_order(by_speaker[speaker], rules.seed, "utterance")[: rules.enrolment_utterances]
     ]
     tried = [utterance for speaker in tested for utterance in by_speaker[speaker] if utterance not in set(enrolls)]
     trials = {}
@@ -199,7 +199,8 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     return replace(split, training=anonymised(split.training), enrolls=anonymised(split.enrolls), trials=trials)
 
 
-def _shuffled(ids: Iterable[str], seed: int, what: str) -> list[str]:
+def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
+    """Return ids in an order that hangs on the seed, on what they are and on each id alone; drawn are the first."""
     return sorted(ids, key=lambda name: (stream(seed, "split", what, name).random(), name))
 
 

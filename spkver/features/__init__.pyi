@@ -15,3 +15,4 @@ from .frames import read_feature_table as read_feature_table
 from .frames import row_index as row_index
 from .loading import load_frames as load_frames
 from .postprocess import rasta_labels as rasta_labels
+from .vad import snr_vad as snr_vad

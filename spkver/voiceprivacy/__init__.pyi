@@ -4,12 +4,12 @@ from .arrows import check as check
 from .arrows import report as report
 from .arrows import score as score
 from .arrows import train as train
+from .assessment import declare_assessment as declare_assessment
 from .command import evaluation_command as evaluation_command
 from .conditions import declare_scores as declare_scores
-from .conditions import make_scores as make_scores
-from .conditions import write_lists as write_lists
 from .experiment import Experiment as Experiment
-from .numbers import declare_assessment as declare_assessment
+from .layout import write_lists as write_lists
+from .making import make_scores as make_scores
 from .outputs import averages as averages
 from .outputs import challenge_rows as challenge_rows
 from .outputs import earlier_results as earlier_results

@@ -13,18 +13,18 @@ import click
 
 from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
-from spkver.attackers import Attacker, AttackerConfig, check_training
+from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.assessment import declare_assessment
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
     declare_attackers,
     declare_scores,
-    make_scores,
-    write_lists,
 )
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.numbers import declare_assessment
+from spkver.voiceprivacy.layout import write_lists
+from spkver.voiceprivacy.making import make_scores, without
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins
@@ -94,7 +94,11 @@ def report(
     steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
-            make_scores(experiment.at("scores"), scores)
+            outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
+            experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
+        if experiment.outcome.failures:
+            scores = without(scores, experiment.outcome.failures)
+            numbers = assess(experiment, scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")
     steps.begin("evaluation")

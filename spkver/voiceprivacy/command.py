@@ -17,6 +17,7 @@ from spkbase.runs import Run, start_run
 from spkbase.version import __version__
 from spkver.corpora import is_simulated, simulate_voiceprivacy
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.making import Outcome, raise_failures
 from spkver.voiceprivacy.settings import Config, check_suffix
 from spkver.voiceprivacy.steps import STEPS, Ended, Steps
 
@@ -49,6 +50,7 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         check_suffix(suffix)
         _check_output(output)
         check_simulation(data, steps)
+        outcome = Outcome()
         with echo_log(logging.INFO), start_run(output, config, **options) as run:
             try:
                 if data == SIMULATED:
@@ -56,10 +58,11 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
                 steps.tell("simulation", str(speech))
                 steps.end_with("simulation")
-                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes))
+                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, outcome))
             except Ended:
                 text = steps.account()
             click.echo(text)
+            raise_failures(outcome.failures, output / "report.html")
 
     decorated: Callable = main
     for option in reversed(_OPTIONS):

@@ -10,26 +10,26 @@ semi-informed  anonymised   anonymised   ASV_eval^anon
 ============== ============ ============ ==============
 
 ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, several times where the anonymiser
-is at hand. The key is always that of the original trial list.
+is at hand. The key is always that of the original trial list. Where enrolment and trials are anonymised several times,
+draw 2 of one is scored against draw 2 of the other, and so on, in folders of their own.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
-from evaluation.formats import read_scores, write_key, write_scores
+from evaluation.formats import read_scores, write_scores
 from evaluation.reports import SCENARIOS, Scenario
-from evaluation.trials import Key, Scores
+from evaluation.trials import Scores
 from spkbase.errors import DataError, Problems
-from spkbase.files import write_text
 from spkbase.runs import Depends, Draft, Run, Stage
 from spkver.attackers import (
+    ENDING,
     Attack,
     Attacker,
     AttackerConfig,
@@ -43,11 +43,11 @@ from spkver.attackers import (
     Workplace,
 )
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
+from spkver.voiceprivacy.layout import SCORES, Scored, condition_folder, lists_of
+from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each
 
 logger = logging.getLogger(__name__)
 
-SCORES = "exp"  # as in the challenge
 Chosen = AttackerConfig | Attacker | Wanted
 """An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""
 
@@ -55,80 +55,16 @@ WORK = "work"  # features and statistics, which the attackers share; may be remo
 
 
 @dataclass(frozen=True)
-class Scored:
-    """The scores of one condition; paths are those of files in the output folder.
-
-    Attributes
-    ----------
-    dataset, gender, scenario, attacker : str
-        What they are of; gender is "f", "m" or "all".
-    folder : str
-        ``exp/asv_.../<enrol>-<trial>``, relative to the output folder.
-    lists : str
-        Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``, relative to the output folder.
-    """
-
-    dataset: str
-    gender: str
-    scenario: str
-    attacker: str
-    folder: str
-    lists: str
-
-    @property
-    def scores(self) -> str:
-        """File of the scores, relative to the output folder."""
-        return f"{self.folder}/{self.attacker}/scores"
-
-    @property
-    def key(self) -> str:
-        """File of the key, relative to the output folder."""
-        return f"{self.lists}/trials"
-
-
-def write_lists(run: Run, sets: Sets) -> None:
-    """Write the key and the maps of speakers of every trial list, pooled ones too, to ``lists/``."""
-    for dataset in sets.datasets:
-        keys = []
-        speakers: dict[str, str] = {}
-        genders: dict[str, str] = {}
-        enrolled = sets.original[dataset.enrolls].genders
-        for gender, name in dataset.trials.items():
-            trials = sets.original[name]
-            assert trials.trials is not None  # checked before
-            names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
-            sexes = {speaker: trials.genders.get(speaker) or enrolled[speaker] for speaker in names}
-            _write_list(run, lists_of(dataset, gender), trials.trials, trials.speakers, sexes)
-            keys.append(trials.trials)
-            speakers |= trials.speakers
-            genders |= sexes
-        if len(keys) > 1:
-            _write_list(run, lists_of(dataset, POOLED), pooled_key(keys), speakers, genders)
-
-
-def lists_of(dataset: Dataset, gender: str) -> str:
-    """Return the folder of the lists of a condition."""
-    return f"lists/{trial_name(dataset, gender)}"
-
-
-def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
-    """Name of a trial set, also of a pooled one."""
-    return dataset.trials.get(gender, f"{dataset.name}_trials_{POOLED}") + suffix
-
-
-def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str) -> str:
-    """Return the folder of the scores of a condition, named as the challenge does."""
-    attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
-    enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
-    return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, suffix if scenario.trials else '')}"
-
-
-@dataclass(frozen=True)
 class Condition:
-    """A condition with the stage that makes its scores; the scores of both sexes are those of each put together."""
+    """A condition with the stages that make its scores, one a draw; those of both sexes are those of each together."""
 
     scored: Scored
-    stage: Stage[Scores]
+    stages: tuple[Stage[Scores], ...]
+
+    @property
+    def stage(self) -> Stage[Scores]:
+        """The stage of the first draw."""
+        return self.stages[0]
 
 
 def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffix: str, seed: int) -> list[Condition]:
@@ -147,7 +83,8 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     """
     quiet = replace(run, quiet=True)  # one line for each scenario says enough
     attacks = {
-        (dataset.name, gender, scenario.name): attack for dataset, gender, scenario, attack in _attacks(sets, suffix)
+        (dataset.name, gender, scenario.name, draw): attack
+        for dataset, gender, scenario, draw, attack in _attacks(sets, suffix)
     }
     lacking = _lacking(attackers, list(attacks.values()))
     for (name, condition), why in lacking.items():
@@ -156,19 +93,26 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     conditions = []
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
-            parts: dict[str, list[Stage[Scores]]] = {attacker.name: [] for attacker in attackers}
+            draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
+            parts: dict[str, list[dict[int, Stage[Scores]]]] = {attacker.name: [] for attacker in attackers}
             for gender in dataset.trials:
-                attack = attacks[dataset.name, gender, scenario.name]
                 for attacker in attackers:
-                    if serves(attacker, attack) and (attacker.name, attack.name) not in lacking:
-                        stage = scorer.stage(attack, attacker)
-                        parts[attacker.name].append(stage)
-                        conditions.append(Condition(_scored(dataset, gender, scenario, attacker.name, suffix), stage))
+                    served = {draw: attacks[dataset.name, gender, scenario.name, draw] for draw in draws}
+                    stages = {
+                        draw: scorer.stage(attack, attacker)
+                        for draw, attack in served.items()
+                        if serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+                    }
+                    if 1 in stages:
+                        parts[attacker.name].append(stages)
+                        place = _Place(dataset, gender, scenario, suffix, draws)
+                        conditions.append(_condition(place, attacker, stages))
             if len(dataset.trials) > 1:
-                for name, stages in parts.items():
-                    if len(stages) == len(dataset.trials):
-                        scored = _scored(dataset, POOLED, scenario, name, suffix)
-                        conditions.append(Condition(scored, _pooled(quiet, name, scored.folder, stages)))
+                for attacker in attackers:
+                    of_sexes = parts[attacker.name]
+                    if len(of_sexes) == len(dataset.trials):
+                        place = _Place(dataset, POOLED, scenario, suffix, draws)
+                        conditions.append(_condition(place, attacker, _pooled(quiet, attacker.name, place, of_sexes)))
     return conditions
 
 
@@ -188,21 +132,22 @@ def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int) -> list[Att
     return list(attackers.values())
 
 
-def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, Attack]]:
-    """Every list of trials of one sex in every scenario, with the speech that an attacker has there."""
+def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
+    """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
-            enrol = _side(sets, dataset.enrolls, scenario.enrolment)
             anonymised = sets.twins[dataset.training], *sets.draws.get(dataset.training, ())
             background = Background(sets.original[dataset.training], anonymised)
             training = anonymised if scenario.training else (background.original,)
-            for gender, name in dataset.trials.items():
+            draws = sets.tested_draws(dataset) if scenario.trials else 1
+            for (gender, name), draw in product(dataset.trials.items(), range(1, 1 + draws)):
                 key = sets.original[name].trials
                 assert key is not None  # checked before
-                folder = condition_folder(dataset, gender, scenario, suffix).removeprefix(f"{SCORES}/")
-                tested = _side(sets, name, scenario.trials)
+                folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
+                enrol = _side(sets, dataset.enrolls, scenario.enrolment, draw)
+                tested = _side(sets, name, scenario.trials, draw)
                 sides = training, enrol, tested, key.trials()
-                yield dataset, gender, scenario, Attack(folder, *sides, scenario.name, background)
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background)
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
@@ -225,7 +170,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
         name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
         for name, original in sets.original.items()
     }
-    attacks = [attack for *_, attack in _attacks(replace(sets, twins={**expected, **sets.twins}), suffix)]
+    attacks = [attack for *_, attack in _attacks(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
     lacking = _lacking(others, attacks)
     for attacker in others:
         if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
@@ -253,40 +198,37 @@ def _lacking(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> dict[t
     return lacking
 
 
-def make_scores(run: Run, conditions: Sequence[Condition]) -> None:
-    """Train the attackers and score all conditions that are not up to date.
+@dataclass(frozen=True)
+class _Place:
+    """Where a condition stands, and in which draws there is speech for it."""
 
-    With `force` the features and statistics that attackers share are made again too.
-    """
-    if run.force:
-        shutil.rmtree(run.path(WORK), ignore_errors=True)
-    started, count = time.perf_counter(), 0
-    for number, condition in enumerate(conditions, 1):
-        condition.stage.bring_up_to_date()
-        count += 1
-        names = [(other.scored.dataset, other.scored.scenario) for other in conditions[number - 1 : number + 1]]
-        if len(set(names)) > 1 or number == len(conditions):
-            seconds = time.perf_counter() - started
-            logger.info("%s: scores of %d conditions after %.1f s", " ".join(names[0]), count, seconds)
-            started, count = time.perf_counter(), 0
+    dataset: Dataset
+    gender: str
+    scenario: Scenario
+    suffix: str
+    draws: range
+
+    def folder(self, draw: int) -> str:
+        return condition_folder(self.dataset, self.gender, self.scenario, self.suffix, draw)
 
 
-def _scored(dataset: Dataset, gender: str, scenario: Scenario, attacker: str, suffix: str) -> Scored:
-    folder = condition_folder(dataset, gender, scenario, suffix)
-    return Scored(dataset.name, gender, scenario.name, attacker, folder, lists_of(dataset, gender))
+def _condition(place: _Place, attacker: Attacker, stages: Mapping[int, Stage[Scores]]) -> Condition:
+    scored = Scored(
+        place.dataset.name,
+        place.gender,
+        place.scenario.name,
+        attacker.name,
+        place.folder(1),
+        lists_of(place.dataset, place.gender),
+        further=tuple((draw, place.folder(draw)) for draw in stages if draw > 1),
+        strict=not isinstance(attacker, BackgroundAttacker),
+        lacking=tuple(draw for draw in place.draws if draw not in stages),
+    )
+    return Condition(scored, tuple(stages.values()))
 
 
-def _side(sets: Sets, name: str, anonymised: bool) -> DataDir:
-    return sets.twins[name] if anonymised else sets.original[name]
-
-
-def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], genders: Mapping[str, str]) -> None:
-    write_key(run.path(f"{folder}/trials"), key)
-    for name, table in (("utt2spk", speakers), ("spk2gender", genders)):
-        write_text(
-            run.path(f"{folder}/{name}"),
-            "".join(f"{identifier} {table[identifier]}\n" for identifier in sorted(table)),
-        )
+def _side(sets: Sets, name: str, anonymised: bool, draw: int) -> DataDir:
+    return sets.version(name, draw) if anonymised else sets.original[name]
 
 
 class _Scorer:
@@ -294,7 +236,7 @@ class _Scorer:
 
     def __init__(self, run: Run, seed: int) -> None:
         self._run, self._seed = run, seed
-        self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer] = {}
+        self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
         self._speech: dict[DataDir, str] = {}
 
     def stage(self, attack: Attack, attacker: Attacker) -> Stage[Scores]:
@@ -322,10 +264,19 @@ class _Scorer:
         )
 
     def _learn(self, attacker: Attacker, training: tuple[DataDir, ...]) -> Scorer:
+        """Have an attacker learn, once: what could not be learnt is not tried again in this run."""
         known = attacker.name, training
         if known not in self._learnt:
-            self._learnt[known] = attacker.learn(training)
-        return self._learnt[known]
+            try:
+                self._learnt[known] = attacker.learn(training)
+            except Exception as error:
+                if isinstance(error, ENDING):
+                    raise
+                self._learnt[known] = error
+        learnt = self._learnt[known]
+        if isinstance(learnt, Exception):
+            raise learnt
+        return learnt
 
     def _step(self, directory: DataDir) -> str:
         """The step that stands for the speech of a data directory: its lists and its recordings."""
@@ -339,20 +290,26 @@ class _Scorer:
         return self._speech[directory]
 
 
-def _pooled(run: Run, attacker: str, folder: str, parts: Sequence[Stage[Scores]]) -> Stage[Scores]:
-    """Declare the scores of all sexes together."""
+def _pooled(
+    run: Run, attacker: str, place: _Place, parts: Sequence[Mapping[int, Stage[Scores]]]
+) -> dict[int, Stage[Scores]]:
+    """Declare the scores of all sexes together, of each draw that has them of every sex."""
 
-    def make(draft: Draft) -> None:
-        lists = [part.value for part in parts]
-        models = [model for scores in lists for model in scores.model_ids[scores.models]]
-        segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
-        values = np.concatenate([scores.values for scores in lists])
-        write_scores(draft.path, Scores.from_ids(models, segments, values))
+    def declare(folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
+        def make(draft: Draft) -> None:
+            lists = [stage.value for stage in stages]
+            models = [model for scores in lists for model in scores.model_ids[scores.models]]
+            segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+            values = np.concatenate([scores.values for scores in lists])
+            write_scores(draft.path, Scores.from_ids(models, segments, values))
 
-    return run.stage(
-        f"scores of {attacker} in {folder}",
-        f"{folder}/{attacker}/scores",
-        make=make,
-        read=read_scores,
-        depends=Depends(after=parts),
-    )
+        return run.stage(
+            f"scores of {attacker} in {folder}",
+            f"{folder}/{attacker}/scores",
+            make=make,
+            read=read_scores,
+            depends=Depends(after=stages),
+        )
+
+    shared = [draw for draw in parts[0] if all(draw in part for part in parts)]
+    return {draw: declare(place.folder(draw), [part[draw] for part in parts]) for draw in shared}

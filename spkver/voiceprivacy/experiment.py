@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers import Attacker, AttackerConfig, Wanted
+from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.settings import Config, chosen_attackers
 from spkver.voiceprivacy.steps import Steps
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
@@ -32,6 +33,8 @@ class Experiment:
         Which steps are worked on.
     allow_pipes : bool
         Run shell commands of a ``wav.scp``.
+    outcome : Outcome
+        What came of the scores besides the scores.
     """
 
     run: Run
@@ -40,6 +43,7 @@ class Experiment:
     config: Config
     steps: Steps
     allow_pipes: bool = False
+    outcome: Outcome = field(default_factory=Outcome)
 
     @cached_property
     def attackers(self) -> list[AttackerConfig | Attacker | Wanted]:

@@ -1,10 +1,12 @@
-"""The numbers of a condition: every metric with intervals, linkability, and each speaker's own."""
+"""The numbers of a condition: every metric with intervals, linkability, closed sets, and each speaker's own.
+
+Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
+speakers and draws (`evaluation.uncertainty.over_draws`); what each draw gives stands beside it.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,87 +15,88 @@ import numpy as np
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import (
     Ranks,
+    all_draws,
     by_speaker,
     linkability_at_sizes,
-    linkability_curve,
+    linkability_over_draws,
     linkability_over_sizes,
     log_spaced_sizes,
     ranks_from_scores,
 )
-from evaluation.metrics import Evaluation, Metrics, eer, evaluate
+from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
 from evaluation.trials import Key, Scores, align, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
+from evaluation.uncertainty import Resampling, confidence_over_draws, sample_from
 from spkbase.errors import DataError
-from spkbase.files import file_digest, to_json, write_json
-from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
-from spkver.voiceprivacy.conditions import Condition, Scored
+from spkver.voiceprivacy.closed_sets import closed_set_of
+from spkver.voiceprivacy.layout import Scored
+from spkver.voiceprivacy.means import mean_of, shared_notes
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
-_METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
 _TOPS = (2, 5, 10)  # the owner among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
+_OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what stands of each draw by itself
 
 
-def declare_assessment(
-    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
-) -> Stage[list[Json]]:
-    """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
+def assess(
+    scored: Scored, *, output: Path, config: EvaluationConfig, seed: int, earlier: Mapping[str, Any] | None = None
+) -> Json:
+    """Assess one condition from its files.
 
-    Conditions are shared out to the workers, and each is kept as soon as it is done.
+    Parameters
+    ----------
+    scored : Scored
+        Which one.
+    output : Path
+        Where the paths start.
+    config : EvaluationConfig
+    seed : int
+        Of the resamples.
+    earlier : mapping, optional
+        The numbers of its only draw, made before there were several: they are taken as they are.
+
+    Returns
+    -------
+    dict
+        The entry of ``results.json``.
     """
-    scored = [condition.scored for condition in conditions]
-
-    def make(draft: Draft) -> None:
-        assessed = resumed_map(
-            partial(_assessed, output=run.output, config=config, seed=seed),
-            scored,
-            journal=draft.folder / "conditions.journal",
-            fingerprint=draft.fingerprint,
-            jobs=run.jobs,
-            description="conditions",
-        )
-        write_json(draft.path, [json.loads(text) for text in assessed])
-
-    lists = dict.fromkeys(
-        name
-        for condition in scored
-        for name in (condition.key, f"{condition.lists}/utt2spk", f"{condition.lists}/spk2gender")
-    )
-    digests = {name: file_digest(run.path(name)) for name in lists}
-    return run.stage(
-        "evaluation",
-        f"conditions{suffix}.json",
-        make=make,
-        read=_read,
-        depends=Depends(
-            inputs=[scored, digests, config, seed, _METHOD],
-            after=[condition.stage for condition in conditions],
-            libraries=("numpy", "scipy"),
-        ),
-    )
-
-
-def _read(path: Path) -> list[Json]:
-    conditions: list[Json] = json.loads(path.read_text(encoding="utf-8"))
-    return conditions
-
-
-def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
-    """What was found of a condition, in the form in which it is kept."""
-    return to_json(assess(scored, output=output, config=config, seed=seed))
-
-
-def assess(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
-    """Assess one condition from its files."""
-    scores, key = read_scores(output / scored.scores), read_key(output / scored.key)
+    key = read_key(output / scored.key)
     speakers = read_speakers(output / scored.lists / "utt2spk")
     genders = read_speakers(output / scored.lists / "spk2gender")
-    result, intervals, drawn = _metrics(scores, key, speakers, config, seed)
-    ranks, why = rank_owners(scores, key, genders)
-    numbers = result.to_dict()
-    numbers.pop("intervals")
+    draws = [read_scores(output / path) for path in scored.draws.values()]
+    tables, why = _rank_draws(draws, key, genders)
+    if earlier is None:
+        of_draws, numbers = _metrics(scored, draws, key, speakers, config, seed)
+        entry = {**_place(scored, key, speakers), **numbers}
+        entry["notes"] |= why
+        entry["linkability"] = None if tables is None else link(tables, config, seed)
+        of_speakers = [
+            _speakers(scores, key, genders, None if tables is None else tables[place])
+            for place, scores in enumerate(draws)
+        ]
+        entry["speakers"] = mean_of(of_speakers)
+    else:
+        entry = {**earlier, "notes": dict(earlier["notes"])}
+        of_draws = [entry]
+    resampling = Resampling(config.replicates, seed, config.level)
+    closed, told = closed_set_of(draws, key, speakers, tables, resampling)
+    if scored.lacking:
+        missing = " and ".join(map(str, scored.lacking))
+        told["draws"] = f"no scores of draw {missing}: means over the other {len(draws)}"
+    entry["notes"] |= told
+    closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
+    return entry | {
+        "strict": scored.strict,
+        "closed_set": closed,
+        "draws": [
+            {"draw": number, "scores": path, **{name: found[name] for name in _OF_A_DRAW}, "closed_set": rates}
+            for (number, path), found, rates in zip(scored.draws.items(), of_draws, closed_of_draws, strict=True)
+        ],
+    }
+
+
+def _place(scored: Scored, key: Key, speakers: Mapping[str, str]) -> Json:
     spoken = {speakers[segment] for segment in key.segment_ids[np.unique(key.segments)]}
     return {
         "dataset": scored.dataset,
@@ -105,36 +108,72 @@ def assess(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int)
         "scores": scored.scores,
         "key": scored.key,
         "segment_speakers": f"{scored.lists}/utt2spk",
-        **numbers,
-        "intervals": intervals,
-        "notes": {**numbers["notes"], **drawn, **why},
-        "linkability": None if ranks is None else link(ranks, config, seed),
-        "speakers": _speakers(scores, key, genders, ranks),
     }
 
 
 def _metrics(
-    scores: Scores, key: Key, speakers: Mapping[str, str], config: EvaluationConfig, seed: int
-) -> tuple[Evaluation, Json, dict[str, str]]:
-    """Every metric as ``spkver-eval metrics`` has it, its intervals, and notes about these."""
-    statistic = Metrics(config.priors)
+    scored: Scored,
+    draws: Sequence[Scores],
+    key: Key,
+    speakers: Mapping[str, str],
+    config: EvaluationConfig,
+    seed: int,
+) -> tuple[list[Json], Json]:
+    """Every metric as ``spkver-eval metrics`` has it, of each draw and the means; with intervals and notes."""
+    statistic, numbered = Metrics(config.priors), list(scored.draws)
+    intervals: Json = {}
+    about: dict[str, str] = {}
     try:
-        sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
+        samples = [sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0] for scores in draws]
+        results = [statistic.evaluate(sample.runs()) for sample in samples]
     except DataError as error:  # fewer than two speakers: the numbers stand without intervals
-        return evaluate(*split_scores(scores, key), priors=config.priors), {}, {"intervals": f"none: {error.text}"}
-    result = statistic.evaluate(sample.runs())
-    if not config.replicates:
-        return result, {}, {}
-    try:
-        intervals = confidence_intervals(
-            sample, statistic, replicates=config.replicates, seed=seed, level=config.level, jobs=1
-        )
-    except DataError as error:
-        return result, {}, {"intervals": f"none: {error.text}"}
-    share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
-    notes = {"intervals": f"{share} ({sample.n_effective} of the scarcer class), seed {seed}"}
-    notes |= {f"intervals.{name}": interval.note for name, interval in intervals.items() if interval.note}
-    return result, {name: {"low": interval.low, "high": interval.high} for name, interval in intervals.items()}, notes
+        samples, about = [], {"intervals": f"none: {error.text}"}
+        results = [evaluate(*split_scores(scores, key), priors=config.priors) for scores in draws]
+    if samples and config.replicates:
+        try:
+            found = confidence_over_draws(
+                samples, statistic, replicates=config.replicates, seed=seed, level=config.level, jobs=1
+            )
+        except DataError as error:
+            about = {"intervals": f"none: {error.text}"}
+        else:
+            share = f"{100 * config.level:g} % by {config.replicates} resamples of speakers"
+            over = f" and {len(draws)} draws" if len(draws) > 1 else ""
+            about = {"intervals": f"{share}{over} ({samples[0].n_effective} of the scarcer class), seed {seed}"}
+            about |= {f"intervals.{name}": interval.note for name, interval in found.items() if interval.note}
+            intervals = {name: {"low": interval.low, "high": interval.high} for name, interval in found.items()}
+    of_draws = [_plain(result) for result in results]
+    numbers = _mean(of_draws)
+    notes = shared_notes({number: of_draw["notes"] for number, of_draw in zip(numbered, of_draws, strict=True)})
+    return of_draws, {**numbers, "notes": {**notes, **about}, "intervals": intervals}
+
+
+def _plain(result: Evaluation) -> Json:
+    numbers = result.to_dict()
+    numbers.pop("intervals")
+    return numbers
+
+
+def _mean(of_draws: Sequence[Json]) -> Json:
+    """The means over draws; the category is that of the mean."""
+    numbers = mean_of([{name: value for name, value in of_draw.items() if name != "notes"} for of_draw in of_draws])
+    if len(of_draws) > 1:
+        numbers["zebra"]["tag"] = tag(numbers["zebra"]["individual"])
+    return dict(numbers)
+
+
+def _rank_draws(
+    draws: Sequence[Scores], key: Key, genders: Mapping[str, str]
+) -> tuple[list[Ranks] | None, dict[str, str]]:
+    tables: list[Ranks] = []
+    notes: dict[str, str] = {}
+    for scores in draws:
+        ranks, told = rank_owners(scores, key, genders)
+        notes |= told
+        if ranks is None:
+            return None, told
+        tables.append(ranks)
+    return tables, notes
 
 
 def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[Ranks | None, dict[str, str]]:
@@ -161,13 +200,13 @@ def rank_owners(scores: Scores, key: Key, genders: Mapping[str, str]) -> tuple[R
     return ranks, notes | {f"linkability.{number}": note for number, note in enumerate(ranks.notes, 1)}
 
 
-def link(ranks: Ranks, config: EvaluationConfig, seed: int) -> Json:
+def link(tables: Sequence[Ranks], config: EvaluationConfig, seed: int) -> Json:
     """Return the linkability of utterances against the number of enrolled speakers, with intervals by speakers."""
+    ranks = all_draws(tables)
     largest = ranks.largest_size
     every = range(2, largest + 1) if largest <= _ALL_SIZES else log_spaced_sizes(largest)
     sizes = [size for size in config.sizes if size <= largest] or list(every)
-    resampling = Resampling(config.replicates, seed, config.level)
-    curve = linkability_curve(ranks, sizes, resampling=resampling)
+    curve = linkability_over_draws(tables, sizes, resampling=Resampling(config.replicates, seed, config.level))
     tops = {str(top): linkability_at_sizes(ranks, sizes, top=top) for top in _TOPS if top < largest}
     return {
         "sizes": curve.sizes.tolist(),

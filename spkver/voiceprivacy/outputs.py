@@ -30,7 +30,7 @@ from evaluation.challenges import (
 )
 from evaluation.reports import SCENARIOS, strongest
 from spkbase.files import atomic_path, file_digest, format_csv, write_text
-from spkver.voiceprivacy.sets import POOLED, Sets
+from spkver.voiceprivacy.sets import MIXED, POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 
@@ -138,12 +138,12 @@ def write_challenge_files(
 ) -> None:
     """Write scores and EER of the strongest attackers, the CSV files, and what the challenge ranks by."""
     for _, part in places(conditions):
-        best = strongest(part)
-        scores = output / best["scores"]
-        with atomic_path(scores.parents[1] / "scores") as temporary:
-            temporary.write_bytes(scores.read_bytes())
-        write_text(scores.parents[1] / "EER", f"{best['eer'][reading]!r}\n")
-    rows = challenge_rows(conditions, reading)
+        for of_draw in strongest(part)["draws"]:
+            scores = output / of_draw["scores"]
+            with atomic_path(scores.parents[1] / "scores") as temporary:
+                temporary.write_bytes(scores.read_bytes())
+            write_text(scores.parents[1] / "EER", f"{of_draw['eer'][reading]!r}\n")
+    rows = _named_as_listed(challenge_rows(conditions, reading))
     write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
     for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):
         shown = [
@@ -155,16 +155,27 @@ def write_challenge_files(
         write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
 
 
+def _named_as_listed(rows: Sequence[Json]) -> list[Json]:
+    """Call results of lists across the sexes ``mixed``, as VoicePrivacy 2026 does; without lists by sex all are."""
+    if any(row["gender"] != POOLED for row in rows):
+        return list(rows)
+    return [{**row, "gender": MIXED} for row in rows]
+
+
 def _rank_sections(rows: Sequence[Json], utility: Json) -> Iterator[Section]:
-    """Emotions, OO of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA."""
-    single = [row for row in rows if row["gender"] != POOLED] or list(rows)
+    """Emotions, results of ASV_eval, words, AA of ASV_eval^anon; rows are numbered as in the table of OO, OA and AA.
+
+    Of ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with lists across the sexes.
+    """
+    single = [row for row in rows if row["gender"] != POOLED]
+    kept = 2 if any(row["gender"] == MIXED for row in single) else 0
     by_scenario = [
         [{name: row[name] for name in _COLUMNS} for row in single if row["scenario"] == scenario.name]
         for scenario in SCENARIOS
     ]
     yield from _recalls(utility.get("uar", {}))
-    if by_scenario[0]:
-        yield make_section(ASV, by_scenario[0], index=[3 * row for row in range(len(by_scenario[0]))])
+    if by_scenario[kept]:
+        yield make_section(ASV, by_scenario[kept], index=[3 * row + kept for row in range(len(by_scenario[kept]))])
     words: list[dict[str, str | float]] = []
     for dataset, rates in utility.get("wer", {}).items():
         corpus, split = split_name(dataset)

@@ -6,7 +6,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from spkbase.runs import Depends, Draft, Run, versions
 from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.making import found_failures
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
@@ -86,7 +87,8 @@ def _results(
     anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
-        sanity = check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
+        sanity = found_failures(experiment.outcome.failures)
+        sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
     return {
         "format": FORMAT,
@@ -101,6 +103,8 @@ def _results(
             draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
         ),
         "attackers_run": attackers_run(config),
+        "failures": [asdict(failure) for failure in experiment.outcome.failures],
+        "fusions": experiment.outcome.fusions,
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
@@ -130,22 +134,36 @@ def attackers_run(config: Config) -> Json:
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:
-    rows = [
-        {
+    with_strict = any((row["strict"] or {}).get("attacker") != row["strongest"] for row in summary)
+    with_draws = any(len(row["draws"]) > 1 for row in summary)
+    rows = []
+    for row in summary:
+        strict, closed, named = (row[name] or {} for name in ("strict", "closed_set", "identification"))
+        cells = {
             "set": row["dataset"],
             "sex": row["gender"],
             "scenario": row["scenario"],
             "strongest attacker": row["strongest"],
             "EER [%]": 100 * row["eer"],
-            "low": None if row["low"] is None else 100 * row["low"],
-            "high": None if row["high"] is None else 100 * row["high"],
-            "population [bit]": row["population"],
-            "linkability": row["linkability_all"],
+            "low": _percent(row["low"]),
+            "high": _percent(row["high"]),
         }
-        for row in summary
-    ]
-    formats = {"EER [%]": ".2f", "low": ".2f", "high": ".2f", "population [bit]": ".3f", "linkability": ".2f"}
+        if with_draws:
+            cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
+        if with_strict:
+            cells["strict [%]"] = f"{100 * strict['eer']:.2f} ({strict['attacker']})" if strict else None
+        cells["closed set [%]"] = _percent(closed.get("eer"))
+        cells["named [%]"] = _percent(named.get("share"))
+        cells["population [bit]"] = row["population"]
+        cells["linkability"] = row["linkability_all"]
+        rows.append(cells)
+    two = dict.fromkeys(("EER [%]", "low", "high", "closed set [%]", "linkability"), ".2f")
+    formats = {**two, "named [%]": ".0f", "population [bit]": ".3f"}
     return format_table(rows, {name: formats.get(name, "") for name in rows[0]})
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:

@@ -24,6 +24,7 @@ from spkver.voiceprivacy.settings import Config
 
 DEFAULT_TRAINING_SET = "train-clean-360"
 POOLED = "all"
+MIXED = "mixed"  # end of the name of a list of trials across the sexes, whose results are of all speakers
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
@@ -77,7 +78,9 @@ class Sets:
     emotions : tuple of str
         Originals whose emotions are recognised; they are no part of a dataset.
     draws : dict of str to tuple of DataDir
-        Further anonymised versions of training sets, by the name of the original.
+        Further anonymised versions, by the name of the original.
+    undrawn : dict of str to str
+        Why enrolment or trials have no further versions though some are asked for, by the name of the original.
     """
 
     datasets: tuple[Dataset, ...]
@@ -86,6 +89,15 @@ class Sets:
     missing: tuple[str, ...] = ()
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
+    undrawn: dict[str, str] = field(default_factory=dict)
+
+    def tested_draws(self, dataset: Dataset) -> int:
+        """Return how many anonymised versions of enrolment and of all trials of a set there are."""
+        return 1 + min(len(self.draws.get(name, ())) for name in dataset.tested)
+
+    def version(self, name: str, draw: int) -> DataDir:
+        """Return an anonymised version of a data directory; 1 is the twin."""
+        return self.twins[name] if draw == 1 else self.draws[name][draw - 2]
 
 
 def find_datasets(data: Path, config: Config) -> list[Dataset]:
@@ -120,7 +132,7 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
         if f"{stem}_enrolls" not in here:
             problems.add(f"no {stem}_enrolls for the set {name}", remedy="add it, or leave the set out by datasets")
         trials = {
-            POOLED if list_name == "mixed" else list_name: lists[list_name]
+            POOLED if list_name == MIXED else list_name: lists[list_name]
             for list_name in config.lists
             if list_name in lists
         }

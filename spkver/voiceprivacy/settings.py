@@ -12,14 +12,19 @@ from evaluation.uncertainty import MOST_REPLICATES
 from evaluation.utility import CONVENTIONS
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
+from spkbase.files import LATER
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     PRESETS,
     Attacker,
     AttackerConfig,
+    Context,
     Wanted,
     attacker_config,
+    catalogue_name,
+    find_row,
     is_outside,
+    known_attackers,
     open_door,
     short_name,
 )
@@ -27,6 +32,7 @@ from spkver.corpora import Sizes
 
 RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 ALL = "all"  # key of `attacker_settings` that holds for every attacker
+MOST_DRAWS = 100  # of enrolment and trials; a mean of more changes no digit that is shown
 _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -45,11 +51,15 @@ class TwinConfig(AnonymizerConfig):
         How many times a training set is anonymised, each time with other random numbers: what differs between two
         draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
         beyond the first are made in OUTPUT/data also where the twin was taken as it is.
+    trial_draws: int
+        How many times enrolment and trials are anonymised, each time with other random numbers: results are means over
+        these draws. The further ones are made as those of training sets are.
     """
 
     name: str = ""
     training_level: str = "utterance"
     training_draws: int = 4
+    trial_draws: int = field(default=3, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.name:
@@ -58,6 +68,8 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
         if self.training_draws < 1:
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
+        if not 1 <= self.trial_draws <= MOST_DRAWS:
+            raise ConfigError(f"anonymizer.trial_draws is {self.trial_draws}: expected 1 to {MOST_DRAWS}")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
         """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
@@ -188,8 +200,8 @@ class Config:
     training_sets : dict
         Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
     attackers : tuple of str
-        Presets, or what a door for others opens to (see docs/own_attackers.md), such as scores:FOLDER; a name that is
-        neither has one of them as `preset` in its settings.
+        Presets, attackers of the catalogue (`spkver.attackers.CATALOGUE`), or what a door for others opens to (see
+        docs/own_attackers.md), such as scores:FOLDER; a name that is none of these has one as `preset` in its settings.
     attacker_settings : dict
         Name of an attacker, or "all", to settings that differ from its preset's.
     duration_change : float
@@ -198,6 +210,9 @@ class Config:
         Of the embedded SIMULATED set, for ``--data simulated``.
     weak_attacker_eer : float
         An attacker whose OO EER is above this is called weak in the sanity section.
+    attackers_time_limit : float or None [s]
+        How long an attacker of somebody else, a function or a command, may take to learn and for each list of trials;
+        None: half an hour, and as long as the speech lasts.
     """
 
     seed: int = 0
@@ -209,6 +224,7 @@ class Config:
     attacker_settings: dict = field(default_factory=dict)
     duration_change: float = 0.1
     weak_attacker_eer: float = 0.05
+    attackers_time_limit: float | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     utility: UtilityConfig = field(default_factory=UtilityConfig)
     challenge: ChallengeConfig = field(default_factory=ChallengeConfig)
@@ -236,24 +252,35 @@ class Config:
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {known}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
+            text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
+            raise ConfigError(text)
         if not self.duration_change > 0:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
 
 def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]:
-    """Return the attackers, in their order: configurations of the built-in ones, and others by the doors.
+    """Return the attackers, in their order: configurations of the classic ones, those of the catalogue, and others by
+    the doors.
 
     Raises
     ------
     ConfigError
         If a preset is unknown, a door does not open, two have one name, or with the problems of the settings.
     """
-    return [
-        open_door(preset, name=name, seed=config.seed)
-        if is_outside(preset)
-        else _built_in(config, name, preset, settings)
-        for name, preset, settings in _entries(config)
-    ]
+    chosen: dict[str, AttackerConfig | Attacker | Wanted] = {}
+    for name, preset, settings in _entries(config):
+        found = find_row(preset)
+        if found is not None:
+            row_name, row, argument = found
+            shared, others = config.attacker_settings.get(ALL, {}), config.attacker_settings
+            context = Context(row_name, argument, config.seed, shared, others, dict(chosen))
+            chosen[name] = row.make(name, settings, context)
+        elif is_outside(preset):
+            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
+        else:
+            chosen[name] = _built_in(config, name, preset, settings)
+    return list(chosen.values())
 
 
 def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -270,14 +297,14 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
             text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
             raise ConfigError(text, remedy="give it another name")
         specs[name] = entry
-        if is_outside(preset) and settings:
+        if is_outside(preset) and find_row(preset) is None and settings:
             raise ConfigError(f"attacker_settings of {entry}: {', '.join(settings)}: an attacker of one's own has none")
         yield name, preset, settings
 
 
 def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any]) -> AttackerConfig:
     if preset not in PRESETS:
-        known = ", ".join(PRESETS)
+        known = ", ".join(known_attackers())
         raise ConfigError(
             f"attackers: {name!r} is no preset ({known})",
             remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
@@ -291,7 +318,7 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
 
 def attacker_name(entry: str) -> str:
     """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
-    return short_name(entry) if is_outside(entry) else entry
+    return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)
 
 
 def check_suffix(suffix: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.reports import SCENARIO_ORDER, strongest
+from evaluation.reports import SCENARIO_ORDER, figures_beside, strongest
 
 Json = dict[str, Any]
 
@@ -37,6 +37,8 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
         best = strongest(part)
         ends = best["intervals"].get("eer.rocch", {})
         curve = best["linkability"]
+        beside = figures_beside(part)
+        identification = beside.identification.to_dict("share")
         row = {
             "dataset": dataset,
             "gender": gender,
@@ -53,6 +55,10 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
             "n_target": best["n_target"],
             "n_nontarget": best["n_nontarget"],
             "attackers": {condition["attacker"]: condition["eer"]["rocch"] for condition in part},
+            "draws": list(beside.draws),
+            "strict": beside.strict.to_dict("eer"),
+            "closed_set": beside.closed_set.to_dict("eer"),
+            "identification": identification and {**identification, "candidates": list(beside.candidates)},
         }
         rows.append({**row, "verdict": _sentence(row)})
     return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
@@ -77,8 +83,38 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: in
         knows += f", having learnt from {draws} version{'s' if draws > 1 else ''} of it"
     return (
         f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
-        f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}"
-        f"{without}. A guess would have 50 %."
+        f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}{_of_draws(worst)}"
+        f"{_of_strict(worst)}{without}. A guess would have 50 %.{_of_closed_set(worst)}"
+    )
+
+
+def _of_draws(row: Mapping[str, Any]) -> str:
+    """The EER in each draw, where there are several."""
+    if len(row["draws"]) < 2:
+        return ""
+    each = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"])
+    return f", the mean of {len(row['draws'])} draws of the anonymiser ({each})"
+
+
+def _of_strict(row: Mapping[str, Any]) -> str:
+    """What attackers reach that keep to their scenario, where the strongest one does not."""
+    if row["strict"] is None:
+        return "; no strict attacker was run"
+    if row["strict"]["attacker"] == row["strongest"]:
+        return ""
+    return f"; strict {_percent(row['strict']['eer'])} ({row['strict']['attacker']})"
+
+
+def _of_closed_set(row: Mapping[str, Any]) -> str:
+    """What an attacker reaches who knows the enrolled, where the lists tell."""
+    closed, named = row["closed_set"], row["identification"]
+    if closed is None or named is None:
+        return ""
+    among = f"{named['candidates'][1]} enrolled"
+    return (
+        f" One who knows that the speaker is among the enrolled errs in {_percent(closed['eer'])}"
+        f" ({closed['attacker']}), and names the speaker of {100 * named['share']:.0f} % of the utterances, first of"
+        f" {among} ({named['attacker']})."
     )
 
 

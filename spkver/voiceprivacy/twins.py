@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
 from spkver.anonymization import (
+    BUILT_IN,
     RECORD,
     AnonymizerConfig,
     anonymize_datadir,
@@ -30,7 +31,7 @@ FOLDER = "data"
 
 @dataclass(frozen=True)
 class Anonymizers:
-    """What anonymises enrolment and trials, and what anonymises training sets, and how many times.
+    """What anonymises enrolment and trials, and what anonymises training sets, and how many times each.
 
     `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets.
     """
@@ -39,6 +40,7 @@ class Anonymizers:
     training: AnonymizerConfig
     draws: int
     by_suffix: bool = False
+    trial_draws: int = 1
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
@@ -58,8 +60,21 @@ def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
         return None
     for settings in (tested, training):
         make_anonymizer(settings)
-    draws = 1 if tested.name == "none" else config.training_draws
-    return Anonymizers(tested, training, draws, by_suffix=not config.name)
+    draws, trial_draws = (1, 1) if tested.name == "none" else (config.training_draws, config.trial_draws)
+    return Anonymizers(tested, training, draws, not config.name, trial_draws)
+
+
+def is_fixed(config: AnonymizerConfig) -> bool:
+    """Return whether an anonymiser is known to make the same of the same recording whatever the random numbers.
+
+    Examples
+    --------
+    >>> is_fixed(AnonymizerConfig(alpha=(0.8, 0.8))), is_fixed(AnonymizerConfig(name="vtln", warp=(0.1, 0.1)))
+    (True, False)
+    """
+    if config.name not in BUILT_IN or config.name == "vtln":  # the sign of the warp is drawn, too
+        return False
+    return all(low == high for low, high in config.parameters().values())
 
 
 def check_sources(sets: Sets, problems: Problems) -> None:
@@ -72,7 +87,7 @@ def check_sources(sets: Sets, problems: Problems) -> None:
 
 
 def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix: str, seed: int) -> Sets:
-    """Anonymise the data directories without a twin, and training sets several times; returns the sets with all twins.
+    """Anonymise the data directories without a twin, and all but those of emotions several times; all twins come back.
 
     In a frozen run those that were made before are taken.
 
@@ -106,12 +121,49 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
                 logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
             numbers = range(2, 1 if why else anonymizers.draws + 1)
             draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in numbers)
+        undrawn = _undrawn(sets, anonymizers) if anonymizers.trial_draws > 1 else {}
+        further = replace(anonymizers.tested, seeding="utterance")
+        for name in _drawn_again(sets, training, undrawn) if anonymizers.trial_draws > 1 else ():
+            made: list[DataDir] = []
+            for number in range(2, anonymizers.trial_draws + 1):
+                made.append(make(name, f"-draw{number}", further, seed + number))
+                if number == 2 and _sound_alike(twins[name], made[0]):
+                    undrawn[name], made = "since its second draw is the first one again", []
+                    break
+            draws[name] = tuple(made)
+    for name, why in undrawn.items():
+        logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
     problems.raise_if_any()
-    return replace(sets, twins=twins, draws=draws)
+    return replace(sets, twins=twins, draws=draws, undrawn=undrawn)
 
 
-def not_drawn_again(twin: DataDir, anonymizers: Anonymizers) -> str:
-    """Return why a standing twin of a training set gets no further draws, or an empty text.
+def _undrawn(sets: Sets, anonymizers: Anonymizers) -> dict[str, str]:
+    """Why directories of enrolment and trials cannot be drawn again."""
+    names = dict.fromkeys(name for dataset in sets.datasets for name in dataset.tested)
+    if is_fixed(anonymizers.tested):
+        return dict.fromkeys(names, f"since {anonymizers.tested.name} with these parameters draws nothing")
+    found = {
+        name: not_drawn_again(sets.twins[name], anonymizers, training=False)
+        for name in names
+        if name not in sets.missing
+    }
+    return {name: why for name, why in found.items() if why}
+
+
+def _drawn_again(sets: Sets, training: Sequence[str], undrawn: Mapping[str, str]) -> list[str]:
+    """Directories of enrolment and trials that are drawn again: those of sets of which all can be."""
+    whole = [dataset for dataset in sets.datasets if not any(name in undrawn for name in dataset.tested)]
+    names = dict.fromkeys(name for dataset in whole for name in dataset.tested)
+    return [name for name in names if name not in training]
+
+
+def _sound_alike(twin: DataDir, other: DataDir) -> bool:
+    """Whether all recordings of two versions are the same to the last bit."""
+    return all(twin.recordings[name].read_bytes() == path.read_bytes() for name, path in other.recordings.items())
+
+
+def not_drawn_again(twin: DataDir, anonymizers: Anonymizers, *, training: bool = True) -> str:
+    """Return why a standing twin of a training set (or of enrolment or trials) gets no further draws, or an empty text.
 
     Draws of another anonymiser would be put beside it else: a suffix is no proof, ``_mcadams`` is the challenge's own
     too. What a twin's record says of its settings must be what is configured; without a record the configuration must
@@ -121,7 +173,8 @@ def not_drawn_again(twin: DataDir, anonymizers: Anonymizers) -> str:
     if record is None:
         unknown = "since nothing in its folder says how it was made; if you know, set anonymizer.name"
         return unknown if anonymizers.by_suffix else ""
-    settings = json.loads(json.dumps(to_dict(anonymizers.training.record())))
+    configured = anonymizers.training if training else anonymizers.tested
+    settings = json.loads(json.dumps(to_dict(configured.record())))
     other = [name for name, value in settings.items() if name != "seeding" and record.get(name) != value]
     return f"since its record has another {', '.join(other)}" if other else ""
 
@@ -136,7 +189,9 @@ def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: 
     """
     taken = [name for name in sets.twins if name not in sets.missing]
     entry: dict[str, Any] = {"name": suffix.removeprefix("_"), "taken": taken, "made": list(sets.missing)}
-    entry["training_draws"] = 1 + max((len(draws) for draws in sets.draws.values()), default=0)
+    training = {dataset.training for dataset in sets.datasets}
+    entry["training_draws"] = 1 + max((len(sets.draws.get(name, ())) for name in training), default=0)
+    entry["trial_draws"] = {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets}
     if anonymizers is not None and sets.missing:
         settings = dict(anonymizers.tested.record())
         return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(entry, "name")}

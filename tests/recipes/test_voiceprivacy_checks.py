@@ -12,6 +12,7 @@ import pytest
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
+from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
@@ -262,7 +263,7 @@ def test_mixed_lists_are_of_all_speakers(tmp_path):
     assert one.trials == {"all": "libri_test_trials_mixed"}
 
 
-@pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "simulated"])
+@pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
 def test_configurations_of_the_challenges_are_whole(name):
     config = load_config(Config, file=CONFIGS / f"{name}.yaml")
     assert [one.name for one in chosen_attackers(config)] == list(PRESETS)
@@ -303,6 +304,18 @@ def test_mixed_trials_run(layout, tmp_path):
     assert {one["gender"] for one in results["conditions"]} == {"all"}
     assert results["conditions"][0]["n_nontarget"] == 7 * 18 - 14
     assert results["conditions"][0]["linkability"]["sizes"] == list(range(2, 8))
+    cross = [pair for pair in pairs if pair[0] != pair.split()[1][0]]  # ids begin with the sex
+    scored = lines_of(tmp_path / "out" / results["conditions"][0]["scores"])
+    assert cross
+    assert {tuple(line.split()[:2]) for line in scored} >= {tuple(pair.split()[:2]) for pair in cross}
+    # files in the challenge's form: lists are called mixed, and ASV_eval has the lazy-informed EER
+    written = read_rank_file(tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}")
+    eers = {one["scenario"]: round(100 * one["eer"]["speechbrain"], 3) for one in results["conditions"]}
+    where = {"dataset": "tiny", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    assert written.value(ASV, "EER", **where) == eers["lazy-informed"]
+    assert written.value(ASV_ANON, "EER", **where) == eers["semi-informed"]
+    table = lines_of(tmp_path / f"out/exp/asv_anon{SUFFIX}/results{SUFFIX}.csv")
+    assert table[1].startswith("tiny,test,mixed,anon,anon,")
 
 
 # --- anonymising ----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ SETTINGS = {
     "attacker_settings.all.ubm.components": 4,
     "evaluation.replicates": REPLICATES,
     "anonymizer.training_draws": 1,
+    "anonymizer.trial_draws": 1,
 }
 
 

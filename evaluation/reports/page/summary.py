@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from evaluation.reports.page.averages import SCENARIO_NAMES
+from evaluation.reports.page.beside import also, in_short, lines_beside, named, of_closed_set
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.numbers import DASH, MISSING, SPACE, cell, count, decimal, interval, percent, unbroken
 from evaluation.reports.page.tables import Cell, Row, table
@@ -73,6 +74,7 @@ def scenarios(results: Results) -> Html:
         "Disclosure on average",
         "Worst case",
         "Found among all enrolled",
+        "Closed set",
     ]
     parts = []
     for dataset in results.datasets():
@@ -85,14 +87,16 @@ def scenarios(results: Results) -> Html:
                 caption="Result of each scenario: that of its strongest attacker",
                 label=f"{place}: result of each scenario",
                 kind="stack",
-                numbers=(2, 4, 5, 6),
+                numbers=(2, 4, 5, 6, 7),
                 classes={3: "wide"},
             )
             parts += [element("h3", place), made]
     lead = (
         "In each scenario the attacker that leaves the least privacy counts. From top to bottom attackers know more, "
         "so the equal error rate should fall; on original speech it should be near 0, or the attackers are too weak to "
-        "prove anything."
+        "prove anything. In a closed set the attacker knows that the speaker is one of the enrolled, and centres the "
+        "scores of each utterance over them: its error rate, and how often it names the right speaker, are those of "
+        "the attacker that does best there."
     )
     heading = element("h2", "What each scenario gives")
     return element("section", heading, element("p", lead, class_="lead"), parts, id="scenarios")
@@ -170,6 +174,7 @@ def _card(headline: Headline, level: float) -> Html:
             element("span", element("span", start), element("span", end), class_="scale", aria_hidden="true"),
             element("p", element("strong", plainly(headline))),
             element("p", details),
+            *(element("p", line) for line in lines_beside(headline.worst)),
             element("p", tested) if (tested := _tested(headline.worst)) else None,
             element("p", reach(headline), class_="soft") if reach(headline) else None,
         ]
@@ -188,6 +193,7 @@ def _against(results: Results, headline: Headline) -> Html | None:
             element("span", SCENARIO_NAMES.get(outcome.scenario, outcome.scenario)),
             element("strong", percent(outcome.eer.value)),
             ruler(outcome.eer, judged=outcome.scenario != "original"),
+            element("small", short) if (short := in_short(outcome)) else None,
         )
         for outcome in outcomes
     ]
@@ -246,14 +252,23 @@ def _row(outcome: Outcome) -> Row:
         SCENARIO_NAMES.get(outcome.scenario, outcome.scenario),
         [
             outcome.attacker,
-            cell(percent(outcome.eer.value), interval(outcome.eer) or ("no interval" if outcome.eer.known else "")),
+            join(
+                [
+                    cell(
+                        percent(outcome.eer.value),
+                        interval(outcome.eer) or ("no interval" if outcome.eer.known else ""),
+                    ),
+                    *also(outcome),
+                ]
+            ),
             ruler(outcome.eer, judged=outcome.scenario != "original"),
             cell(
                 bits if bits == MISSING else f"{bits}{SPACE}bit",
                 DASH.join(ends) if outcome.population.has_interval else "",
             ),
             cell(decimal(outcome.individual.value), f"category {outcome.tag}" if outcome.tag else ""),
-            cell(percent(outcome.linkability.value, 0), among),
+            named(outcome) or cell(percent(outcome.linkability.value, 0), among),
+            of_closed_set(outcome),
         ],
     )
 

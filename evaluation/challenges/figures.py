@@ -1,0 +1,166 @@
+"""Every figure of a system's results, by what it is of: rows of a rank file, conditions of ``results.json``.
+
+Where `ranking_sources` makes one EER and one of each utility of a system, nothing is averaged here: a table of several
+systems with a row for each set, list and measure comes of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
+from evaluation.challenges.ranking_sources import condition_eer, load_results, utility_rate
+from evaluation.reports import SCENARIO_ORDER, strongest
+from evaluation.uncertainty import Interval
+from spkbase.showing import one_line
+
+_ORIGINAL, _IGNORANT, _LAZY, _SEMI = SCENARIO_ORDER
+_OF_ASV = {("original", "original"): _ORIGINAL, ("original", "anon"): _IGNORANT, ("anon", "anon"): _LAZY}
+_OF_ASV_ANON = {("anon", "anon"): _SEMI}
+_KINDS = {"original": "original", "anon": "anonymised"}
+
+
+@one_line
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a system.
+
+    Attributes
+    ----------
+    measure : str
+        ``EER``, ``WER``, ``UAR``, or a recall such as ``ACC_sad``.
+    dataset, split : str
+        What it was measured on; the split is blank where the name of the set tells all.
+    speakers : str
+        List of trials, such as ``f`` or ``mixed``; blank for utility.
+    condition : str
+        Scenario of the attacker, or whether the speech was ``original`` or ``anonymised``.
+    value : Interval
+        A fraction of 1, with an interval where there is one.
+    """
+
+    measure: str
+    dataset: str
+    split: str
+    speakers: str
+    condition: str
+    value: Interval
+
+    @property
+    def place(self) -> tuple[str, str, str, str, str]:
+        """What the figure is of, without its value."""
+        return self.measure, self.dataset, self.split, self.speakers, self.condition
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figure by names, for a report."""
+        names = {"measure": self.measure, "dataset": self.dataset, "split": self.split, "speakers": self.speakers}
+        return {**names, "condition": self.condition, **self.value.to_dict()}
+
+
+def read_figures(path: str | Path) -> tuple[Figure, ...]:
+    """Return every figure of a rank file or of ``results.json`` (or the folder that holds it).
+
+    Summaries of VoicePrivacy 2022 have other files, so there are none of them here.
+
+    Raises
+    ------
+    DataError
+        If the file is malformed.
+    """
+    path = Path(path)
+    path = path / "results.json" if path.is_dir() else path
+    if path.suffix.lower() == ".json":
+        return figures_of_results(load_results(path))
+    if path.name.startswith(("RESULTS_summary", "results.")):
+        return ()
+    return figures_of_rank_file(read_rank_file(path))
+
+
+def figures_of_rank_file(file: RankFile) -> tuple[Figure, ...]:
+    """Return the figures of the known sections of a file, each row of them as a fraction of 1."""
+    figures = []
+    for title, scenarios in ((ASV, _OF_ASV), (ASV_ANON, _OF_ASV_ANON)):
+        for row in _records(file, title):
+            pair = (str(row["enrollment"]), str(row["trial"]))
+            condition = scenarios.get(pair, f"{title} {'-'.join(pair)}")
+            place = (str(row["dataset"]), str(row["split"]), str(row["gender"]), condition)
+            figures.append(Figure("EER", *place, Interval(float(row["EER"]) / 100)))
+    for title, kind in ((ASR, "asr"), (SER, "ser")):
+        for row in _records(file, title):
+            condition = _KINDS.get(str(row[kind]), str(row[kind]))
+            place = (str(row["dataset"]), str(row["split"]), "", condition)
+            numbers = {name: cell for name, cell in row.items() if isinstance(cell, float)}
+            figures += [Figure(name, *place, Interval(cell / 100)) for name, cell in numbers.items()]
+    return tuple(figures)
+
+
+def figures_of_results(results: Mapping[str, Any]) -> tuple[Figure, ...]:
+    """Return the EER of the strongest attacker of each condition, by the ROC convex hull, and the rates of utility."""
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for row in results["conditions"]:
+        if isinstance(row, Mapping):
+            place = (str(row.get("dataset", "")), str(row.get("gender", "all")), str(row.get("scenario", "")))
+            groups.setdefault(place, []).append(row)
+    figures = [
+        Figure("EER", dataset, "", speakers, scenario, eer)
+        for (dataset, speakers, scenario), rows in groups.items()
+        if (eer := condition_eer(strongest(rows))) is not None
+    ]
+    utility = results.get("utility")
+    for measure in ("wer", "uar"):
+        figures += _rates(measure.upper(), utility.get(measure) if isinstance(utility, Mapping) else None, "", "")
+    return tuple(figures)
+
+
+def figure_rows(systems: Mapping[str, Sequence[Figure]]) -> list[dict[str, str]]:
+    """Return a row for each place that a system has a figure of, with a column for each system; in per cent.
+
+    Examples
+    --------
+    >>> figure = Figure("EER", "libri", "test", "mixed", "semi-informed", Interval(0.04713))
+    >>> figure_rows({"B2": [figure], "B3": []})[0]["B2"], figure_rows({"B2": [figure], "B3": []})[0]["B3"]
+    ('4.713', '-')
+    """
+    places = dict.fromkeys(figure.place for figures in systems.values() for figure in figures)
+    by_place = {name: {figure.place: figure.value for figure in figures} for name, figures in systems.items()}
+    names = ("measure", "set", "split", "speakers", "condition")
+    return [
+        dict(zip(names, place, strict=True)) | {name: percent(of.get(place)) for name, of in by_place.items()}
+        for place in places
+    ]
+
+
+def percent(value: Interval | None, decimals: int = 3) -> str:
+    """Return a rate in per cent with its interval in brackets, a hyphen where there is none.
+
+    Examples
+    --------
+    >>> percent(Interval(0.25, 0.2, 0.3), 1), percent(None)
+    ('25.0 [20.0, 30.0]', '-')
+    """
+    if value is None or not value.known:
+        return "-"
+    ends = f" [{100 * value.low:.{decimals}f}, {100 * value.high:.{decimals}f}]" if value.has_interval else ""
+    return f"{100 * value.value:.{decimals}f}{ends}"
+
+
+def _rates(measure: str, block: Any, dataset: str, condition: str) -> Iterator[Figure]:
+    """Rates of utility below a measure: by set and kind of speech, or one alone."""
+    if not isinstance(block, Mapping):
+        return
+    if "value" in block:
+        rate = utility_rate(block)
+        if rate is not None:
+            yield Figure(measure, dataset, "", "", condition or "anonymised", rate)
+        return
+    for name, inner in block.items():
+        is_kind = str(name) in _KINDS.values()
+        yield from _rates(measure, inner, dataset if is_kind else str(name), str(name) if is_kind else condition)
+
+
+def _records(file: RankFile, title: str) -> list[dict[str, Any]]:
+    section = file.section(title)
+    return [] if section is None else section.records()

@@ -1,0 +1,154 @@
+"""The command ``spkver-eval rank``: several systems in one table, in order, and in the plane of privacy and utility."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evaluation.commands.options import FILE, show_json
+from evaluation.commands.system_tables import format_paper_latex, format_paper_markdown
+from spkbase.files import format_table, write_text
+
+if TYPE_CHECKING:
+    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
+
+json_option = click.option(
+    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
+)
+label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@label_option
+@click.option("--rule", "rule_name", type=click.Choice(["vpc2024", "vpc2022"]), default="vpc2024", show_default=True)
+@click.option("--target", "targets", multiple=True, type=float, help="Least EER in percent, instead; repeatable.")
+@click.option("--utility", "utilities", multiple=True, help="What to rank by, instead: wer, uar, cer, f0; repeatable.")
+@click.option(
+    "--assignment",
+    type=click.Choice(["reached", "highest"]),
+    default="reached",
+    show_default=True,
+    help="Rank a system in every condition that it reaches, or in the highest alone.",
+)
+@click.option("--split", default="test", show_default=True, help="Split of the sets.")
+@click.option(
+    "--average",
+    type=click.Choice(["mean", "least"]),
+    default="mean",
+    show_default=True,
+    help="EER of a system over sets and sexes.",
+)
+@click.option(
+    "--correlation",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
+)
+@click.option("--no-guess", is_flag=True, help="Guess no intervals for files of the challenges, which hold none.")
+@click.option("--figures", is_flag=True, help="Show every figure of the files beside each other too, set by set.")
+@click.option(
+    "--plot", type=FILE, help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ..."
+)
+@click.option("--latex", type=FILE, help="Write the table of systems: LaTeX with booktabs, caption and label.")
+@click.option("--markdown", type=FILE, help="Write the table of systems as Markdown.")
+@click.option("--caption", default="Privacy and utility of the systems.", show_default=True, help="Of the LaTeX table.")
+@click.option("--table-label", default="tab:systems", show_default=True, help="Label of the LaTeX table.")
+@json_option
+def rank(
+    files: tuple[Path, ...],
+    labels: tuple[str, ...],
+    rule_name: str,
+    targets: tuple[float, ...],
+    utilities: tuple[str, ...],
+    assignment: str,
+    split: str,
+    average: str,
+    correlation: float,
+    no_guess: bool,
+    figures: bool,
+    json_path: Path | None,
+    **papers: Any,
+) -> None:
+    """Rank systems by utility within each least EER that they reach.
+
+    FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024 and 2026 (both
+    tracks), or summaries of 2022; the EER is that of the semi-informed attacker, of ours the strongest one. The table
+    of the systems comes first; --plot, --latex and --markdown write it for a paper.
+    """
+    from evaluation.challenges import (
+        RULES,
+        SIZES,
+        Reading,
+        figure_rows,
+        order_systems,
+        orders_to_dict,
+        read_figures,
+        read_system,
+        system_rows,
+    )
+
+    changes: dict[str, Any] = {"assignment": assignment, "correlation": correlation}
+    changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
+    changes |= {"utilities": utilities} if utilities else {}
+    rule = replace(RULES[rule_name], **changes)
+    reading: Reading = Reading(split=split, average=average, sizes=None if no_guess else SIZES.get(split))  # type: ignore[arg-type]
+    names = labels or ("",) * len(files)
+    if len(names) != len(files):
+        raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
+    systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
+    orders = order_systems(systems, rule)
+    if len({system.sets for system in systems if system.sets}) > 1:
+        click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
+    rows = system_rows(systems)
+    details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
+    _write_papers(systems, rows, rule, papers)
+    if json_path is not None:
+        report = orders_to_dict(orders, systems, rule)
+        report["figures"] = {name: [figure.to_dict() for figure in of] for name, of in details.items()}
+        if show_json(report, json_path):
+            return
+    click.echo(format_table(rows))
+    if figures:
+        click.echo("\n" + format_table(figure_rows(details)))
+    click.echo("\n" + _orders(systems, orders, rule))
+
+
+def _write_papers(
+    systems: Sequence[ComparedSystem], rows: Sequence[Mapping[str, str]], rule: OrderingRule, papers: Mapping[str, Any]
+) -> None:
+    """Write the tables and draw the charts that were asked for."""
+    from evaluation.challenges import plot_systems
+
+    if papers["markdown"] is not None:
+        write_text(papers["markdown"], format_paper_markdown(rows, ()))
+    if papers["latex"] is not None:
+        write_text(
+            papers["latex"], format_paper_latex(rows, (), caption=papers["caption"], label=papers["table_label"])
+        )
+    if papers["plot"] is not None:
+        for path in plot_systems(systems, papers["plot"], utilities=rule.utilities, targets=rule.targets):
+            click.echo(f"drawn: {path}", err=True)
+
+
+def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
+    lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
+    lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
+    for order in orders:
+        lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
+        lines += [f"  {entry.place}. {entry.system}{_places(entry)}: {entry.reason}" for entry in order.entries]
+        lines += [f"  -  {name}: {why}{_doubt(order, name)}" for name, why in order.excluded.items()]
+    return "\n".join(lines)
+
+
+def _doubt(order: SystemOrder, name: str) -> str:
+    return f"; in doubt: {order.doubts[name]}" if name in order.doubts else ""
+
+
+def _places(entry: Entry) -> str:
+    return f" (places {entry.best} to {entry.worst})" if entry.best and entry.best != entry.worst else ""

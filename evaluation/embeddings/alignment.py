@@ -1,0 +1,291 @@
+"""Maps between two spaces of embeddings, such as those of original and of anonymised speech.
+
+Rows are vectors. Where it is known which belong together, a map is a least squares fit; where nothing is known, it is
+found with the assignment of one side to the other that it fits best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings.similarity import to_unit
+from spkbase.errors import DataError
+from spkbase.seeding import stream
+from spkbase.showing import one_line
+from spkbase.work import one_blas_thread
+
+Matrix = NDArray[Any]
+"""Of float64."""
+MapKind = Literal["centred", "orthogonal", "ridge"]
+
+_MOST = 1500  # vectors a side that are assigned to each other: the time grows with their third power
+_ROUNDS, _FEW_ROUNDS = 50, 5  # at most, of all directions and of fewer
+_FIRST = 4  # directions that an assignment without any map begins with
+
+
+@one_blas_thread()
+def procrustes(source: Matrix, target: Matrix) -> Matrix:
+    """Return the orthogonal map that takes paired vectors nearest to each other.
+
+    W = U V' of the singular value decomposition X'Y = U S V' makes ||X W - Y|| least among the W with orthonormal
+    columns, or rows where the target has more dimensions.
+
+    Parameters
+    ----------
+    source, target : ndarray of float64 of shape (n, D) and (n, E)
+        X and Y, a pair in each row.
+
+    Returns
+    -------
+    ndarray of float64 of shape (D, E)
+
+    References
+    ----------
+    P. H. Schönemann, A generalized solution of the orthogonal Procrustes problem, Psychometrika 31, 1966.
+    P. Champion, T. Thebaud, G. Le Lan, A. Larcher, D. Jouvet, On the invertibility of a voice privacy system using
+    embedding alignment, ASRU 2021.
+
+    Examples
+    --------
+    >>> procrustes(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 2.0], [-2.0, 0.0]])).round(12) + 0.0
+    array([[ 0.,  1.],
+           [-1.,  0.]])
+    """
+    left, _, right = np.linalg.svd(source.T @ target, full_matrices=False)
+    rotation: Matrix = left @ right
+    return rotation
+
+
+@one_blas_thread()
+def ridge_map(source: Matrix, target: Matrix, ridge: float) -> Matrix:
+    """Return the linear map of least squares with a penalty on its size.
+
+    B = (X'X + r tr(X'X) / D I)^-1 X'Y.
+
+    Parameters
+    ----------
+    source, target : ndarray of float64 of shape (n, D) and (n, E)
+        X and Y, a pair in each row.
+    ridge : float
+        r, as a share of the mean variance of X; above 0.
+
+    Returns
+    -------
+    ndarray of float64 of shape (D, E)
+    """
+    scatter = source.T @ source
+    scatter[np.diag_indices(len(scatter))] += ridge * np.trace(scatter) / len(scatter)
+    solution: Matrix = np.linalg.solve(scatter, source.T @ target)
+    return solution
+
+
+@one_blas_thread()
+def wasserstein_procrustes(
+    source: Matrix, target: Matrix, *, start: Matrix | None = None, seed: int = 0, restarts: int = 5
+) -> Matrix:
+    """Return an orthogonal map between vectors of which nobody knows which belong together.
+
+    Sought are the W and the assignment P that make ||X W - P Y|| least. They are improved by turns: P by the Hungarian
+    method, W by `procrustes` on the pairs of P. Where it begins decides: with few vectors a dimension a wrong map may
+    be nearer than the right one. Spaces of one extractor are near each other, and the identity is the start for them.
+    Without a start principal directions are taken to principal directions, in their order, with the signs that make
+    their third moments agree, in further starts some of them turned; the first assignments look at the 4 foremost
+    directions, then at twice as many, up to all of them.
+
+    Parameters
+    ----------
+    source, target : ndarray of float64 of shape (n, D) and (m, D)
+        X and Y, with means of 0. Of more than 1500 vectors a side so many are drawn.
+    start : ndarray of float64 of shape (D, D), optional
+        The first W.
+    seed : int
+        Of the starts and of what is drawn.
+    restarts : int
+        Starts where none is given; that with the least distance is handed out.
+
+    Returns
+    -------
+    ndarray of float64 of shape (D, D)
+
+    References
+    ----------
+    E. Grave, A. Joulin, Q. Berthet, Unsupervised alignment of embeddings with Wasserstein Procrustes, AISTATS 2019.
+    """
+    generator = stream(seed, "Wasserstein Procrustes")
+    source, target = (
+        some[np.sort(generator.permutation(len(some))[:_MOST])] if len(some) > _MOST else some
+        for some in (source, target)
+    )
+    if start is not None:
+        return _alternate(source, target, start, source.shape[1])[0]
+    bases = [np.linalg.svd(some, full_matrices=False)[2].T for some in (source, target)]
+    n_directions = min(base.shape[1] for base in bases)
+    left, right = (base[:, :n_directions] for base in bases)
+    signs = np.where(np.sum((source @ left) ** 3, axis=0) * np.sum((target @ right) ** 3, axis=0) < 0, -1.0, 1.0)
+    best, least = np.eye(source.shape[1]), np.inf
+    for number in range(max(1, restarts)):
+        turned = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0) if number else signs
+        rotation, cost = _alternate(source @ left, target @ right, np.diag(turned), _FIRST)
+        if cost < least:
+            best, least = left @ rotation @ right.T, cost
+    # directions in which there are no vectors at hand are taken to each other too
+    return procrustes(np.eye(len(best)), best)
+
+
+def _alternate(source: Matrix, target: Matrix, rotation: Matrix, n_directions: int) -> tuple[Matrix, float]:
+    """Improve map and assignment by turns, in ever more directions; returns the map and its squared distance a pair."""
+    from scipy.optimize import linear_sum_assignment
+
+    while True:
+        n_directions = min(n_directions, source.shape[1])
+        cost = np.inf
+        for _ in range(_ROUNDS if n_directions == source.shape[1] else _FEW_ROUNDS):
+            mapped = (source @ rotation)[:, :n_directions]
+            goal = target[:, :n_directions]
+            squares = np.sum(mapped**2, axis=1)[:, None] + np.sum(goal**2, axis=1) - 2 * mapped @ goal.T
+            rows, columns = linear_sum_assignment(squares)
+            now = float(squares[rows, columns].mean())
+            rotation = procrustes(source[rows], target[columns])
+            if not now < cost - 1e-9 * abs(now):
+                break
+            cost = now
+        if n_directions == source.shape[1]:
+            return rotation, cost
+        n_directions *= 2
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """A map from one space of embeddings to another: (x - source mean) W + target mean.
+
+    Attributes
+    ----------
+    source_mean, target_mean : ndarray of float64 of shape (D,) and (E,)
+    matrix : ndarray of float64 of shape (D, E)
+        W.
+    """
+
+    source_mean: Matrix
+    target_mean: Matrix
+    matrix: Matrix
+
+    @one_blas_thread()
+    def apply(self, vectors: NDArray[np.floating]) -> Matrix:
+        """Return vectors, (n, D), in the other space, (n, E)."""
+        moved: Matrix = (np.asarray(vectors, np.float64) - self.source_mean) @ self.matrix + self.target_mean
+        return moved
+
+
+def fit_alignment(
+    source: NDArray[np.floating], target: NDArray[np.floating], kind: MapKind = "orthogonal", *, ridge: float = 0.1
+) -> Alignment:
+    """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" moves the mean alone.
+
+    Parameters
+    ----------
+    source, target : ndarray of a floating type of shape (n, D) and (n, E)
+        A pair in each row.
+    kind : {"centred", "orthogonal", "ridge"}
+    ridge : float
+        Of `ridge_map`.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two pairs, or the dimensions differ where only the mean is moved.
+    """
+    centred, means = _centred_sides(source, target)
+    if len(source) != len(target):
+        raise DataError(f"expected pairs of vectors, got {len(source)} and {len(target)}")
+    if kind == "centred":
+        if source.shape[1] != target.shape[1]:
+            text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
+            raise DataError(text, remedy="use one extractor for both, or an orthogonal map")
+        return Alignment(*means, np.eye(source.shape[1]))
+    matrix = procrustes(*centred) if kind == "orthogonal" else ridge_map(*centred, ridge)
+    return Alignment(*means, matrix)
+
+
+def fit_alignment_without_pairs(
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    *,
+    one_extractor: bool = True,
+    seed: int = 0,
+    restarts: int = 5,
+) -> Alignment:
+    """Learn a map from vectors of which nobody knows which belong together, see `wasserstein_procrustes`.
+
+    Parameters
+    ----------
+    source, target : ndarray of a floating type of shape (n, D) and (m, D)
+    one_extractor : bool
+        Both sides are of one extractor: it begins with moving the mean alone.
+    seed, restarts : int
+        See `wasserstein_procrustes`.
+
+    Raises
+    ------
+    DataError
+        If a side has fewer than two vectors, or the dimensions differ.
+    """
+    centred, means = _centred_sides(source, target)
+    if source.shape[1] != target.shape[1]:
+        text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
+        raise DataError(text, remedy="use one extractor for both: without pairs nothing ties other dimensions together")
+    start = np.eye(source.shape[1]) if one_extractor else None
+    return Alignment(*means, wasserstein_procrustes(*centred, start=start, seed=seed, restarts=restarts))
+
+
+def _centred_sides(
+    source: NDArray[np.floating], target: NDArray[np.floating]
+) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
+    sides = np.asarray(source, np.float64), np.asarray(target, np.float64)
+    for side in sides:
+        if len(side) < 2:
+            raise DataError(f"expected at least two vectors a side to learn from, got {len(side)}")
+        if not np.isfinite(side).all():
+            raise DataError("vectors to learn from are not finite (NaN or infinite)", remedy="extract them anew")
+    means = sides[0].mean(axis=0), sides[1].mean(axis=0)
+    return (sides[0] - means[0], sides[1] - means[1]), means
+
+
+@one_blas_thread()
+def owner_ranks(
+    tested: NDArray[np.floating],
+    speakers: NDArray[np.object_],
+    gallery: NDArray[np.floating],
+    owners: NDArray[np.object_],
+) -> NDArray[np.int64]:
+    """Return the place of each vector's speaker among the speakers of a gallery, from 1 on.
+
+    A speaker of the gallery is as near as its nearest vector, by cosine; one that is as near as the owner, to 1e-12,
+    comes before it. So the owners of rank 1 are those whose nearest neighbour is a vector of the right speaker.
+
+    Parameters
+    ----------
+    tested, gallery : ndarray of a floating type of shape (n, D) and (m, D)
+    speakers, owners : ndarray of str of shape (n,) and (m,), dtype object
+        Speaker of each; a tested speaker who has no vector in the gallery gets a place behind all of them.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+    """
+    names, codes = np.unique(owners.astype(str), return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(names)))
+    unit, place = to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
+    ranks = np.empty(len(tested), np.int64)
+    for start in range(0, len(tested), _MOST):
+        some = slice(start, start + _MOST)
+        nearest = np.maximum.reduceat(to_unit(tested[some]) @ unit.T, starts, axis=1)
+        columns = np.array([place.get(str(name), -1) for name in speakers[some].tolist()])
+        own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
+        ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
+    return ranks

@@ -1,0 +1,348 @@
+"""Worst case: the strongest evidence about one person that scores can give, read in four ways.
+
+An attacker who learns a score s multiplies the odds that two recordings are of one person by exp(LLR(s)). The worst
+case is the largest |LLR| over the trials. How large it is depends on what is believed between and beyond the trials:
+
+* *pav*: isotonic regression under Laplace's rule of succession; ZEBRA's individual metric [1]_ in natural units.
+* *gaussian*: a normal distribution for each class, by its mean and variance; the LLR is a parabola in s, a line where
+  the variances are equal, and grows without bound.
+* *student*: Student's t for each class, with the location, scale and degrees of freedom of largest likelihood; where
+  tails are heavy the LLR grows with log s alone.
+* *ranks*: the owner is on rank k of N with probability g_k; that changes the odds of the candidate on this rank from
+  1 : N - 1 to g_k : 1 - g_k, so that LLR_k = log(g_k (N - 1) / (1 - g_k)).
+
+Two traps of isotonic regression. The LLR of the end block follows from how many trials it holds, and not from how far
+they lie from the others: log((n + 1) N_nontarget / N_target) for n target trials above all nontarget ones. And scores
+that are low for target trials become one block, whose LLR is 0, though whoever turns them round has strong evidence.
+The other readings have neither; of them Gaussians believe most in what lies beyond the trials. Notes say where these
+traps are.
+
+References
+----------
+.. [1] A. Nautsch et al., "The privacy ZEBRA: zero evidence biometric recognition assessment", Interspeech 2020.
+.. [2] arXiv 2608.10318, 2026 (worst-case evidence by calibrations, densities and ranks).
+.. [3] K. Lange, R. Little and J. Taylor, "Robust statistical modeling using the t distribution", Journal of the
+   American Statistical Association 84, 1989.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from spkbase.errors import DataError
+from spkbase.showing import Tabular, one_line
+from spkbase.work import one_blas_thread
+
+MOST_FREEDOM = 1000.0
+"""Degrees of freedom at most: up to seven deviations from the mean the LLR is that of a Gaussian within 4 %."""
+
+
+def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
+    """Return the LLR of each score by Gaussians: log N(s; m_t, v_t) - log N(s; m_n, v_n), m and v by likelihood.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        Finite ones, with two different scores in each class.
+
+    Returns
+    -------
+    ndarray of float64 of shape (R,)
+        Natural LLRs at the thresholds.
+
+    Raises
+    ------
+    DataError
+        If a score is infinite, or a class has one score alone.
+    """
+    terms = []
+    for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
+        mean, variance = _moments(scores.thresholds, weights, name)
+        terms.append(-0.5 * (np.log(variance) + (scores.thresholds - mean) ** 2 / variance))
+    return terms[0] - terms[1]
+
+
+def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
+    """Return the LLR of each score by a Student's t for each class; see `gaussian_llrs` and `fit_student`."""
+    densities = []
+    for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
+        location, scale, freedom = fit_student(scores.thresholds, weights, name=name)
+        densities.append(_log_student((scores.thresholds - location) / scale, freedom) - np.log(scale))
+    return densities[0] - densities[1]
+
+
+def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
+    """Return what seeing a rank says of the candidate on it: log(g_k (N - 1) / (1 - g_k)).
+
+    Parameters
+    ----------
+    shares : array_like of float of shape (N,)
+        How often the owner is on each rank, best first; the sum is 1. See `evaluation.linkage.rank_shares`.
+
+    Returns
+    -------
+    ndarray of float64 of shape (N,)
+        Natural LLRs, -inf where the owner never is, inf where it always is; see `smoothed_shares`.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two ranks, or the shares are none.
+
+    Examples
+    --------
+    >>> rank_llrs([0.5, 0.5]).tolist(), rank_llrs([0.5, 0.25, 0.25]).round(3).tolist()
+    ([0.0, 0.0], [0.693, -0.405, -0.405])
+    """
+    share = np.asarray(shares, np.float64)
+    if share.ndim != 1 or len(share) < 2:
+        raise DataError(f"expected a share for each of at least two ranks, got shape {share.shape}")
+    if not ((share >= 0).all() and (share <= 1).all() and abs(share.sum() - 1) < 1e-6):
+        raise DataError("expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`")
+    with np.errstate(divide="ignore"):
+        return np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
+
+
+def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Return shares with one trial more, whose owner may be on any rank: (n g_k + 1 / N) / (n + 1).
+
+    So no evidence of `rank_llrs` is infinite: where the owner is first in all of n trials, it is log(n N + 1).
+
+    Parameters
+    ----------
+    shares : array_like of float of shape (N,)
+        See `rank_llrs`.
+    n_rows : int
+        Number n of trials that they were counted on.
+
+    Examples
+    --------
+    >>> smoothed_shares([1.0, 0.0], 1)
+    array([0.75, 0.25])
+    """
+    share = np.asarray(shares, np.float64)
+    return np.asarray((n_rows * share + 1 / len(share)) / (n_rows + 1))
+
+
+@one_blas_thread()
+def fit_student(values: ArrayLike, weights: ArrayLike, *, name: str = "the") -> tuple[float, float, float]:
+    """Return location, scale and degrees of freedom of a Student's t, by largest likelihood.
+
+    Parameters
+    ----------
+    values, weights : array_like of float of shape (R,)
+        Scores, and how often each counts.
+    name : str
+        Whose scores they are, for errors.
+
+    Returns
+    -------
+    location, scale, freedom : float
+        The degrees of freedom lie from 1 to `MOST_FREEDOM`; with fewer the likelihood has no bound near a single score.
+
+    Raises
+    ------
+    DataError
+        If a score is infinite, or half the trials or more have one score: then the likelihood has no bound.
+    """
+    from scipy.optimize import minimize
+
+    values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
+    mean, variance = _moments(values, weights, name)
+    share = weights / weights.sum()
+    if share.max() >= 0.5:
+        text = f"half of the {name} trials or more have one score: no Student's t fits best"
+        raise DataError(text, remedy="use scores that are finer, or another reading")
+    x = (values[share > 0] - mean) / np.sqrt(variance)
+    share = share[share > 0]
+
+    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        location, log_scale, log_freedom = parameters.tolist()
+        scale, freedom = np.exp(log_scale), np.exp(log_freedom)
+        z = (x - location) / scale
+        pull = (freedom + 1) / (freedom + z * z)  # the weight of each score in the fit
+        # sums and no products: those of BLAS differ from machine to machine
+        value = log_scale - float(np.sum(share * _log_student(z, freedom)))
+        slope_freedom = np.sum(share * _slope_in_freedom(z, freedom))
+        slope = [-np.sum(share * pull * z) / scale, 1 - np.sum(share * pull * z * z), -freedom * slope_freedom]
+        return value, np.array(slope)
+
+    order = np.argsort(x)
+    below = np.cumsum(share[order])
+    quartiles = x[order][np.searchsorted(below, [0.25, 0.5, 0.75]).clip(max=len(x) - 1)]
+    start = [quartiles[1], np.log(max((quartiles[2] - quartiles[0]) / 1.35, 1e-3)), np.log(5.0)]
+    bounds = [(-np.inf, np.inf), (-25.0, 5.0), (0.0, float(np.log(MOST_FREEDOM)))]
+    found = minimize(
+        loss, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9}
+    )
+    location, scale, freedom = float(found.x[0]), float(np.exp(found.x[1])), float(np.exp(found.x[2]))
+    deviation = float(np.sqrt(variance))
+    return mean + deviation * location, deviation * scale, freedom
+
+
+@one_line
+@dataclass(frozen=True)
+class Evidence:
+    """The strongest evidence by one reading.
+
+    Attributes
+    ----------
+    llr : float
+        Largest |LLR|, in natural units; NaN where it cannot be said.
+    note : str
+        Why it cannot be said, is infinite or 0, or what it hangs on.
+    """
+
+    llr: float
+    note: str = ""
+
+    @property
+    def log10(self) -> float:
+        """The same in powers of ten, as ZEBRA's individual metric has it."""
+        return self.llr / float(np.log(10))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return {"llr": self.llr, "log10": self.log10} | ({"note": self.note} if self.note else {})
+
+
+@one_line
+@dataclass(frozen=True)
+class WorstCase(Tabular):
+    """The strongest evidence in any trial, by four readings; see the module.
+
+    Attributes
+    ----------
+    pav, gaussian, student, ranks : Evidence
+    """
+
+    pav: Evidence
+    gaussian: Evidence
+    student: Evidence
+    ranks: Evidence
+
+    def readings(self) -> dict[str, Evidence]:
+        """Return the readings by name."""
+        return dict(vars(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return {name: evidence.to_dict() for name, evidence in self.readings().items()}
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each reading."""
+        rows = self.readings()
+        return {
+            "reading": list(rows),
+            "llr": [evidence.llr for evidence in rows.values()],
+            "log10": [evidence.log10 for evidence in rows.values()],
+            "note": [evidence.note for evidence in rows.values()],
+        }
+
+
+def worst_case(target: ArrayLike, nontarget: ArrayLike) -> WorstCase:
+    """Return the strongest evidence in any trial, by all readings that need no ranks.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+        Scores.
+
+    Raises
+    ------
+    DataError
+        If a class is empty or a score is NaN.
+
+    Examples
+    --------
+    >>> found = worst_case([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0])
+    >>> round(found.pav.llr, 4), round(found.gaussian.llr, 4), found.ranks.note
+    (1.3863, 18.0, 'no ranks: they need scores against all who are enrolled')
+    """
+    return worst_case_of(sort_scores(target, nontarget))
+
+
+def worst_case_of(scores: SortedScores, ranks: Evidence | None = None) -> WorstCase:
+    """Return the strongest evidence of sorted scores; that of ranks, which scores alone do not tell, is handed on."""
+    unknown = Evidence(np.nan, "no ranks: they need scores against all who are enrolled")
+    return WorstCase(
+        pav_evidence(scores), _largest(gaussian_llrs, scores), _largest(student_llrs, scores), ranks or unknown
+    )
+
+
+def pav_evidence(scores: SortedScores) -> Evidence:
+    """Return the largest |LLR| by isotonic regression under Laplace's rule, with a note on what it hangs on."""
+    if len(scores.blocks) == 1:
+        turned = SortedScores(-scores.thresholds[::-1], scores.target[::-1], scores.nontarget[::-1])
+        if len(turned.blocks) == 1:
+            return Evidence(0.0, "one block: the scores tell nothing")
+        other = np.abs(turned.laplace_blocks.llr).max()
+        return Evidence(0.0, f"target trials score below the others: turned round, the scores give {other:.2f}")
+    blocks = scores.laplace_blocks
+    place = int(np.abs(blocks.llr).argmax())
+    note = ""
+    if place in (0, len(blocks) - 1):
+        counts = {"target": blocks.target[place], "nontarget": blocks.nontarget[place]}
+        inside = " and ".join(f"{count:,.10g} {name}" for name, count in counts.items() if count)
+        note = f"an end block of {inside} trials: it hangs on their number, not on how far they lie from the others"
+    return Evidence(float(np.abs(blocks.llr[place])), note)
+
+
+def rank_evidence(shares: ArrayLike, n_rows: int) -> Evidence:
+    """Return the largest |LLR| by the ranks of owners, one trial more keeping it finite; see `smoothed_shares`."""
+    llr = rank_llrs(smoothed_shares(shares, n_rows))
+    place = int(np.abs(llr).argmax())
+    side = "for" if llr[place] > 0 else "against"
+    note = f"{side} the candidate on rank {place + 1} of {len(llr)}; {n_rows:,} trials and one more on any rank"
+    return Evidence(float(np.abs(llr[place])), note)
+
+
+def _largest(llrs_of: Callable[[SortedScores], NDArray[np.float64]], scores: SortedScores) -> Evidence:
+    try:
+        llrs = llrs_of(scores)
+    except DataError as error:
+        return Evidence(np.nan, f"not given: {error.text}")
+    place = int(np.abs(llrs).argmax())
+    # a parabola or a heavy tail may turn round beyond the means
+    wrong = (llrs[place] > 0) == (place < len(llrs) / 2) and len(llrs) > 1 and place in (0, len(llrs) - 1)
+    note = "for the class that lies at the other end: reversed scores, or densities of other widths" if wrong else ""
+    return Evidence(float(np.abs(llrs[place])), note)
+
+
+def _moments(values: NDArray[np.float64], weights: NDArray[np.float64], name: str) -> tuple[float, float]:
+    kept = weights > 0
+    values, weights = values[kept], weights[kept]
+    if not np.isfinite(values).all():
+        raise DataError(f"expected finite {name} scores: an infinite one is infinite evidence under any density")
+    if len(values) < 2:
+        raise DataError(f"expected two different {name} scores at least: a density needs a width")
+    share = weights / weights.sum()
+    with np.errstate(over="ignore"):
+        mean = float((share * values).sum())
+        variance = float((share * (values - mean) ** 2).sum())
+    if not (np.isfinite(variance) and variance > 0):
+        raise DataError(f"expected {name} scores whose variance can be computed, got {variance:g}")
+    return mean, variance
+
+
+def _log_student(z: NDArray[np.float64], freedom: float) -> NDArray[np.float64]:
+    """Log-density of the standard t."""
+    from scipy.special import gammaln
+
+    constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
+    return np.asarray(constant - (freedom + 1) / 2 * np.log1p(z * z / freedom))
+
+
+def _slope_in_freedom(z: NDArray[np.float64], freedom: float) -> NDArray[np.float64]:
+    from scipy.special import digamma
+
+    square = z * z
+    constant = 0.5 * (digamma((freedom + 1) / 2) - digamma(freedom / 2) - 1 / freedom)
+    tail = (freedom + 1) / 2 * square / (freedom * (freedom + square))
+    return np.asarray(constant - 0.5 * np.log1p(square / freedom) + tail)

@@ -1,0 +1,141 @@
+"""What stands beside the EER of a scenario: strict attackers, draws, the closed set, how often speakers are named.
+
+The result of a scenario is the least privacy over all attackers. Some of them take more of the background than their
+scenario gives them (they undo the anonymisation, say); entries of ``results.json`` tell by ``"strict": false``. The
+least over the strict ones stands beside the result where it differs. Where enrolment and trials were anonymised several
+times the result is the mean over the draws, which ``draws`` of an entry tell. ``closed_set`` holds what an attacker
+gets who knows that the speaker is one of the enrolled. Results of earlier versions have none of these: their attackers
+are strict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluation.reports.privacy_schema import error_rate_of, strongest
+from evaluation.uncertainty import Interval
+from spkbase.showing import one_line
+
+
+@one_line
+@dataclass(frozen=True)
+class Figure:
+    """A rate of an attacker; no name where there is none.
+
+    Attributes
+    ----------
+    attacker : str
+    rate : Interval
+    """
+
+    attacker: str = ""
+    rate: Interval = field(default_factory=Interval)
+
+    def to_dict(self, name: str) -> dict[str, Any] | None:
+        """Return attacker, rate under a name, and its ends, as the summary of the results has them; None without."""
+        if not self.attacker:
+            return None
+        ends = {end: None if math.isnan(value) else value for end, value in self._ends().items()}
+        return {"attacker": self.attacker, name: self.rate.value, **ends}
+
+    def _ends(self) -> dict[str, float]:
+        return {"low": self.rate.low, "high": self.rate.high}
+
+
+@one_line
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the EER of a scenario.
+
+    Attributes
+    ----------
+    strict : Figure
+        EER of the strongest attacker that keeps to what its scenario gives it.
+    closed_set : Figure
+        Least EER of scores that are centred over the enrolled.
+    identification : Figure
+        Largest share of utterances whose speaker is first among all enrolled.
+    candidates : (int, int)
+        Least and largest number of enrolled speakers that an utterance was compared with; 0 where it is not known.
+    draws : tuple of float
+        EER of the strongest attacker in each draw; empty where it is not known.
+    """
+
+    strict: Figure = field(default_factory=Figure)
+    closed_set: Figure = field(default_factory=Figure)
+    identification: Figure = field(default_factory=Figure)
+    candidates: tuple[int, int] = (0, 0)
+    draws: tuple[float, ...] = ()
+
+
+def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
+    """Return what stands beside the EER of a scenario.
+
+    Parameters
+    ----------
+    conditions : sequence of mappings
+        Entries of ``results.json`` for one set, sex and scenario; at least one.
+
+    Examples
+    --------
+    >>> undone = {"attacker": "undone", "eer": 0.1, "strict": False}
+    >>> figures_beside([undone, {"attacker": "plain", "eer": 0.2}]).strict.attacker
+    'plain'
+    """
+    strict = [condition for condition in conditions if condition.get("strict") is not False]
+    named = _least(conditions, "identification", lambda rate: -rate.value)
+    return Beside(
+        strict=_strict(strongest(strict)) if strict else Figure(),
+        closed_set=_least(conditions, "eer", lambda rate: rate.value),
+        identification=named,
+        candidates=_candidates(conditions, named.attacker),
+        draws=_draws(strongest(conditions)),
+    )
+
+
+def _strict(condition: Mapping[str, Any]) -> Figure:
+    ends = condition.get("intervals")
+    own = ends.get("eer.rocch") if isinstance(ends, Mapping) else None
+    return Figure(str(condition.get("attacker")), _interval(error_rate_of(condition), own))
+
+
+def _least(conditions: Sequence[Mapping[str, Any]], name: str, order: Callable[[Interval], float]) -> Figure:
+    """The figure of a closed set that is worst for privacy; of equal ones that of the first attacker."""
+    found = []
+    for condition in conditions:
+        closed = condition.get("closed_set")
+        stated = closed.get(name) if isinstance(closed, Mapping) else None
+        if isinstance(stated, Mapping):
+            rate = _interval(_number(stated.get("value")), stated)
+            if rate.known:
+                found.append(Figure(str(condition.get("attacker")), rate))
+    return min(found, key=lambda figure: order(figure.rate), default=Figure())
+
+
+def _candidates(conditions: Sequence[Mapping[str, Any]], attacker: str) -> tuple[int, int]:
+    for condition in conditions:
+        closed = condition.get("closed_set")
+        if condition.get("attacker") == attacker and isinstance(closed, Mapping):
+            numbers = closed.get("candidates")
+            if isinstance(numbers, list) and len(numbers) == 2 and all(type(number) is int for number in numbers):
+                return numbers[0], numbers[1]
+    return 0, 0
+
+
+def _draws(condition: Mapping[str, Any]) -> tuple[float, ...]:
+    stated = condition.get("draws")
+    if not isinstance(stated, list):
+        return ()
+    return tuple(error_rate_of(of_draw) for of_draw in stated if isinstance(of_draw, Mapping))
+
+
+def _interval(value: float, ends: Any) -> Interval:
+    stated = ends if isinstance(ends, Mapping) else {}
+    return Interval(value, _number(stated.get("low")), _number(stated.get("high")))
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -1,0 +1,274 @@
+"""From scores to voice similarity: calibration by other speakers, three matrices, DeID and G_VD with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics import Method, pav, sort_scores
+from evaluation.score_maps import cross_validate_affine
+from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
+from evaluation.uncertainty import Interval, Resampling, draw_counts, interval
+from evaluation.utility.voice_similarity import (
+    SimilarityMatrix,
+    de_identification,
+    distinctiveness,
+    gain_of_distinctiveness,
+    similarity_matrix,
+)
+from spkbase.errors import DataError, few
+from spkbase.showing import Tabular, one_line
+from spkbase.work import one_blas_thread
+
+Calibration = Literal["folds", "pav", "none"]
+CALIBRATIONS: dict[Calibration, str] = {
+    "folds": "an affine map by logistic regression, learnt from trials of other speakers alone (folds)",
+    "pav": "isotonic regression on these very trials, Laplace's rule, as VoicePrivacy 2022 means to",
+    "none": "none: the scores are taken as log-likelihood ratios",
+}
+RIDGE = 1e-3
+"""Keeps the map finite where scores separate the classes without error; see `evaluation.score_maps.train_affine`."""
+
+_MOST_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Voices:
+    """How scores become matrices.
+
+    Attributes
+    ----------
+    calibration : {"folds", "pav", "none"}
+        See `CALIBRATIONS`.
+    seed : int
+        Deals speakers into folds.
+    model_speakers, segment_speakers : mapping of str to str, optional
+        See `evaluation.trials.find_speakers`.
+    symmetric : bool
+        Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+    """
+
+    calibration: Calibration = "folds"
+    seed: int = 0
+    model_speakers: Mapping[str, str] | None = None
+    segment_speakers: Mapping[str, str] | None = None
+    symmetric: bool = False
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class VoiceSimilarity(Tabular):
+    """Three matrices and what follows from them.
+
+    Attributes
+    ----------
+    matrices : dict of str to SimilarityMatrix
+        By "oo", "oa" and "aa", those that there are, of the same speakers.
+    distinctiveness : dict of str to Interval
+        D of each matrix.
+    deid, gain : Interval
+        DeID, and G_VD in dB; NaN where their matrices are missing, or as `notes` say.
+    notes : tuple of str
+        What to read with the numbers.
+    """
+
+    matrices: dict[str, SimilarityMatrix]
+    distinctiveness: dict[str, Interval]
+    deid: Interval
+    gain: Interval
+    notes: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each number."""
+        rows = {f"D({name})": number for name, number in self.distinctiveness.items()}
+        rows |= {"DeID": self.deid, "G_VD [dB]": self.gain}
+        return {"measure": list(rows)} | {
+            name: [getattr(number, name) for number in rows.values()] for name in ("value", "low", "high", "note")
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return {
+            **self.settings,
+            "n_speakers": len(next(iter(self.matrices.values())).speakers),
+            "distinctiveness": {name: number.numbers() for name, number in self.distinctiveness.items()},
+            "deid": self.deid.numbers(),
+            "gain_of_voice_distinctiveness": self.gain.numbers(),
+            "notes": list(self.notes),
+            "matrices": {name: matrix.to_dict() for name, matrix in self.matrices.items()},
+        }
+
+
+@one_blas_thread()
+def matrix_of_voices(
+    scores: Scores | Sequence[Scores], key: Key, voices: Voices | None = None
+) -> tuple[SimilarityMatrix, list[str]]:
+    """Return the voice similarity matrix of scores, and notes.
+
+    Parameters
+    ----------
+    scores : Scores or sequence of Scores
+        Joined to the key by id pair; a trial of a recording with itself does not count. Several are draws of the
+        anonymiser: each is calibrated by itself, and the mean LLR of two speakers is that over all draws.
+    key : Key
+    voices : Voices, optional
+        How scores are calibrated, and who speaks.
+
+    Raises
+    ------
+    DataError
+        If scores are missing, there is one speaker alone, no trial within a speaker or none between two, or the scores
+        cannot be calibrated.
+    """
+    voices = voices or Voices()
+    draws = [scores] if isinstance(scores, Scores) else list(scores)
+    if not draws:
+        raise DataError("expected scores of one draw or more, got none")
+    values = np.stack([align(of_draw, key) for of_draw in draws])
+    speakers = find_speakers(key, model_speakers=voices.model_speakers, segment_speakers=voices.segment_speakers)
+    is_same = speakers.models == speakers.segments
+    itself = key.model_ids[key.models] == key.segment_ids[key.segments]
+    other = key.is_target != is_same  # another sentence of the same speaker, say
+    kept = ~(itself & is_same) & ~other
+    notes = []
+    for number, text in ((int((itself & is_same).sum()), "of a recording with itself"),
+                         (int(other.sum()), "within a speaker that are no target trials")):  # fmt: skip
+        if number:
+            notes.append(f"{number:,} trials {text} were left out")
+    values, is_same, speakers = values[:, kept], is_same[kept], speakers.subset(kept)
+    if len(speakers.names) < 2:
+        raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
+    if not 0 < int(is_same.sum()) < len(is_same):
+        which = "between two speakers" if is_same.any() else "within a speaker"
+        raise DataError(f"expected trials within and between speakers, got none {which}")
+    llr = np.mean([calibrated(of_draw, is_same, speakers, voices) for of_draw in values], axis=0)
+    first, second = speakers.models, speakers.segments
+    if voices.symmetric:
+        apart = ~is_same
+        llr = np.concatenate([llr, llr[apart]])
+        first, second = np.concatenate([first, second[apart]]), np.concatenate([second, speakers.models[apart]])
+    matrix = similarity_matrix(llr, first, second, len(speakers.names))
+    return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, values.size), notes
+
+
+def calibrated(
+    values: NDArray[np.float64], is_same: NDArray[np.bool_], speakers: TrialSpeakers, voices: Voices
+) -> NDArray[np.float64]:
+    """Return scores as natural log-likelihood ratios, as `Voices.calibration` says; see `CALIBRATIONS`.
+
+    Raises
+    ------
+    DataError
+        If there are too few speakers for folds, or scores are infinite.
+    """
+    if voices.calibration == "none":
+        return values
+    if voices.calibration == "pav":
+        scores = sort_scores(values[is_same], values[~is_same])
+        return np.asarray(pav(scores, laplace=True).per_score()[scores.places(values)])
+    if voices.calibration != "folds":
+        raise DataError(f"expected a calibration among {', '.join(CALIBRATIONS)}, got {voices.calibration!r}")
+    used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
+    if used < 5:
+        text = f"expected 5 speakers or more to learn a calibration from others, got {used}"
+        raise DataError(text, remedy="calibrate the scores elsewhere, or by isotonic regression on these very trials")
+    folds = min(_MOST_FOLDS, used)
+    return cross_validate_affine(values, is_same, speakers, folds=folds, seed=voices.seed, ridge=RIDGE)
+
+
+def compare_voices(
+    matrices: Mapping[str, SimilarityMatrix], *, resampling: Resampling | None = None, notes: tuple[str, ...] = ()
+) -> VoiceSimilarity:
+    """Return DeID and G_VD of matrices of the same speakers.
+
+    Parameters
+    ----------
+    matrices : mapping of str to SimilarityMatrix
+        "oo", and "oa" or "aa" or both. Speakers that one of them does not know, or has no trial of with themselves, are
+        left out of all, with a note.
+    resampling : Resampling, optional
+        Intervals by a bootstrap of speakers, shared by the matrices: Student's t on the linear scale (in dB for G_VD).
+        Calibrations are not learnt anew, and how often such intervals hold was not studied.
+    notes : tuple of str
+        Further notes to hand on.
+
+    Raises
+    ------
+    DataError
+        If "oo" is missing or alone, or fewer than two speakers are in all.
+
+    Examples
+    --------
+    >>> names = ("a", "b", "c")
+    >>> three = {"oo": np.eye(3), "oa": np.full((3, 3), 0.5), "aa": 0.5 * np.eye(3)}
+    >>> found = compare_voices({name: SimilarityMatrix(names, cells) for name, cells in three.items()})
+    >>> found.deid.value, round(found.gain.value, 4)
+    (1.0, -3.0103)
+    """
+    resampling = resampling or Resampling(0)
+    unknown = [name for name in matrices if name not in ("oo", "oa", "aa")]
+    if unknown or "oo" not in matrices or len(matrices) < 2:
+        raise DataError(f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}")
+    everyone = sorted(set().union(*(matrix.speakers for matrix in matrices.values())))
+    shared = tuple(name for name in everyone if all(name in matrix.whole for matrix in matrices.values()))
+    if len(shared) < 2:
+        text = (
+            f"expected two speakers or more that are in all matrices with trials within themselves, got {len(shared)}"
+        )
+        raise DataError(text, remedy="check that the same ids name the same speakers in all files")
+    all_notes = list(notes)
+    if left := [name for name in everyone if name not in shared]:
+        all_notes.append(f"{len(left)} of {len(everyone)} speakers are not in all matrices: {few(left)}")
+    chosen = {name: matrix.of(shared) for name, matrix in matrices.items()}
+    values = _numbers({name: matrix.values for name, matrix in chosen.items()}, None)
+    if not values["oo"] > 0:
+        all_notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
+    elif values.get("aa") == 0:
+        all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
+    intervals = _intervals(chosen, values, resampling)
+    return VoiceSimilarity(
+        chosen,
+        {name: intervals[name] for name in chosen},
+        intervals.get("deid", Interval(note="no original against anonymised speech")),
+        intervals.get("gain", Interval(note="no anonymised against anonymised speech")),
+        tuple(all_notes),
+    )
+
+
+def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:
+    found = {name: distinctiveness(values, weights) for name, values in cells.items()}
+    if "oa" in found:
+        found["deid"] = de_identification(found["oo"], found["oa"])
+    if "aa" in found:
+        found["gain"] = gain_of_distinctiveness(found["oo"], found["aa"])
+    return found
+
+
+def _intervals(
+    matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float], resampling: Resampling
+) -> dict[str, Interval]:
+    """Intervals by a bootstrap of speakers, of which each draw must hold two."""
+    if not resampling.replicates:
+        return {name: Interval(value) for name, value in values.items()}
+    count = len(matrices["oo"].speakers)
+    cells = {name: matrix.values for name, matrix in matrices.items()}
+    rng = np.random.default_rng(resampling.seed)
+    rows = []
+    for weights in draw_counts(count, resampling.replicates, rng):
+        try:
+            rows.append(_numbers(cells, weights))
+        except DataError:  # one speaker alone was drawn
+            continue
+    ranges = {"deid": (-np.inf, 1.0), "gain": (-np.inf, np.inf)}
+    found = {}
+    for name, value in values.items():
+        low, high = ranges.get(name, (0.0, 1.0))
+        method = Method("identity", lower=low, upper=high)
+        resampled = np.array([row[name] for row in rows])
+        found[name] = interval(value, resampled, method=method, n_units=count, level=resampling.level)
+    return found

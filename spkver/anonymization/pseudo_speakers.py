@@ -1,0 +1,321 @@
+"""Pseudo-speakers in vector space: which voice an anonymiser puts in place of the speaker's, without any synthesis.
+
+Baseline B1 of the VoicePrivacy Challenges replaces the x-vector of a speaker or an utterance: of a pool of other
+speakers those farthest from it are candidates, some of them are drawn, and their mean is the new voice. A synthesiser
+then speaks with it. The new vectors by themselves, scored as recordings' vectors are, tell what the choice of voices
+gives away: a synthesiser that renders them faithfully cannot be more private, whatever else of the speaker (prosody,
+words, noise) it lets through comes on top. One that renders them inexactly may blur them.
+
+References
+----------
+F. Fang, X. Wang, J. Yamagishi, I. Echizen, M. Todisco, N. Evans and J.-F. Bonastre, "Speaker anonymization using
+x-vector and neural waveform models", 10th ISCA Speech Synthesis Workshop, 2019; N. Tomashenko et al., "Introducing the
+VoicePrivacy initiative", Interspeech 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import Embeddings
+from evaluation.trials import Trials
+from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.seeding import stream
+from spkbase.work import one_blas_thread
+from spkver.anonymization.config import LEVELS
+from spkver.backend import Backend, Sessions, parse_chain, train_chain
+
+DISTANCES = ("plda", "cosine")
+SEXES = ("same", "other", "random", "any")
+PLDA_CHAIN = "centre,length,plda"
+"""What is trained on the pool where no backend is given: the mean subtracted, unit length, a PLDA."""
+
+Affinity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def cosine_affinities(vector: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosine of a vector with each vector of a pool: a_j = x p_j / (|x| |p_j|).
+
+    Parameters
+    ----------
+    vector : ndarray of shape (D,)
+    pool : ndarray of shape (P, D)
+
+    Returns
+    -------
+    ndarray of float64 of shape (P,)
+
+    Examples
+    --------
+    >>> cosine_affinities(np.array([2.0, 0.0]), np.array([[1.0, 0.0], [0.0, 3.0], [-1.0, 0.0]])).tolist()
+    [1.0, 0.0, -1.0]
+    """
+    return (pool @ vector) / (np.linalg.norm(pool, axis=1) * np.linalg.norm(vector))
+
+
+def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+    """Return the rows of a pool with the least affinities, from the least on; of equal ones the first rows.
+
+    Parameters
+    ----------
+    affinities : ndarray of shape (P,)
+        Of a source with each voice of the pool, such as log-likelihood ratios of a PLDA.
+    allowed : ndarray of bool of shape (P,)
+        Which voices may be chosen.
+    count : int
+        How many.
+
+    Returns
+    -------
+    ndarray of int of shape (count,)
+
+    Raises
+    ------
+    DataError
+        If fewer are allowed.
+
+    Examples
+    --------
+    >>> farthest_voices(np.array([0.3, -1.0, 0.0, 0.0]), np.array([True, False, True, True]), 2).tolist()
+    [2, 3]
+    """
+    rows = np.flatnonzero(allowed)
+    if len(rows) < count:
+        text = f"the pool has {len(rows)} voices to choose from, and {count} farthest are asked for"
+        raise DataError(
+            text, remedy=f"give a larger pool, or --farthest {max(len(rows) // 2, 1)} and a --mean-of below"
+        )
+    return rows[np.argsort(affinities[rows], kind="stable")[:count]]
+
+
+def drawn_mean(
+    pool: NDArray[np.float64], candidates: NDArray[np.int64], count: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return the mean of some voices of a pool, drawn from candidates without replacement.
+
+    Parameters
+    ----------
+    pool : ndarray of shape (P, D)
+    candidates : ndarray of int of shape (N,)
+        Rows of the pool.
+    count : int
+        How many are drawn, N at most.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of float64 of shape (D,)
+    """
+    drawn = np.sort(generator.choice(candidates, count, replace=False))
+    return pool[drawn].mean(axis=0)
+
+
+@dataclass(frozen=True)
+class PseudoSpeakerRules:
+    """How pseudo-speakers are chosen; the defaults are those of B1 in VoicePrivacy 2020.
+
+    Attributes
+    ----------
+    distance : {"plda", "cosine"}
+        What is small between voices far apart: a log-likelihood ratio, or the cosine.
+    sex : {"same", "other", "random", "any"}
+        Of the voices, by the source speaker's; "random" draws one for each pseudo-speaker, "any" needs no sexes.
+    level : {"speaker", "utterance"}
+        One pseudo-speaker for all utterances of a speaker, chosen by the mean of their vectors, or one for each.
+    farthest : int
+        How many of the voices farthest away are candidates.
+    mean_of : int
+        How many of the candidates are drawn and averaged.
+    seed : int
+        Of all draws, which hang on it and on the id of the speaker or utterance alone.
+    draws : int
+        Versions of each vector, for sets that attackers learn from; from the second on ids end with -draw2 and so on.
+    """
+
+    distance: str = "plda"
+    sex: str = "same"
+    level: str = "speaker"
+    farthest: int = 200
+    mean_of: int = 100
+    seed: int = 0
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("distance", self.distance, DISTANCES),
+            ("sex", self.sex, SEXES),
+            ("level", self.level, LEVELS),
+        ):
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}: expected {' or '.join(known)}")
+        if not 1 <= self.mean_of <= self.farthest:
+            text = f"the mean of {self.mean_of} drawn from the {self.farthest} farthest"
+            raise ConfigError(text, remedy="draw at least 1, and at most as many as there are farthest voices")
+        if self.seed < 0 or self.draws < 1:
+            raise ConfigError(f"seed {self.seed} and {self.draws} draws: expected 0 or more, and at least 1")
+
+
+def anonymize_embeddings(
+    source: Embeddings,
+    pool: Embeddings,
+    rules: PseudoSpeakerRules | None = None,
+    *,
+    sexes: Mapping[str, str] | None = None,
+    backend: Backend | None = None,
+) -> Embeddings:
+    """Return the vectors of a set with pseudo-speakers in place of its speakers; see the module.
+
+    Voices of the pool are the means of its speakers' vectors.
+
+    Parameters
+    ----------
+    source : Embeddings
+        Original vectors; ids and speakers are kept.
+    pool : Embeddings
+        Of other speakers.
+    rules : PseudoSpeakerRules, optional
+    sexes : mapping of str to str, optional
+        "f" or "m" of the speakers of both; needed unless `rules.sex` is "any".
+    backend : Backend, optional
+        Whose score of a source and a voice is their affinity; by default a PLDA that is trained on the pool
+        (`PLDA_CHAIN`). Not with the cosine.
+
+    Returns
+    -------
+    Embeddings
+        In the order of the source, draw after draw, in its floating type. No vector depends on the others, nor on their
+        order or that of the pool; on speaker level it depends on the speaker's own.
+
+    Raises
+    ------
+    DataError
+        With all problems: speakers of the source in the pool, other dimensions, vectors that are not finite or zero,
+        speakers of unknown sex, too few voices of a sex, a pool that no PLDA can be trained on.
+    """
+    rules = rules or PseudoSpeakerRules()
+    _check(source, pool, rules, sexes, backend)
+    speakers, voices = _means(pool)
+    females = np.array([(sexes or {}).get(speaker) == "f" for speaker in speakers])
+    with one_blas_thread():
+        affinity = _affinity(voices, pool, rules, backend)
+        if rules.level == "speaker":
+            names, originals = _means(source)
+            codes = np.searchsorted(np.array(names, object), source.speakers)
+            owners = names
+        else:
+            names, codes = source.ids.tolist(), np.arange(len(source))
+            originals, owners = np.asarray(source.vectors, np.float64), source.speakers.tolist()
+        made = np.empty((rules.draws, len(names), source.vectors.shape[1]))
+        for row, (name, owner) in enumerate(zip(names, owners, strict=True)):
+            affinities = affinity(originals[row])
+            for draw in range(rules.draws):
+                generator = stream(rules.seed, "pseudo-speaker", rules.level, name, f"draw {draw}")
+                allowed = _allowed(females, (sexes or {}).get(owner), rules.sex, generator)
+                candidates = farthest_voices(affinities, allowed, rules.farthest)
+                made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
+    endings = ["", *(f"-draw{number}" for number in range(2, rules.draws + 1))]
+    return Embeddings(
+        np.array([f"{utterance}{ending}" for ending in endings for utterance in source.ids], object),
+        np.tile(source.speakers, rules.draws),
+        np.concatenate(made[:, codes]).astype(source.vectors.dtype),
+        (*source.notes, _note(rules, len(voices))),
+    )
+
+
+def _check(
+    source: Embeddings,
+    pool: Embeddings,
+    rules: PseudoSpeakerRules,
+    sexes: Mapping[str, str] | None,
+    backend: Backend | None,
+) -> None:
+    """Everything that is wrong with source, pool and sexes."""
+    problems = Problems()
+    if backend is not None and rules.distance == "cosine":
+        raise ConfigError("a backend is given, and the distance is the cosine", remedy="choose --distance plda")
+    for vectors in (source, pool):
+        try:
+            vectors.norms()
+        except DataError as error:
+            problems.note(error)
+    if source.vectors.shape[1] != pool.vectors.shape[1]:
+        text = f"vectors of {source.vectors.shape[1]} dimensions, and {pool.vectors.shape[1]} in the pool"
+        problems.add(text, file=pool.source or None, remedy="extract both with one network")
+    shared = sorted(set(source.speakers) & set(pool.speakers))
+    if shared:
+        text = f"{len(shared)} speakers of the source are in the pool: {few(shared)}"
+        problems.add(text, file=pool.source or None, remedy="leave them out: voices must be those of other speakers")
+    if rules.sex != "any":
+        unknown = sorted({*source.speakers, *pool.speakers} - (sexes or {}).keys())
+        if unknown:
+            text = f"{len(unknown)} speakers of unknown sex: {few(unknown)}"
+            problems.add(text, remedy="name them by --sexes, lines 'speaker f|m', or choose --sex any")
+        wrong = sorted({speaker for speaker, sex in (sexes or {}).items() if sex not in ("f", "m")})
+        if wrong:
+            problems.add(f"expected f or m, got {(sexes or {})[wrong[0]]!r} for {wrong[0]!r}", remedy="write f or m")
+    problems.raise_if_any()
+
+
+def _affinity(
+    voices: NDArray[np.float64], pool: Embeddings, rules: PseudoSpeakerRules, backend: Backend | None
+) -> Affinity:
+    """Return the function of a vector that gives its affinity to each voice; one vector at a time, so that its bits
+    hang on no other.
+    """
+    if rules.distance == "cosine":
+        return lambda vector: cosine_affinities(vector, voices)
+    if backend is None:
+        counts = np.unique(np.asarray(pool.speakers, np.str_), return_counts=True)[1]
+        if (counts > 1).sum() < 2:
+            text = "a PLDA needs speakers with several vectors, and the pool has none"
+            remedy = "give a trained one (--backend), more vectors of its speakers, or --distance cosine"
+            raise DataError(text, file=pool.source or None, remedy=remedy)
+        backend = train_chain(pool, parse_chain(PLDA_CHAIN))
+    mapped = backend.transform(voices)
+    ids = np.arange(len(voices)).astype(str).astype(object)
+    trials = Trials.trusted(
+        model_ids=np.array(["source"], object), segment_ids=ids, models=np.zeros(len(voices), np.int32),
+        segments=np.arange(len(voices), dtype=np.int32),
+    )  # fmt: skip
+    chosen = backend
+
+    def ratios(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        sessions = Sessions(chosen.transform(vector[None]), np.zeros(1, np.int64))
+        return chosen.score_vectors(sessions, mapped, trials).values
+
+    return ratios
+
+
+def _allowed(
+    females: NDArray[np.bool_], sex: str | None, rule: str, generator: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which voices a speaker's may be replaced by."""
+    if rule == "any":
+        return np.ones(len(females), bool)
+    is_female = sex == "f"
+    wanted = {"same": is_female, "other": not is_female}.get(rule)
+    if wanted is None:
+        wanted = bool(generator.integers(2))
+    return females == wanted
+
+
+def _means(embeddings: Embeddings) -> tuple[list[str], NDArray[np.float64]]:
+    """Return speakers in order and the mean of each one's vectors, summed in the order of the ids."""
+    names = sorted(set(embeddings.speakers))
+    rows: dict[str, list[int]] = {name: [] for name in names}
+    for row in sorted(range(len(embeddings)), key=lambda row: str(embeddings.ids[row])):
+        rows[embeddings.speakers[row]].append(row)
+    vectors = embeddings.vectors
+    return names, np.array([np.asarray(vectors[rows[name]], np.float64).mean(axis=0) for name in names])
+
+
+def _note(rules: PseudoSpeakerRules, n_voices: int) -> str:
+    sexes = {"any": "of any sex", "random": "of a sex drawn"}.get(rules.sex, f"of the {rules.sex} sex")
+    return (
+        f"pseudo-speakers: mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {n_voices} voices "
+        f"{sexes} ({rules.distance}), per {rules.level}, seed {rules.seed}"
+    )

@@ -1,0 +1,122 @@
+"""The attackers that are known by name beside the classic presets: what each is, and how it is made of its settings.
+
+An entry of the configuration's list ``attackers`` is the name of a preset of `PRESETS`, a name of `CATALOGUE`, what
+comes in by a door (`spkver.attackers.doors`), or a name of one's own whose settings name one of these as ``preset``.
+
+To add an attacker: a function ``make(name, settings, context)``, which gives a `Wanted`, and a row below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spkbase.errors import ConfigError
+from spkver.attackers.config import PRESETS
+from spkver.attackers.content import wanted_content
+from spkver.attackers.context import Context, Settings
+from spkver.attackers.ivector_source import wanted_ivectors
+from spkver.attackers.protocol import Wanted
+from spkver.attackers.undone_attacker import wanted_undone
+from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
+
+Make = Callable[[str, Settings, Context], Wanted]
+
+
+def _always(preset: str) -> str:
+    """Say nothing: what needs no file of others can run anywhere."""
+    return ""
+
+
+def _is_absent(preset: str) -> str:
+    return network_is_absent(preset.partition("-")[0])
+
+
+@dataclass(frozen=True)
+class Row:
+    """An attacker that is known by name.
+
+    Attributes
+    ----------
+    form : str
+        How it is written; what may be left out is in brackets.
+    summary : str
+        What it is, for help texts and documents.
+    make : callable
+        Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
+    is_absent : callable
+        Says of its preset why it cannot run on this machine, or nothing where it can.
+    """
+
+    form: str
+    summary: str
+    make: Make
+    is_absent: Callable[[str], str] = _always
+
+    @property
+    def takes_argument(self) -> bool:
+        """Whether something may follow a colon."""
+        return ":" in self.form
+
+
+CATALOGUE: dict[str, Row] = {
+    # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
+    "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
+    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
+    "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
+    # --- that undo the anonymisation ---
+    **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
+    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
+    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    # --- by something else than the voice ---
+    "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
+    "content": Row("content", "words said, where there are transcripts", wanted_content),
+    "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
+    # --- of others together ---
+}
+
+
+def find_row(entry: str) -> tuple[str, Row, str] | None:
+    """Return the name of the row that an entry stands for, the row, and what follows the colon; None where none does.
+
+    Examples
+    --------
+    >>> name, row, argument = find_row("onnx:ecapa.onnx")
+    >>> name, argument, find_row("gmm-svm"), find_row("scores:run/exp")
+    ('onnx', 'ecapa.onnx', None, None)
+
+    Raises
+    ------
+    ConfigError
+        If something follows a colon that should not, or nothing does that should.
+    """
+    name, colon, argument = entry.partition(":")
+    row = CATALOGUE.get(name)
+    if row is None:
+        return None
+    must = row.takes_argument and "[" not in row.form
+    if (colon and not argument) or (argument and not row.takes_argument) or (must and not argument):
+        raise ConfigError(f"attackers: {entry!r}: expected {row.form}")
+    return name, row, argument
+
+
+def catalogue_name(entry: str) -> str | None:
+    """Return what an attacker of the catalogue is called where its settings give no name; None if it is none.
+
+    Examples
+    --------
+    >>> catalogue_name("campplus:wheels"), catalogue_name("onnx:models/ecapa.onnx"), catalogue_name("gmm-svm")
+    ('campplus', 'onnx-ecapa', None)
+    """
+    found = find_row(entry)
+    if found is None:
+        return None
+    name, row, argument = found
+    return f"{name}-{Path(argument).stem}" if argument and "[" not in row.form else name
+
+
+def known_attackers() -> tuple[str, ...]:
+    """Return how each attacker is written that is known by name, the classic presets first."""
+    return *PRESETS, *(row.form for row in CATALOGUE.values())

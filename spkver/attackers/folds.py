@@ -1,0 +1,183 @@
+"""Trials made of a training set: speakers are dealt into folds, and those of a fold try an attacker that has learnt
+from all others.
+
+So an attacker's choices, and the weights of a fusion, are judged on people that it has not heard, and nobody who is
+enrolled or tested in the evaluation has a part in them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evaluation.trials import Key
+from spkbase.seeding import stream
+from spkbase.showing import one_line
+from spkver.attackers.pieces import with_pieces
+from spkver.attackers.protocol import Attack, Background, Place
+from spkver.datadir import DataDir
+
+logger = logging.getLogger(__name__)
+
+FOLDS = 5
+ENROLLED = 3
+TESTED = 12
+"""Recordings of a speaker that are enrolled and tested at most."""
+
+_LEAST = 4  # speakers of a fold, where there are as many
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Some speakers of a training set as a test of what is learnt from the others.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    speakers : tuple of str
+        Those that are tested, sorted.
+    attack : Attack
+        Their trials; its `training` are the versions of the others' speech, whole.
+    key : Key
+        Which of its trials are targets, in their order.
+    """
+
+    number: int
+    speakers: tuple[str, ...]
+    attack: Attack
+    key: Key
+
+
+def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> list[list[str]]:
+    """Deal speakers into folds of equal size, each with as much of both sexes as can be.
+
+    Parameters
+    ----------
+    genders : mapping of str to str
+        Of each speaker; anything where it is not known.
+    n_folds : int
+    seed : int
+
+    Returns
+    -------
+    list of list of str
+        Speakers of each fold, sorted; the order of the mapping does not matter.
+    """
+    order = stream(seed, "folds of background speakers").permutation(len(genders))
+    names = [sorted(genders)[place] for place in order]
+    names.sort(key=lambda name: genders[name])
+    return [sorted(names[number::n_folds]) for number in range(n_folds)]
+
+
+def background_folds(
+    training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED
+) -> list[Fold]:
+    """Return speaker-disjoint folds of a training set with trials.
+
+    A model is a speaker with `enrolled` recordings, which is tested with others of its recordings and with those of
+    the same sex in its fold (of all, where a sex has one speaker there or the set has no list of sexes). Of several
+    versions, such as draws of an anonymiser, the first half enrols and the others are tested: what was drawn for one
+    side is not known from the other. Where most speakers have one recording, sides are pieces of it, see
+    `spkver.attackers.with_pieces`: no trial compares the same words.
+
+    Parameters
+    ----------
+    training : tuple of DataDir
+        Versions of the same speech.
+    place : Place
+        Its seed deals the speakers; pieces go below its output folder.
+    folds : int
+        Fewer are made where they would have fewer than four speakers.
+    enrolled : int
+        Fewer where a speaker has not so many.
+
+    Returns
+    -------
+    list of Fold
+        None where there are fewer than four speakers with two recordings or pieces.
+    """
+    versions = with_pieces(training, place)
+    common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
+    units = {speaker: [name for name in names if name in common] for speaker, names in versions[0].by_speaker().items()}
+    fit = {speaker: training[0].genders.get(speaker, "") for speaker, names in units.items() if len(names) > 1}
+    if len(fit) < _LEAST:
+        return []
+    n_folds = max(2, min(folds, len(fit) // _LEAST))
+    made = []
+    for number, speakers in enumerate(deal_speakers(fit, n_folds, seed=place.seed), 1):
+        enrolment, tested = _sides(versions, {speaker: units[speaker] for speaker in speakers}, enrolled)
+        key = _key(enrolment, tested, fit)
+        others = tuple(_without(version, set(speakers), number) for version in training)
+        name = f"folds/{training[0].name}-{number}"
+        background = Background(others[0], others[1:])
+        attack = Attack(name, others, enrolment, tested, key.trials(), "folds", background)
+        made.append(Fold(number, tuple(speakers), attack, key))
+    return made
+
+
+def _sides(versions: Sequence[DataDir], units: Mapping[str, Sequence[str]], enrolled: int) -> tuple[DataDir, DataDir]:
+    """What enrols and what is tested, of the speakers of a fold."""
+    half = -(-len(versions) // 2)
+    numbers = list(range(len(versions)))
+    enrol_in, test_in = (numbers[:half], numbers[half:]) if len(versions) > 1 else (numbers, numbers)
+    sides: list[list[tuple[int, str]]] = [[], []]
+    for names in units.values():
+        n_enrolled = max(1, min(enrolled, len(names) // 2))
+        places = np.linspace(0, len(names) - 1, n_enrolled + 1).round().astype(int)[:-1]
+        first = [names[place] for place in places]
+        rest = [name for name in names if name not in first]
+        sides[0] += _pairs(first, enrol_in, max(n_enrolled, min(enrolled, len(enrol_in))))
+        sides[1] += _pairs(rest, test_in, TESTED)
+    enrolment, tested = (
+        _directory(versions, pairs, end) for pairs, end in zip(sides, ("enrolls", "trials"), strict=True)
+    )
+    return replace(enrolment, enrolls=tuple(enrolment.recordings)), tested
+
+
+def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
+    """At most so many recordings in versions: all recordings first, each in the next version."""
+    turns = [
+        (numbers[(row + turn) % len(numbers)], name) for turn in range(len(numbers)) for row, name in enumerate(names)
+    ]
+    if len(turns) <= most:
+        return turns
+    if len(names) <= most:
+        return turns[:most]
+    return [turns[place] for place in np.linspace(0, len(names) - 1, most).round().astype(int)]
+
+
+def _directory(versions: Sequence[DataDir], pairs: Sequence[tuple[int, str]], end: str) -> DataDir:
+    recordings, speakers = {}, {}
+    for number, name in pairs:
+        utterance = f"{name}-version{number + 1}" if len(versions) > 1 else name
+        recordings[utterance] = versions[number].recordings[name]
+        speakers[utterance] = versions[0].speakers[name]
+    path = versions[0].path.with_name(f"{versions[0].name}-{end}")
+    return DataDir(path, recordings, speakers, versions[0].genders)
+
+
+def _key(enrolment: DataDir, tested: DataDir, genders: Mapping[str, str]) -> Key:
+    """All tests against all models of the sex; of all where a sex is alone."""
+    models = sorted(set(enrolment.speakers.values()))
+    counts = {gender: sum(genders[model] == gender for model in models) for gender in set(genders.values())}
+    together = min((count for count in counts.values() if count), default=0) < 2
+    rows = [
+        (model, segment, speaker == model)
+        for model in models
+        for segment, speaker in sorted(tested.speakers.items())
+        if together or genders[model] == genders[speaker]
+    ]
+    return Key.from_ids(*map(list, zip(*rows, strict=True)))
+
+
+def _without(version: DataDir, speakers: set[str], number: int) -> DataDir:
+    """A version of a training set without some speakers."""
+    kept = {name: speaker for name, speaker in version.speakers.items() if speaker not in speakers}
+    recordings = {name: path for name, path in version.recordings.items() if name in kept}
+    genders = {name: sex for name, sex in version.genders.items() if name not in speakers}
+    return DataDir(version.path.with_name(f"{version.name}-without{number}"), recordings, kept, genders)

@@ -1,0 +1,249 @@
+"""Attackers by vectors: an extractor, and a backend that is chosen and trained on the background alone.
+
+OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
+OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from evaluation.embeddings import Embeddings
+from evaluation.trials import Scores
+from spkbase.errors import DataError, few
+from spkbase.files import fingerprint, make_folder, write_text
+from spkbase.runs import Depends, Draft, Run
+from spkbase.showing import one_line
+from spkver.attackers.attack import match_trials
+from spkver.attackers.chain_choice import PRIOR, SHRINK, FoldVectors, choose_chain, standard_chains
+from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
+from spkver.attackers.kept import Kept
+from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
+from spkver.attackers.protocol import Attack, Place, Scorer
+from spkver.attackers.training import merge_versions
+from spkver.backend import Backend, format_chain, read_backend, train_chain, write_backend
+from spkver.datadir import DataDir
+
+logger = logging.getLogger(__name__)
+
+
+class Source(Protocol):
+    """Where the vectors of data directories come from, such as `spkver.attackers.VectorStore`."""
+
+    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
+        """Return the vectors of a data directory, or of some of its utterances with their speakers."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a backend is chosen.
+
+    Attributes
+    ----------
+    chains : tuple of str
+        From the simplest on, see docs/backends.md; empty: `standard_chains`.
+    folds : int
+        Parts that background speakers are dealt into, see `background_folds`.
+    enrolled : int
+        Recordings of a model in their trials.
+    """
+
+    chains: tuple[str, ...] = ()
+    folds: int = FOLDS
+    enrolled: int = ENROLLED
+
+    def record(self) -> Any:
+        """Return all that the choice depends on besides the vectors."""
+        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, PIECES, SHORTEST]
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class TrainedBackend:
+    """A backend and how it was chosen."""
+
+    backend: Backend
+    choice: dict[str, Any]
+
+
+def learn_backend(
+    name: str, source: Source, record: Any, choice: Choice, training: tuple[DataDir, ...], place: Place
+) -> TrainedBackend:
+    """Choose and train a backend on a training set, or take the one that an earlier run has.
+
+    Parameters
+    ----------
+    name : str
+        Of the attacker; its folder is below that of the training set.
+    source : Source
+    record : object
+        What the vectors depend on besides the recordings, see `spkbase.files.fingerprint`.
+    choice : Choice
+    training : tuple of DataDir
+        Versions of the same speech.
+    place : Place
+
+    Raises
+    ------
+    DataError
+        If recordings have no vector, or no chain can be trained.
+    """
+    folder = make_folder(place.output / "attackers" / training[0].name / name)
+    run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
+
+    def make(draft: Draft) -> None:
+        found, backend = _choose(source, choice, training, place, draft)
+        write_backend(folder / "backend.h5", backend)
+        write_text(draft.path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
+
+    def read(path: Any) -> TrainedBackend:
+        return TrainedBackend(read_backend(folder / "backend.h5"), json.loads(path.read_text(encoding="utf-8")))
+
+    speakers = [sorted(version.speakers.items()) for version in training]
+    recordings = {
+        f"{number} {utterance}": path
+        for number, version in enumerate(training)
+        for utterance, path in version.recordings.items()
+    }
+    depends = Depends(
+        inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
+        sources=recordings,
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+    )
+    stage = run.stage(f"backend of {name}", "choice.json", make=make, read=read, depends=depends, also=("backend.h5",))
+    return stage.value
+
+
+def _choose(
+    source: Source, choice: Choice, training: tuple[DataDir, ...], place: Place, draft: Draft
+) -> tuple[dict[str, Any], Backend]:
+    whole = source.vectors(merge_versions(with_pieces(training, place)))
+    whole.norms()
+    rounds = _rounds(training, place, choice)
+    folds = [_vectors_of(source, fold, whole) for fold in rounds]
+    least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
+    most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
+    chains = list(choice.chains) or standard_chains(whole.vectors.shape[1], least, int(most))
+    digest = fingerprint(draft.fingerprint, np.asarray(whole.vectors))
+    found = choose_chain(
+        chains, folds, seed=place.seed, jobs=place.jobs, journal=draft.folder / "chains.journal", fingerprint=digest
+    )
+    told = [
+        {"number": fold.number, "speakers": list(fold.speakers), "targets": int(fold.key.is_target.sum()),
+         "trials": len(fold.key)} for fold in rounds
+    ]  # fmt: skip
+    facts = {"vectors": len(whole), "speakers": len(set(whole.speakers)), "versions": len(training), "folds": told}
+    return {**facts, **found}, train_chain(whole, found["chosen"], seed=place.seed)
+
+
+def _rounds(training: tuple[DataDir, ...], place: Place, choice: Choice) -> list[Fold]:
+    """Folds; of few speakers, who make few, several times dealt anew."""
+    folds = background_folds(training, place, folds=choice.folds, enrolled=choice.enrolled)
+    dealt = 1
+    while folds and len(folds) < choice.folds:
+        again = replace(place, seed=place.seed + dealt)
+        further = background_folds(training, again, folds=choice.folds, enrolled=choice.enrolled)
+        folds += [replace(fold, number=len(folds) + number) for number, fold in enumerate(further, 1)]
+        dealt += 1
+    return folds
+
+
+def _vectors_of(source: Source, fold: Fold, whole: Embeddings) -> FoldVectors:
+    others = ~np.isin(whole.speakers.astype(str), fold.speakers)
+    training = Embeddings(whole.ids[others], whole.speakers[others], np.asarray(whole.vectors)[others])
+    attack = fold.attack
+    return FoldVectors(training, source.vectors(attack.enrolment), source.vectors(attack.tested), fold.key)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class VectorAttacker:
+    """An attacker by vectors; see `spkver.attackers.Attacker`.
+
+    Attributes
+    ----------
+    name : str
+    open_source : callable
+        Gives, for a training set, the source of vectors.
+    depends : object
+        What they depend on besides the recordings.
+    choice : Choice
+    place : Place
+    """
+
+    name: str
+    open_source: Callable[[tuple[DataDir, ...]], Source] = field(repr=False)
+    depends: Any = field(repr=False)
+    choice: Choice
+    place: Place = field(repr=False)
+
+    def record(self, attack: Attack) -> Any:
+        """Return what its vectors depend on, and how its backend is chosen."""
+        return {"vectors": self.depends, "choice": self.choice.record()}
+
+    def lacks(self, attack: Attack) -> str:
+        """Return nothing: it serves all trials."""
+        return ""
+
+    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+        """Return the scorer; its backend is chosen and trained on these versions of a training set."""
+        learnt: dict[frozenset[str], tuple[Source, Backend]] = {}
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            known = _background_speakers(training, attack)
+            try:
+                if known not in learnt:
+                    learnt[known] = self._learn(training, known)
+                return _scored(*learnt[known], attack)
+            except DataError as error:
+                text = error.text if error.text.startswith("attacker ") else f"attacker {self.name!r}: {error.text}"
+                raise DataError(text, file=error.file, remedy=error.remedy) from error
+
+        return score
+
+    def _learn(self, training: tuple[DataDir, ...], known: frozenset[str]) -> tuple[Source, Backend]:
+        name = self.name
+        if known:
+            count = f"{len(known)} of {len(set(training[0].speakers.values()))} speakers of {training[0].name}"
+            logger.warning("%s: %s are enrolled or tested: it learns without them: %s", name, count, few(sorted(known)))
+            training = tuple(_without(version, known) for version in training)
+            name = f"{name}-without-{fingerprint(sorted(known))[:8]}"
+        if not training[0].recordings:
+            text = f"all speakers of {training[0].name} are enrolled or tested: nothing is left to learn from"
+            raise DataError(text, file=training[0].path, remedy="give a training set of other speakers")
+        source = self.open_source(training)
+        learnt = learn_backend(name, source, self.depends, self.choice, training, self.place)
+        logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
+        if not learnt.choice["folds"]:
+            logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
+        return source, learnt.backend
+
+
+def _background_speakers(training: Sequence[DataDir], attack: Attack) -> frozenset[str]:
+    """Background speakers who are enrolled or tested: an attacker that knows them would be no attacker."""
+    targets = {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}
+    return frozenset(targets.intersection(*(version.speakers.values() for version in training)))
+
+
+def _without(version: DataDir, known: frozenset[str]) -> DataDir:
+    speakers = {utterance: speaker for utterance, speaker in version.speakers.items() if speaker not in known}
+    recordings = {utterance: path for utterance, path in version.recordings.items() if utterance in speakers}
+    return replace(version, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
+
+
+def _scored(source: Source, backend: Backend, attack: Attack) -> Scores:
+    models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
+    # an utterance that is a model of its own may enrol its speaker too
+    owners: dict[str, str] = {}
+    for model, utterance in zip(models.models, models.segments, strict=True):
+        if model != utterance or utterance not in owners:
+            owners[utterance] = model
+    enrolled = source.vectors(attack.enrolment, owners)
+    tests = source.vectors(attack.tested, {name: attack.tested.speakers[name] for name in tested})
+    return backend.score(enrolled, tests, attack.trials)

@@ -1,0 +1,148 @@
+"""The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.
+
+numbers/<set><suffix>/<attacker>.json    entries of its conditions
+conditions<suffix>.json                  all of them, the entries of ``results.json``
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from spkbase.files import file_digest, to_json, write_json
+from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
+from spkver.voiceprivacy.conditions import Condition
+from spkver.voiceprivacy.layout import Scored
+from spkver.voiceprivacy.numbers import assess
+from spkver.voiceprivacy.settings import EvaluationConfig
+
+Json = dict[str, Any]
+Place = tuple[str, str, str, str]  # set, sex, scenario, attacker
+
+FOLDER = "numbers"
+_METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
+_FORM = "means over draws, closed sets"
+_LIBRARIES = ("numpy", "scipy")
+
+
+def declare_assessment(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Stage[list[Json]]:
+    """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
+
+    Conditions are shared out to the workers, and each is kept as soon as it is done.
+    """
+    earlier = _earlier(run, conditions, config, suffix=suffix, seed=seed)
+    groups: dict[tuple[str, str], list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault((condition.scored.dataset, condition.scored.attacker), []).append(condition)
+    quiet = replace(run, quiet=True)
+    parts = [
+        _declare_part(quiet, group, config, suffix=suffix, seed=seed, earlier=earlier) for group in groups.values()
+    ]
+
+    def make(draft: Draft) -> None:
+        made = {_place(entry): entry for part in parts for entry in part.value}
+        write_json(draft.path, [made[_place(vars(condition.scored))] for condition in conditions])
+
+    return run.stage(
+        "evaluation",
+        f"conditions{suffix}.json",
+        make=make,
+        read=_read,
+        depends=Depends(inputs=[condition.scored for condition in conditions], after=parts, libraries=()),
+    )
+
+
+def _declare_part(
+    run: Run,
+    conditions: Sequence[Condition],
+    config: EvaluationConfig,
+    *,
+    suffix: str,
+    seed: int,
+    earlier: Callable[[], Mapping[Place, Json]],
+) -> Stage[list[Json]]:
+    """Declare the numbers of an attacker on a set."""
+    scored = [condition.scored for condition in conditions]
+    first = scored[0]
+
+    def make(draft: Draft) -> None:
+        known = {} if run.force else earlier()
+        assessed = resumed_map(
+            partial(_assessed, output=run.output, config=config, seed=seed),
+            [(one, None if one.further else known.get(_place(vars(one)))) for one in scored],
+            journal=draft.folder / "conditions.journal",
+            fingerprint=draft.fingerprint,
+            jobs=run.jobs,
+            description=f"conditions of {first.attacker} on {first.dataset}",
+        )
+        write_json(draft.path, [json.loads(text) for text in assessed])
+
+    return run.stage(
+        f"numbers of {first.attacker} on {first.dataset}{suffix}",
+        f"{FOLDER}/{first.dataset}{suffix}/{first.attacker}.json",
+        make=make,
+        read=_read,
+        depends=Depends(
+            inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
+            after=[stage for condition in conditions for stage in condition.stages],
+            libraries=_LIBRARIES,
+        ),
+    )
+
+
+def _earlier(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Callable[[], Mapping[Place, Json]]:
+    """Find the numbers of single draws that a run made before there were several, where they would be the same now."""
+    artefact = f"conditions{suffix}.json"
+    origin = run.ledger.entry(artefact).get("origin")
+    made_from = origin.get("after") if isinstance(origin, Mapping) else None
+    names = set(made_from) if isinstance(made_from, Mapping) else set()
+    same = [condition for condition in conditions if condition.stage.name in names]
+    if not names or {condition.stage.name for condition in same} != names:
+        return dict
+    scored = [replace(condition.scored, further=(), strict=True, lacking=()) for condition in same]
+    before = replace(run, quiet=True).stage(
+        "evaluation",
+        artefact,
+        make=lambda draft: None,  # it is only asked for its state
+        read=_read,
+        depends=Depends(
+            inputs=[scored, _digests(run, [condition.scored for condition in conditions]), config, seed, _METHOD],
+            after=[condition.stage for condition in same],
+            libraries=_LIBRARIES,
+        ),
+    )
+
+    @cache
+    def entries() -> Mapping[Place, Json]:
+        return {_place(entry): entry for entry in before.value} if before.state() == "done" else {}
+
+    return entries
+
+
+def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
+    names = ((one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender") for one in scored)
+    return {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(names))}
+
+
+def _place(entry: Mapping[str, Any]) -> Place:
+    return entry["dataset"], entry["gender"], entry["scenario"], entry["attacker"]
+
+
+def _read(path: Path) -> list[Json]:
+    conditions: list[Json] = json.loads(path.read_text(encoding="utf-8"))
+    return conditions
+
+
+def _assessed(task: tuple[Scored, Json | None], *, output: Path, config: EvaluationConfig, seed: int) -> str:
+    """What was found of a condition, in the form in which it is kept."""
+    scored, earlier = task
+    return to_json(assess(scored, output=output, config=config, seed=seed, earlier=earlier))

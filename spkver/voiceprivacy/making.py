@@ -1,0 +1,239 @@
+"""Scores are made; an attacker that fails is left out, is named, and does not keep the others from their work."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from evaluation.trials import Scores
+from spkbase.errors import DataError, Problems, SpkverError, few
+from spkbase.files import load_json, write_json
+from spkbase.own_code import TimeLimitError
+from spkbase.runs import Run, Stage
+from spkbase.showing import one_line
+from spkver.attackers import ENDING
+from spkver.voiceprivacy.conditions import WORK, Condition
+from spkver.voiceprivacy.sanity_audio import Found
+
+logger = logging.getLogger(__name__)
+
+FAILURES = "failures.json"
+"""File in the output folder with what failed in the last run, which the steps after it take up."""
+
+CHECK = "attackers that failed"
+
+
+@one_line
+@dataclass(frozen=True)
+class Failure:
+    """Scores that an attacker should have given and did not.
+
+    Attributes
+    ----------
+    attacker, dataset, gender, scenario : str
+    scores : str
+        The file that is missing, relative to the output folder.
+    reason : str
+    """
+
+    attacker: str
+    dataset: str
+    gender: str
+    scenario: str
+    scores: str
+    reason: str
+
+
+@dataclass
+class Outcome:
+    """What came of the scores besides the scores: what failed, and what was learnt to fuse them."""
+
+    failures: list[Failure] = field(default_factory=list)
+    fusions: list[dict[str, Any]] = field(default_factory=list)
+
+
+def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collection[str] = ()) -> list[Failure]:
+    """Train the attackers and score all conditions that are not up to date; return what single attackers failed at.
+
+    With `force` the features and statistics that attackers share are made again too. What failed is not up to date, so
+    that the next run tries it again; one that was ended for its time is not tried again in this run.
+
+    Parameters
+    ----------
+    run : Run
+    conditions : sequence of Condition
+        As `declare_scores` has them, those of one list of trials together.
+    outside : collection of str
+        Names of attackers of others.
+
+    Raises
+    ------
+    DataError, Exception
+        What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
+    """
+    if run.force:
+        shutil.rmtree(run.path(WORK), ignore_errors=True)
+    attempts = _Attempts(run)
+    names = {condition.scored.attacker for condition in conditions}
+    for (dataset, scenario), of_scenario in groupby(conditions, lambda condition: _place(condition)[:2]):
+        started, count = time.perf_counter(), 0
+        for part in (list(conditions) for _, conditions in groupby(of_scenario, _place)):
+            errors = attempts.at(part)
+            asked = attempts.latest
+            count += len(part)
+            if asked and len(errors) == len(asked) and (set(asked) - set(outside) or set(asked) == names):
+                raise _joined(errors)
+        logger.info(
+            "%s %s: scores of %d conditions after %.1f s", dataset, scenario, count, time.perf_counter() - started
+        )
+    attempts.note()
+    return attempts.failures
+
+
+def without(conditions: Sequence[Condition], failures: Sequence[Failure]) -> list[Condition]:
+    """Return what is left of conditions: neither draws that failed, nor those put together of some that did."""
+    lost = {f"scores of {failure.attacker} in {Path(failure.scores).parents[1]}" for failure in failures}
+    left = []
+    for condition in conditions:
+        draws = {
+            draw: stage
+            for draw, stage in zip(condition.scored.draws, condition.stages, strict=True)
+            if not lost & {stage.name, *stage.origin.after}
+        }
+        if 1 not in draws:
+            continue
+        if len(draws) < len(condition.stages):
+            scored = condition.scored
+            gone = tuple(draw for draw in scored.draws if draw not in draws)
+            further = tuple((draw, folder) for draw, folder in scored.further if draw in draws)
+            scored = replace(scored, further=further, lacking=tuple(sorted({*scored.lacking, *gone})))
+            condition = Condition(scored, tuple(draws.values()))
+        left.append(condition)
+    return left
+
+
+def found_failures(failures: Sequence[Failure]) -> list[dict[str, Any]]:
+    """Return the findings for the report, one for each attacker."""
+    findings = []
+    for name, theirs in _by_attacker(failures).items():
+        where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
+        text = f"{name} has no scores for {_count(theirs)} ({where}), where others alone are the result."
+        findings.append(vars(Found("warning", CHECK, f"{text} {theirs[0].reason}")))
+    return findings
+
+
+def raise_failures(failures: Sequence[Failure], report: Path) -> None:
+    """Raise DataError with one line for each attacker that failed, if any did: the others are done."""
+    if not failures:
+        return
+    by_attacker = _by_attacker(failures)
+    lines = [f"  {name}: {_count(theirs)}: {theirs[0].reason}" for name, theirs in by_attacker.items()]
+    text = f"{len(by_attacker)} attacker{'s' if len(by_attacker) > 1 else ''} failed, all others are done"
+    remedy = f"{report} says what is missing; the same command tries it again, and keeps what is done"
+    raise DataError("\n".join([f"{text} ({remedy}):", *lines]))
+
+
+def _by_attacker(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+    by_attacker: dict[str, list[Failure]] = {}
+    for failure in failures:
+        by_attacker.setdefault(failure.attacker, []).append(failure)
+    return by_attacker
+
+
+def _count(failures: Sequence[Failure]) -> str:
+    return f"{len(failures)} list{'s' if len(failures) > 1 else ''} of trials"
+
+
+def _place(condition: Condition) -> tuple[str, str, str]:
+    scored = condition.scored
+    return scored.dataset, scored.scenario, scored.gender
+
+
+def _joined(errors: dict[str, Exception]) -> Exception:
+    """One error for several attackers; the first where all say the same."""
+    if len({str(error) for error in errors.values()}) == 1:
+        return next(iter(errors.values()))
+    problems = Problems()
+    for name, error in errors.items():
+        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {_reason(error)}"))
+    try:
+        problems.raise_if_any()
+    except DataError as joined:
+        return joined
+    raise AssertionError
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
+
+
+class _Attempts:
+    """Brings conditions up to date, and remembers who failed."""
+
+    def __init__(self, run: Run) -> None:
+        self.failures: list[Failure] = []
+        self.latest: list[str] = []
+        self._run, self._lost, self._given_up = run, set[str](), dict[str, Exception]()
+        self._records: dict[str, dict[str, str]] = {}
+        known = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
+        self._noted: dict[str, Any] = known if isinstance(known, dict) else {}
+
+    def at(self, conditions: Sequence[Condition]) -> dict[str, Exception]:
+        """Bring the conditions of one list of trials up to date; return what went wrong with the first draw of each."""
+        self.latest, errors = [], {}
+        for condition in conditions:
+            for draw, stage in zip(condition.scored.draws, condition.stages, strict=True):
+                if self._lost & set(stage.origin.after):  # scores of both sexes, of which one is missing
+                    continue
+                error = self._attempt(stage, condition.scored.attacker)
+                if draw == 1:
+                    self.latest.append(condition.scored.attacker)
+                if error is not None:
+                    self._note(condition, stage, error)
+                    if draw == 1:
+                        errors[condition.scored.attacker] = error
+        return errors
+
+    def _note(self, condition: Condition, stage: Stage[Scores], error: Exception) -> None:
+        scored, reason = condition.scored, " ".join(_reason(error).split())
+        self._lost.add(stage.name)
+        place = scored.attacker, scored.dataset, scored.gender, scored.scenario
+        failure = Failure(*place, scores=stage.artefact, reason=reason)
+        self.failures.append(failure)
+        self._records[stage.artefact] = {"fingerprint": stage.fingerprint, **asdict(failure)}
+        logger.warning("%s: %s has no scores: %s", Path(stage.artefact).parents[1], scored.attacker, reason)
+        if not isinstance(error, SpkverError):
+            logger.info("%s", scored.attacker, exc_info=error, extra={"file_only": True})
+
+    def _attempt(self, stage: Stage[Scores], name: str) -> Exception | None:
+        if self._run.frozen or name in self._given_up:
+            noted = self._noted.get(stage.artefact, {})
+            if self._run.frozen and noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
+                return DataError(noted["reason"])
+            if name in self._given_up and stage.state() != "done":
+                return self._given_up[name]
+        try:
+            stage.bring_up_to_date()
+        except Exception as error:
+            if self._run.frozen or isinstance(error, ENDING):
+                raise
+            if isinstance(error, TimeLimitError):
+                self._given_up[name] = error
+            return error
+        return None
+
+    def note(self) -> None:
+        """Write down what failed, for steps that are done later and make no scores."""
+        if self._run.frozen:
+            return
+        path = self._run.path(FAILURES)
+        if self._records:
+            write_json(path, self._records)
+        else:
+            path.unlink(missing_ok=True)

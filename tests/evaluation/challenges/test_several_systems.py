@@ -1,0 +1,238 @@
+"""Figures of several systems beside each other: rank files of 2024 and 2026, results.json, tables and charts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from evaluation.challenges import (
+    Figure,
+    figure_rows,
+    figures_of_results,
+    plot_systems,
+    read_figures,
+    read_system,
+    system_rows,
+)
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, RankFile, make_section, read_rank_file, write_rank_file
+from evaluation.challenges.ranking import ComparedSystem
+from evaluation.cli import main
+from evaluation.uncertainty import Interval
+from spkbase.errors import DataError
+
+CONDITIONS = {
+    ("ASV_eval", "original", "original"): "original",
+    ("ASV_eval", "original", "anon"): "ignorant",
+    ("ASV_eval", "anon", "anon"): "lazy-informed",
+    ("ASV_eval^anon", "anon", "anon"): "semi-informed",
+    ("anon",): "anonymised",
+    ("original",): "original",
+}
+
+
+def rows_of(path: Path) -> dict[tuple[str, ...], float]:
+    """Every number of a rank file by what it is of, read by blanks alone: an oracle for the reader."""
+    numbers: dict[tuple[str, ...], float] = {}
+    title, columns = "", []
+    for line in path.read_text().splitlines():
+        if match := re.match(r"---- (.+) results ----", line):
+            title, columns = match[1], []
+        elif not columns and line.strip() and not line.startswith("----"):
+            columns = line.split()
+        elif columns and re.search(r"\d$", line):
+            cells = line.split()[-len(columns) :]
+            row = dict(zip(columns, cells, strict=True))
+            place = (row["dataset"], row["split"], row.get("gender", ""))
+            names = (title, row["enrollment"], row["trial"]) if "trial" in row else (row.get("asr", row.get("ser")),)
+            for name in columns:
+                if re.fullmatch(r"[0-9.]+", row[name]):
+                    numbers[(name, *place, CONDITIONS[names])] = float(row[name])
+    return numbers
+
+
+RANK_FILES = {
+    "vpc2026_results/track1": (4, "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1", 21.279),
+    "vpc2026_results/track2": (3, "BM3", 40.567),
+    "vpc2024_results": (7, "asrbn_hifigan_bn_tdnnf_wav2vec2_vq_48_v1", 34.3375),
+}
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("folder", RANK_FILES)
+def test_every_row_of_the_challenges_rank_files_is_reproduced(shared: Path, folder: str) -> None:
+    count, best, eer = RANK_FILES[folder]
+    paths = sorted((shared / "formats" / folder).glob("result_for_rank_*"))
+    assert len(paths) == count
+    outcome = CliRunner().invoke(main, ["rank", *map(str, paths), "--figures", "--json", "-"])
+    assert outcome.exit_code == 0, outcome.output
+    report = json.loads(outcome.stdout)
+    for path in paths:
+        name = path.name.removeprefix("result_for_rank_")
+        shown = {
+            (row["measure"], row["dataset"], row["split"], row["speakers"], row["condition"]): 100 * row["value"]
+            for row in report["figures"][name]
+        }
+        expected = rows_of(path)
+        assert len(expected) >= 8
+        assert shown == pytest.approx(expected, abs=1e-9)
+        semi_test = [
+            number
+            for place, number in expected.items()
+            if place[0] == "EER" and place[4] == "semi-informed" and place[2] == "test"
+        ]
+        (system,) = [row for row in report["systems"] if row["name"] == name]
+        assert 100 * system["eer"]["value"] == pytest.approx(sum(semi_test) / len(semi_test))
+    strongest_privacy = max(report["systems"], key=lambda system: system["eer"]["value"])
+    assert strongest_privacy["name"] == best
+    assert 100 * strongest_privacy["eer"]["value"] == pytest.approx(eer, abs=5e-4)
+
+
+@pytest.mark.golden
+def test_rank_files_of_2026_are_written_as_they_were_read(shared: Path, tmp_path: Path) -> None:
+    """To the byte as pandas made them; track 1 was edited by hand, and two of track 2 end in a blank line."""
+    for path in sorted((shared / "formats" / "vpc2026_results").glob("*/result_for_rank_*")):
+        file = read_rank_file(path)
+        write_rank_file(tmp_path / path.name, file)
+        assert read_rank_file(tmp_path / path.name) == file
+        written, given = (tmp_path / path.name).read_text(), path.read_text()
+        if path.parent.name == "track2":
+            assert written.rstrip("\n") == given.rstrip("\n")
+        assert [line.split() for line in written.splitlines() if line] == [
+            line.split() for line in given.splitlines() if line
+        ]
+
+
+@pytest.mark.golden
+def test_track_1_gets_intervals_and_track_2_none(shared: Path) -> None:
+    folder = shared / "formats" / "vpc2026_results"
+    first = read_system(folder / "track1/result_for_rank_mcadams")
+    assert 100 * first.eer.value == pytest.approx(4.713)
+    # Wilson's interval of 997 target trials of 29 speakers, design effect 1 + (997/29 - 1) 0.02 = 1.668
+    assert (100 * first.eer.low, 100 * first.eer.high) == (pytest.approx(3.28, abs=0.01), pytest.approx(6.72, abs=0.01))
+    assert not read_system(folder / "track2/result_for_rank_BM1").eer.has_interval
+
+
+def language(name: str, eer: float, index: tuple[int, ...] = ()) -> str:
+    row = " ".join(["", *map(str, index), name, "test mixed anon anon", f"{eer:.3f}"])
+    return f"---- {ASV_ANON} ----\ndataset split gender enrollment trial   EER\n{row}\n\n"
+
+
+def test_sections_of_one_title_are_joined_with_or_without_row_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "result_for_rank_x"
+    path.write_text(language("en", 3.734) + language("de", 1.75))
+    file = read_rank_file(path)
+    assert [section.index for section in file.sections] == [(), ()]
+    joined = file.section(ASV_ANON)
+    assert joined is not None
+    assert [row[0] for row in joined.rows] == ["en", "de"]
+    assert file.value(ASV_ANON, "EER", dataset="de") == 1.75
+    write_rank_file(tmp_path / "again", file)
+    assert read_rank_file(tmp_path / "again") == file
+    # as pandas prints a data frame without its index
+    assert (tmp_path / "again").read_text().splitlines()[1:3] == [
+        "dataset split gender enrollment trial   EER",
+        "     en  test  mixed       anon  anon 3.734",
+    ]
+    assert 100 * read_system(path).eer.value == pytest.approx((3.734 + 1.75) / 2)
+    path.write_text(language("en", 3.734, (2,)) + language("de", 1.75))
+    assert read_rank_file(path).section(ASV_ANON).index == ()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (language("en", 1) + language("en", 2), ":5: the section 'ASV_eval^anon results' is there already"),
+        (language("en", 1) + language("de", 2).replace("gender", "sex"), ":6: expected the columns"),
+        # a row whose name is missing is no row without a number
+        (f"---- {ASR} ----\ndataset split asr WER\n0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
+        (language("en", 1).replace("1.000", "low"), "results' has no row"),
+    ],
+)
+def test_bad_sections_of_languages(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "result_for_rank_x"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        read_rank_file(path)
+    assert message in str(caught.value)
+
+
+def own_results() -> dict:
+    def row(scenario: str, attacker: str, eer: float) -> dict:
+        ends = {"eer.rocch": {"low": eer - 0.02, "high": eer + 0.02}}
+        names = {"dataset": "mine_test", "gender": "all", "scenario": scenario, "attacker": attacker}
+        return names | {"eer": {"rocch": eer}, "intervals": ends}
+
+    rates = {"original": {"value": 0.02, "low": 0.01, "high": 0.03}, "anonymised": {"value": 0.06}}
+    return {
+        "anonymiser": {"name": "own <one> & $2$"},
+        "conditions": [
+            row("semi-informed", "a", 0.12),
+            row("semi-informed", "b", 0.08),
+            row("lazy-informed", "a", 0.2),
+        ],
+        "utility": {"wer": {"mine_test": rates}, "f0": {"mine_test": {"anonymised": {"value": 0.9}}}},
+    }
+
+
+def test_figures_of_our_results_are_those_of_the_strongest_attacker() -> None:
+    figures = figures_of_results(own_results())
+    assert figures == (
+        Figure("EER", "mine_test", "", "all", "semi-informed", Interval(0.08, pytest.approx(0.06), pytest.approx(0.1))),
+        Figure("EER", "mine_test", "", "all", "lazy-informed", Interval(0.2, pytest.approx(0.18), pytest.approx(0.22))),
+        Figure("WER", "mine_test", "", "", "original", Interval(0.02, 0.01, 0.03)),
+        figures[3],
+    )
+    assert (figures[3].condition, figures[3].value.value) == ("anonymised", 0.06)
+    rows = figure_rows({"own": figures, "other": figures[:1]})
+    assert [row["other"] for row in rows] == ["8.000 [6.000, 10.000]", "-", "-", "-"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "exp/results.json").write_text(json.dumps(own_results()))
+    anon = {"dataset": "mine", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    words = {"dataset": "mine", "split": "test", "asr": "anon"}
+    sections = (make_section(ASV, [anon | {"EER": 30.5}]), make_section(ASV_ANON, [anon | {"EER": 22.25}]))
+    write_rank_file(tmp_path / "result_for_rank_x", RankFile((*sections, make_section(ASR, [words | {"WER": 4.125}]))))
+    return [tmp_path / "exp", tmp_path / "result_for_rank_x"]
+
+
+def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tmp_path: Path) -> None:
+    papers = {name: tmp_path / f"systems.{name}" for name in ("tex", "md", "png", "json")}
+    options = ["--latex", papers["tex"], "--markdown", papers["md"], "--plot", papers["png"], "--json", papers["json"]]
+    outcome = CliRunner().invoke(main, ["rank", *map(str, files), *map(str, options), "--figures"])
+    assert outcome.exit_code == 0, outcome.output
+    assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +6\.00\n", outcome.stdout)
+    assert re.search(r"x +22\.25 +4\.12\n", outcome.stdout)
+    assert re.search(r"EER +mine +test +mixed +lazy-informed +- +30\.500", outcome.stdout)
+    assert "the EERs are of different sets" in outcome.stderr
+    assert r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 [6.00, 10.00] & 6.00" in papers["tex"].read_text()
+    assert papers["md"].read_text().splitlines()[0].startswith("| system")
+    assert papers["png"].read_bytes()[:4] == b"\x89PNG"
+    assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
+
+
+def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) -> None:
+    first = ComparedSystem("B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)})
+    second = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06, 0.05, 0.07)})
+    written = plot_systems([first, second], tmp_path / "all.tex", targets=(0.1, 0.2, 0.9))
+    assert [path.name for path in written] == ["all_wer.tex", "all_uar.tex"]
+    assert "B4" in written[0].read_text()
+    assert "B4" not in written[1].read_text()
+    assert [path.name for path in plot_systems([second], tmp_path / "one.svg", utilities=("wer",))] == ["one.svg"]
+    with pytest.raises(DataError, match="no system has a utility to plot over"):
+        plot_systems([second], tmp_path / "none.png", utilities=("uar", "f0"))
+    assert not (tmp_path / "none.png").exists()
+    rows = system_rows([first, second])
+    assert rows[1] == {"system": "B4", "EER [%]": "14.00", "WER [%]": "6.00 [5.00, 7.00]", "UAR [%]": "-"}
+
+
+def test_summaries_of_2022_have_no_rows(tmp_path: Path) -> None:
+    assert read_figures(tmp_path / "RESULTS_summary_x") == ()
+    with pytest.raises(DataError, match="cannot be read"):
+        read_figures(tmp_path / "absent.json")

@@ -1,0 +1,194 @@
+"""The strongest evidence of any trial: closed forms, brute force, and the two traps of isotonic regression."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.linkage import Ranks, rank_evidence_of, ranks_from_scores, worst_case_from
+from evaluation.metrics import (
+    fit_student,
+    gaussian_llrs,
+    individual_of,
+    rank_evidence,
+    rank_llrs,
+    smoothed_shares,
+    sort_scores,
+    student_llrs,
+    worst_case_of,
+)
+from evaluation.metrics.worst_case import MOST_FREEDOM, pav_evidence, worst_case
+from evaluation.trials import Key, Scores
+from spkbase.errors import DataError
+
+
+def gallery(n_speakers: int, n_segments: int, distance: float, seed: int = 0) -> tuple[Scores, Key]:
+    """Every segment against every speaker, with Gaussian scores."""
+    rng = np.random.default_rng(seed)
+    models = [f"m{number}" for number in range(n_speakers) for _ in range(n_speakers * n_segments)]
+    segments = [
+        f"s{owner}-{take}" for _ in range(n_speakers) for owner in range(n_speakers) for take in range(n_segments)
+    ]
+    truth = np.array([model[1:] == segment[1:].split("-")[0] for model, segment in zip(models, segments, strict=True)])
+    return (
+        Scores.from_ids(models, segments, rng.standard_normal(len(truth)) + distance * truth),
+        Key.from_ids(models, segments, truth),
+    )
+
+
+def test_first_trap_the_end_block_hangs_on_its_count_alone() -> None:
+    """However far the target trials lie above the others, the LLR is log((n + 1) N_nontarget / N_target)."""
+    nontarget = np.linspace(-3, 0, 40)
+    found = [pav_evidence(sort_scores(5 + scale * np.arange(1.0, 11), nontarget)) for scale in (0.01, 1.0, 1e6)]
+    assert [evidence.llr for evidence in found] == [pytest.approx(np.log((10 + 1) * 40 / 10))] * 3
+    assert all("it hangs on their number" in evidence.note and "10 target" in evidence.note for evidence in found)
+    more = pav_evidence(sort_scores(5 + np.arange(1.0, 21), np.repeat(nontarget, 2)))
+    assert more.llr == pytest.approx(np.log((20 + 1) * 80 / 20)), "the same scores twice are other evidence"
+    by_gaussians = [
+        worst_case(5 + distance + np.arange(1.0, 11), nontarget).gaussian.llr for distance in (0.0, 10.0, 100.0)
+    ]
+    assert by_gaussians == sorted(by_gaussians)
+    assert by_gaussians[2] > 10 * by_gaussians[0]
+
+
+def test_second_trap_with_labels_exchanged_it_gives_nothing() -> None:
+    rng = np.random.default_rng(1)
+    target, nontarget = rng.normal(9, 1, 200), rng.normal(-9, 1, 300)
+    there, exchanged = worst_case(target, nontarget), worst_case(nontarget, target)
+    assert exchanged.pav.llr == 0
+    assert (
+        f"turned round, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}" in exchanged.pav.note
+    )
+    for reading in ("gaussian", "student"):  # densities do not care which class is the higher one
+        assert getattr(exchanged, reading).llr == pytest.approx(getattr(there, reading).llr, rel=1e-6)
+    assert worst_case([1.0, 1.0], [1.0]).pav.note == "one block: the scores tell nothing"
+
+
+def test_pav_is_the_individual_metric_of_zebra() -> None:
+    rng = np.random.default_rng(2)
+    scores = sort_scores(rng.normal(1, 1, 50).round(1), rng.normal(0, 1, 90).round(1))
+    assert pav_evidence(scores).log10 == pytest.approx(individual_of(scores), abs=1e-14)
+
+
+def test_gaussians_of_equal_width_have_a_line() -> None:
+    """Means +-m and variance v: LLR(s) = 2 m s / v."""
+    shape = np.array([-1.0, -1.0, 1.0, 1.0])
+    scores = sort_scores(3 + shape, -3 + shape)
+    assert gaussian_llrs(scores).tolist() == pytest.approx((2 * 3 * scores.thresholds / 1.0).tolist())
+    assert worst_case_of(scores).gaussian.llr == pytest.approx(24.0)
+
+
+def test_gaussians_against_scipy_with_ties_and_weights() -> None:
+    rng = np.random.default_rng(3)
+    target, nontarget = rng.normal(1, 2, 60).round(1), rng.normal(0, 1, 80).round(1)
+    scores = sort_scores(target, nontarget)
+    expected = stats.norm.logpdf(scores.thresholds, target.mean(), target.std()) - stats.norm.logpdf(
+        scores.thresholds, nontarget.mean(), nontarget.std()
+    )
+    assert gaussian_llrs(scores).tolist() == pytest.approx(expected.tolist())
+    twice = sort_scores(target, nontarget, target_weights=np.full(60, 2.0), nontarget_weights=np.full(80, 3.0))
+    assert gaussian_llrs(twice).tolist() == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize("freedom", [1.5, 4.0, 8.0])
+def test_student_has_the_largest_likelihood(freedom: float) -> None:
+    """Nothing near it is likelier, and moving scores moves the fit alone."""
+    x = stats.t.rvs(freedom, size=800, random_state=5)
+    weights = np.ones(len(x))
+    fit = fit_student(x, weights)
+    best = stats.t.logpdf(x, fit[2], fit[0], fit[1]).sum()
+    for step in ((1e-3, 0, 0), (0, 1e-3, 0), (0, 0, 1e-2)):
+        for sign in (-1, 1):
+            location, scale, df = (number + sign * change for number, change in zip(fit, step, strict=True))
+            assert stats.t.logpdf(x, df, location, scale).sum() < best
+    moved = fit_student(7 - 100 * x, weights)
+    assert moved == pytest.approx((7 - 100 * fit[0], 100 * fit[1], fit[2]), rel=1e-4, abs=1e-3)
+
+
+def test_student_of_gaussian_scores_is_nearly_a_gaussian() -> None:
+    x = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)  # lighter than Gaussian at the ends
+    location, scale, freedom = fit_student(x, np.ones(len(x)))
+    assert freedom == pytest.approx(MOST_FREEDOM)
+    assert (location, scale) == pytest.approx((0.0, 1.0), abs=2e-3)
+    scores = sort_scores(x + 2, x - 2)
+    assert student_llrs(scores) == pytest.approx(gaussian_llrs(scores), rel=0.04, abs=0.02)
+
+
+def test_heavy_tails_are_believed_less_by_student() -> None:
+    target = 4 + stats.t.rvs(2, size=500, random_state=1)
+    nontarget = stats.t.rvs(2, size=900, random_state=2)
+    found = worst_case(target, nontarget)
+    assert found.student.llr < 0.1 * found.gaussian.llr
+
+
+@pytest.mark.parametrize("count", [2, 5, 100])
+def test_ranks_have_a_closed_form(count: int) -> None:
+    assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)  # chance tells nothing
+    rng = np.random.default_rng(count)
+    shares = rng.dirichlet(np.ones(count))
+    posterior, prior = shares / (1 - shares), (1 / count) / (1 - 1 / count)
+    assert rank_llrs(shares) == pytest.approx(np.log(posterior / prior))
+    first = np.eye(count)[0]
+    assert rank_llrs(first)[0] == np.inf
+    assert (rank_llrs(first)[1:] == -np.inf).all()
+    n_rows = 7
+    llr = rank_llrs(smoothed_shares(first, n_rows))
+    assert llr[0] == pytest.approx(np.log(n_rows * count + 1))
+    assert llr[1:] == pytest.approx(np.full(count - 1, np.log((count - 1) / (count * (n_rows + 1) - 1))))
+    assert rank_evidence(first, n_rows).llr == pytest.approx(np.log(n_rows * count + 1))
+
+
+def test_ranks_of_scores_by_brute_force() -> None:
+    scores, key = gallery(6, 4, 1.5)
+    owners = []
+    for segment in np.unique(key.segments):
+        rows = np.flatnonzero(key.segments == segment)
+        own = scores.values[rows[key.is_target[rows]]][0]
+        owners.append(int((scores.values[rows] > own).sum()))
+    shares = (np.bincount(owners, minlength=6) + 1 / 6) / (len(owners) + 1)
+    expected = np.abs(np.log(shares * 5 / (1 - shares))).max()
+    assert worst_case_from(scores, key).ranks.llr == pytest.approx(expected)
+    assert rank_evidence_of(ranks_from_scores(scores, key)).llr == pytest.approx(expected)
+
+
+def test_galleries_of_two_sizes_are_looked_at_one_by_one() -> None:
+    found = rank_evidence_of(Ranks.of([0] * 9 + [1, 0], 0, [3] * 9 + [1, 1]))
+    assert found.llr == pytest.approx(np.log(9 * 4 + 1))
+    assert "rank 1 of 4" in found.note
+
+
+def test_what_cannot_be_said_is_said_to_be_so() -> None:
+    found = worst_case([np.inf, 1.0], [0.0, -1.0])
+    assert np.isnan(found.gaussian.llr)
+    assert "infinite evidence" in found.gaussian.note
+    assert np.isfinite(found.pav.llr)
+    assert "two different target scores" in worst_case([1.0, 1.0], [0.0, 2.0]).gaussian.note
+    assert "half of the target trials" in worst_case([1.0, 1.0, 2.0], [0.0, 3.0, 4.0]).student.note
+    key = Key.from_ids(["a", "b"], ["s", "t"], [True, False])
+    assert "target trial alone" in worst_case_from(Scores.from_ids(["a", "b"], ["s", "t"], [1.0, 0.0]), key).ranks.note
+    for shares in ([1.0], [0.5, 0.6], [np.nan, 1.0], [-0.5, 1.5]):
+        with pytest.raises(DataError):
+            rank_llrs(shares)
+    with pytest.raises(DataError, match="NaN"):
+        worst_case([np.nan], [0.0])
+
+
+def test_the_command_adds_a_block(tmp_path: Path) -> None:
+    scores, key = gallery(5, 3, 2.0)
+    formats.write_scores(tmp_path / "scores.txt", scores)
+    formats.write_key(tmp_path / "key.txt", key)
+    arguments = ["zebra", "-s", str(tmp_path / "scores.txt"), "-k", str(tmp_path / "key.txt"), "--worst-case"]
+    report = json.loads(CliRunner().invoke(main, [*arguments, "--json", "-"]).stdout)
+    expected = worst_case_from(scores, key).to_dict()
+    for name in ("pav", "gaussian", "student", "ranks"):
+        assert report["worst_case"][name]["llr"] == pytest.approx(expected[name]["llr"], rel=1e-6)
+    assert report["worst_case"]["pav"]["log10"] == pytest.approx(report["zebra"]["individual"], abs=1e-12)
+    table = CliRunner().invoke(main, arguments).stdout
+    assert all(word in table for word in ("isotonic regression", "Gaussians", "Student's t", "ranks"))

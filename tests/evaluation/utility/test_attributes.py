@@ -1,0 +1,241 @@
+"""What vectors tell of an attribute: recalls that can be known beforehand, and input that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from evaluation.cli import main
+from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.sets import Embeddings
+from evaluation.uncertainty import Resampling
+from evaluation.utility.attributes import Leakage, Sides, attribute_leakage, predict_labels
+from spkbase.errors import DataError
+
+NONE = Resampling(0)
+
+
+def people(
+    count: int, *, shift: float, seed: int = 0, utterances: int = 4, prefix: str = "s"
+) -> tuple[Embeddings, dict[str, str]]:
+    """Speakers of two sexes in turn, whose vectors differ by `shift` in one dimension, in deviations."""
+    rng = np.random.default_rng(seed)
+    names = [f"{prefix}{number:02d}" for number in range(count)]
+    labels = {name: "fm"[number % 2] for number, name in enumerate(names)}
+    owners = [name for name in names for _ in range(utterances)]
+    vectors = rng.standard_normal((len(owners), 6))
+    vectors[:, 2] += [shift * (labels[name] == "f") for name in owners]
+    ids = [f"{name}-{number}" for name in names for number in range(utterances)]
+    return Embeddings(np.array(ids, object), np.array(owners, object), vectors), labels
+
+
+def turned(vectors: Embeddings) -> Embeddings:
+    """Vectors of `people` 12 deviations apart, each on the other one's side."""
+    values = np.array(vectors.vectors)
+    values[:, 2] = 12 - values[:, 2]
+    return Embeddings(vectors.ids, vectors.speakers, values)
+
+
+def uars(found: Leakage) -> dict[str, float]:
+    return {scenario: recall.interval.value for scenario, recall in found.recalls.items()}
+
+
+def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors() -> None:
+    """Against the gradient of its loss, which must be 0 where the regression has ended."""
+    rng = np.random.default_rng(1)
+    vectors, labels = rng.standard_normal((60, 3)) * [1, 5, 0.1], np.repeat(["a", "b"], [20, 40])
+    vectors[:20, 1] += 6
+    from scipy.optimize import minimize
+
+    scaled = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
+    signs, weights = np.where(labels == "b", 1, -1), np.where(labels == "b", 60 / 80, 60 / 40)
+
+    def loss(parameters: np.ndarray) -> float:
+        margins = signs * (scaled @ parameters[:3] + parameters[3])
+        return 0.1 * (weights * np.logaddexp(0, -margins)).sum() + parameters[:3] @ parameters[:3] / 2
+
+    best = minimize(loss, np.zeros(4), tol=1e-12).x
+    tested = rng.standard_normal((200, 3)) * [1, 5, 0.1] + [0, 3, 0]
+    values = (tested - vectors.mean(axis=0)) / vectors.std(axis=0) @ best[:3] + best[3]
+    clear = np.abs(values) > 1e-3
+    expected = np.where(values > 0, "b", "a")[clear]
+    assert np.array_equal(np.array(predict_labels(vectors, list(labels), tested))[clear], expected)
+
+
+def test_what_is_far_apart_is_read_and_what_is_the_same_is_guessed() -> None:
+    apart, labels = people(20, shift=12)
+    same, _ = people(20, shift=0)
+    assert uars(attribute_leakage(Sides(apart), labels, resampling=NONE)) == {"original": 1}
+    assert uars(attribute_leakage(Sides(same), labels, resampling=NONE))["original"] == pytest.approx(0.5, abs=0.12)
+
+
+def test_recall_is_that_of_two_gaussians() -> None:
+    """2 deviations apart the best rule is right in 84 % of the cases."""
+    from scipy.stats import norm
+
+    vectors, labels = people(200, shift=2, utterances=10)
+    found = attribute_leakage(Sides(vectors), labels)
+    interval = found.recalls["original"].interval
+    assert interval.value == pytest.approx(norm.cdf(1), abs=0.02)
+    assert interval.low < norm.cdf(1) < interval.high
+    assert found.recalls["original"].chance == 0.5
+
+
+def test_scenarios_learn_from_their_own_side() -> None:
+    """Anonymisation turns the attribute round: who knows reads it, who does not reads the opposite."""
+    original, labels = people(20, shift=12)
+    found = attribute_leakage(Sides(original, turned(original)), labels, resampling=NONE)
+    assert uars(found) == {"original": 1, "ignorant": pytest.approx(0, abs=0.05), "informed": 1}
+    assert found.differences["ignorant"].value == pytest.approx(-1, abs=0.05)
+    assert found.differences["informed"].value == 0
+
+
+def test_training_set_of_other_speakers_is_learnt_from() -> None:
+    tested, labels = people(4, shift=12)
+    others, more = people(30, shift=12, seed=1, prefix="t")
+    found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
+    assert found.learnt_from == "training"
+    assert uars(found) == {"original": 1}
+    sides = {"training": Sides(others, turned(others)), "resampling": NONE}
+    found = attribute_leakage(Sides(tested, tested), labels | more, **sides)
+    assert uars(found) == {"original": 1, "ignorant": 1, "informed": pytest.approx(0, abs=0.1)}
+
+
+def test_tested_speakers_are_never_learnt_from() -> None:
+    """Vectors that hold nothing but who speaks tell no attribute of other speakers, whatever is in the training set."""
+    rng = np.random.default_rng(0)
+    means = rng.standard_normal((16, 40)) * 20
+    owners = [f"s{number:02d}" for number in range(16) for _ in range(6)]
+    vectors = np.repeat(means, 6, axis=0) + rng.standard_normal((96, 40))
+    given = Embeddings([f"u{number}" for number in range(96)], owners, vectors)
+    labels = {f"s{number:02d}": "ab"[number % 2] for number in range(16)}
+    for training in (None, Sides(given)):
+        if training is not None:
+            with pytest.raises(DataError, match="at least two classes"):  # nobody is left
+                attribute_leakage(Sides(given), labels, training=training, resampling=NONE)
+            continue
+        assert 0.1 < uars(attribute_leakage(Sides(given), labels, resampling=NONE))["original"] < 0.9
+
+
+def test_labels_may_be_of_utterances_and_of_many_classes() -> None:
+    vectors, _ = people(12, shift=0, utterances=6)
+    moods = {name: ["sad", "glad", "calm"][number % 3] for number, name in enumerate(vectors.ids)}
+    places = np.array([[mood == "sad", mood == "glad", 0, 0, 0, 0] for mood in moods.values()])
+    placed = np.asarray(vectors.vectors) + 9 * places
+    found = attribute_leakage(Sides(Embeddings(vectors.ids, vectors.speakers, placed)), moods, resampling=NONE)
+    assert uars(found)["original"] > 0.98
+    assert found.recalls["original"].chance == pytest.approx(1 / 3)
+
+
+def test_order_of_utterances_does_not_count() -> None:
+    vectors, labels = people(20, shift=1)
+    order = np.random.default_rng(0).permutation(len(vectors.ids))
+    other = Embeddings(vectors.ids[order], vectors.speakers[order], np.asarray(vectors.vectors)[order])
+    first, second = (attribute_leakage(Sides(sides, sides), labels).to_dict() for sides in (vectors, other))
+    assert first == second
+
+
+def test_rare_classes_and_missing_labels_are_left_out_and_noted() -> None:
+    vectors, labels = people(20, shift=12)
+    labels["s00"] = "x"
+    del labels["s01"]
+    labels["s02"] = ""
+    with pytest.raises(DataError, match="8 of 80 utterances without a label: 's01-0'"):
+        attribute_leakage(Sides(vectors), labels)
+    found = attribute_leakage(Sides(vectors), labels, missing="drop", resampling=NONE)
+    assert found.notes == (
+        "8 of 80 utterances without a label were left out",
+        "classes of one speaker were left out: 'x'",
+    )
+    assert found.recalls["original"].n_speakers == 17
+
+
+def test_what_training_speakers_are_not_is_noted() -> None:
+    tested, labels = people(4, shift=12)
+    others, more = people(30, shift=12, seed=1, prefix="t")
+    found = attribute_leakage(Sides(tested), labels | more | {"s00": "x"}, training=Sides(others), resampling=NONE)
+    assert found.notes == ("no training speakers are 'x': never read",)
+    assert found.recalls["original"].recalls["x"] == 0
+
+
+def test_input_that_cannot_be_used_is_told() -> None:
+    vectors, labels = people(8, shift=2)
+    with pytest.raises(DataError, match="at least two classes with two speakers each, got 'f' with 8"):
+        attribute_leakage(Sides(vectors), dict.fromkeys(labels, "f"))
+    with pytest.raises(DataError, match="32 of 32 utterances without a label"):
+        attribute_leakage(Sides(vectors), {"nobody": "f"}, missing="drop")
+    values = np.array(vectors.vectors)
+    values[3, 1], values[7, 0] = np.nan, np.inf
+    broken = Embeddings(vectors.ids, vectors.speakers, values)
+    for sides in (Sides(broken), Sides(vectors, broken)):
+        with pytest.raises(DataError, match="not finite"):
+            attribute_leakage(sides, labels)
+    few = Embeddings(vectors.ids[:-1], vectors.speakers[:-1], np.asarray(vectors.vectors)[:-1])
+    with pytest.raises(DataError, match="1 utterances missing: 's07-3'"):
+        attribute_leakage(Sides(vectors, few), labels)
+    wide = Embeddings(vectors.ids, vectors.speakers, np.hstack([values[:, :1]] * 3))
+    with pytest.raises(DataError, match="dimensions"):
+        attribute_leakage(Sides(vectors, wide), labels)
+
+
+def test_constant_vectors_are_guessed() -> None:
+    vectors, labels = people(8, shift=0)
+    flat = Embeddings(vectors.ids, vectors.speakers, np.ones_like(vectors.vectors))
+    assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    original, labels = people(20, shift=3)
+    anonymised, _ = people(20, shift=0.5, seed=3)
+    write_embeddings(tmp_path / "a.npz", original)
+    write_embeddings(tmp_path / "b.npz", anonymised)
+    (tmp_path / "spk2gender").write_text("".join(f"{name} {label}\n" for name, label in labels.items()))
+    rows = "".join(f"{name},{label},{'old' if int(name[1:]) < 10 else 'young'}\n" for name, label in labels.items())
+    (tmp_path / "people.csv").write_text(f"speaker,sex,age\n{rows}")
+    return tmp_path
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["attributes", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_command_says_what_the_function_says(folder) -> None:
+    status, output = run("-e", folder / "a.npz", "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender")
+    assert status == 0, output
+    assert [line.split()[:2] for line in output.splitlines()[2:5]] == [
+        ["spk2gender", name] for name in ("original", "ignorant", "informed")
+    ]
+    table = folder / "people.csv"
+    status, output = run("-e", folder / "a.npz", "--labels", table, "--column", "sex", "--column", "age", "--json", "-")
+    assert status == 0, output
+    report = json.loads(output)
+    original, labels = people(20, shift=3)
+    assert report["sex"] == json.loads(json.dumps(attribute_leakage(Sides(original), labels).to_dict()))
+    assert report["age"]["original"]["value"] < 0.8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--labels", "people.csv"], "people.csv"),
+        (["--labels", "people.csv", "--column", "height"], "no column 'height'"),
+        (["--labels", "missing"], "missing"),
+        (["--labels", "spk2gender", "--training-anonymised", "b.npz"], "needs --training"),
+        (["--labels", "spk2gender", "--training", "a.npz"], "at least two classes"),
+        (["--labels", "spk2gender", "--anonymised", "spk2gender"], "spk2gender"),
+        (["--labels", "nul"], "zero bytes"),
+    ],
+)
+def test_command_ends_with_one_error(arguments: list[str], says: str, folder) -> None:
+    (folder / "nul").write_bytes(b"s00 \x00\n")
+    located = [str(folder / name) if (folder / name).exists() or name == "missing" else name for name in arguments]
+    status, output = run("-e", folder / "a.npz", *located)
+    assert status == 2, output
+    assert says in output
+    assert "Traceback" not in output

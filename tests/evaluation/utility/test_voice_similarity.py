@@ -1,0 +1,310 @@
+"""Voice similarity matrices, DeID and G_VD: hand-made matrices, brute force, limits, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation import formats
+from evaluation.cli import main
+from evaluation.metrics import pav_llrs
+from evaluation.plots import plot_similarity
+from evaluation.score_maps import cross_validate_affine
+from evaluation.trials import Key, Scores, find_speakers
+from evaluation.uncertainty import Resampling
+from evaluation.utility import (
+    SimilarityMatrix,
+    Voices,
+    compare_voices,
+    de_identification,
+    distinctiveness,
+    gain_of_distinctiveness,
+    matrix_of_voices,
+    similarity_matrix,
+)
+from spkbase.errors import DataError
+
+NAMES = ("ann", "bob", "cat", "dan", "eve", "fay")
+
+
+def voices(distance: float, *, seed: int = 0, per_speaker: int = 5) -> tuple[Scores, Key, dict[str, str]]:
+    """Each of six speakers is enrolled once and tried with some recordings; LLRs of a distance, scaled and moved."""
+    rng = np.random.default_rng(seed)
+    models, segments, truth = [], [], []
+    for model in NAMES:
+        for owner in NAMES:
+            for take in range(per_speaker):
+                models.append(model)
+                segments.append(f"{owner}-{take}")
+                truth.append(model == owner)
+    target = np.array(truth)
+    llr = np.where(target, distance, -distance) * distance / 2 + distance * rng.standard_normal(len(target))
+    key = Key.from_ids(models, segments, target)
+    return Scores.from_ids(models, segments, 0.3 * llr + 2), key, {name: name.split("-")[0] for name in segments}
+
+
+def test_the_matrix_by_brute_force() -> None:
+    rng = np.random.default_rng(1)
+    llr, first, second = rng.normal(size=60), rng.integers(0, 4, 60), rng.integers(0, 4, 60)
+    matrix = similarity_matrix(llr, first, second, 4)
+    for i in range(4):
+        for j in range(4):
+            cell = [value for value, a, b in zip(llr, first, second, strict=True) if (a, b) == (i, j)]
+            expected = 1 / (1 + np.exp(-np.mean(cell))) if cell else np.nan
+            assert matrix[i, j] == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_sigmoid_is_that_of_the_mean_and_not_the_mean_of_sigmoids() -> None:
+    assert similarity_matrix([0.0, 4.0], [0, 0], [0, 0], 1)[0, 0] == pytest.approx(1 / (1 + np.exp(-2)))
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_distinctiveness_of_hand_made_matrices(count: int) -> None:
+    assert distinctiveness(np.eye(count)) == 1
+    assert distinctiveness(np.full((count, count), 0.7)) == pytest.approx(0)
+    assert distinctiveness(1 - np.eye(count)) == 1, "it is an absolute value"
+    cells = np.random.default_rng(count).random((count, count))
+    diagonal = np.mean(np.diagonal(cells))
+    rest = count / (count - 1) * (cells.mean() - diagonal / count)  # as Noé et al. write it
+    assert distinctiveness(cells) == pytest.approx(abs(diagonal - rest))
+
+
+def test_cells_without_trials_and_weights_of_speakers() -> None:
+    cells = np.array([[0.9, 0.1, np.nan], [0.2, 0.8, 0.4], [np.nan, 0.3, 0.7]])
+    assert distinctiveness(cells) == pytest.approx(0.8 - np.mean([0.1, 0.2, 0.4, 0.3]))
+    # a speaker that counts twice is two copies that do not meet each other
+    double = cells[np.ix_([0, 0, 1, 2], [0, 0, 1, 2])]
+    double[0, 1] = double[1, 0] = np.nan
+    assert distinctiveness(cells, [2, 1, 1]) == pytest.approx(distinctiveness(double))
+
+
+def test_limits_of_deid_and_gain() -> None:
+    assert de_identification(0.8, 0.8) == 0
+    assert de_identification(0.8, 0.0) == 1
+    assert gain_of_distinctiveness(0.8, 0.8) == 0
+    assert gain_of_distinctiveness(0.8, 0.08) == pytest.approx(-10)
+    assert gain_of_distinctiveness(0.4, 0.8) == pytest.approx(10 * np.log10(2))
+    assert gain_of_distinctiveness(0.8, 0.0) == -np.inf
+    assert np.isnan(gain_of_distinctiveness(0.0, 0.5))
+    assert np.isnan(de_identification(0.0, 0.5))
+
+
+def test_the_challenge_of_2022_weighs_its_sets() -> None:
+    """G_VD of McAdams as it was printed for each set, and its weighted averages."""
+    weights = np.array([0.25, 0.25, 0.2, 0.2, 0.05, 0.05])
+    dev = [-1.939460, -1.649326, -1.321555, -2.181567, -1.141590, -1.324651]
+    test = [-1.705407, -1.737412, -1.562397, -1.561564, -1.590581, -1.363533]
+    assert (round(float(weights @ dev), 3), round(float(weights @ test), 3)) == (-1.721, -1.633)
+
+
+def test_scores_become_matrices_by_three_calibrations() -> None:
+    scores, key, owners = voices(2.0)
+    speakers = find_speakers(key, segment_speakers=owners)
+    llrs = {
+        "none": scores.values,
+        "folds": cross_validate_affine(scores.values, key.is_target, speakers, ridge=1e-3),
+        "pav": np.empty(len(key)),
+    }
+    llrs["pav"][key.is_target], llrs["pav"][~key.is_target] = pav_llrs(
+        scores.values[key.is_target], scores.values[~key.is_target], laplace=True
+    )
+    for calibration, llr in llrs.items():
+        matrix, notes = matrix_of_voices(scores, key, Voices(calibration, segment_speakers=owners))  # type: ignore[arg-type]
+        expected = similarity_matrix(llr, speakers.models, speakers.segments, 6)
+        assert matrix.values == pytest.approx(expected)
+        assert (matrix.speakers, matrix.n_trials, notes) == (NAMES, 180, [])
+
+
+def test_calibrated_matrices_do_not_depend_on_the_scale_of_scores() -> None:
+    scores, key, owners = voices(1.5)
+    moved = Scores(scores.model_ids, scores.segment_ids, scores.models, scores.segments, 100 * scores.values - 7)
+    how = Voices(segment_speakers=owners)
+    assert matrix_of_voices(moved, key, how)[0].values == pytest.approx(matrix_of_voices(scores, key, how)[0].values)
+
+
+def test_a_list_of_pairs_is_counted_both_ways_where_asked() -> None:
+    """The upper triangle of a list of recordings; a recording with itself does not count."""
+    owner = {f"{name}{take}": name for name in NAMES for take in range(3)}
+    recordings = list(owner)
+    pairs = [(a, b) for row, a in enumerate(recordings) for b in recordings[row:]]
+    rng = np.random.default_rng(2)
+    key = Key.from_ids(*zip(*pairs, strict=True), [owner[a] == owner[b] for a, b in pairs])
+    scores = Scores.from_ids(*zip(*pairs, strict=True), rng.standard_normal(len(pairs)))
+    how = Voices("none", model_speakers=owner, segment_speakers=owner, symmetric=True)
+    matrix, notes = matrix_of_voices(scores, key, how)
+    assert notes == ["18 trials of a recording with itself were left out"]
+    assert np.array_equal(matrix.values, matrix.values.T)
+    values = dict(zip(pairs, scores.values, strict=True))
+    own = [value for (a, b), value in values.items() if a != b and owner[a] == owner[b] == "cat"]
+    assert matrix.values[2, 2] == pytest.approx(1 / (1 + np.exp(-np.mean(own))))
+    one_way = matrix_of_voices(scores, key, Voices("none", 0, owner, owner))[0].values
+    assert np.isnan(one_way[5, 0])
+    assert one_way[0, 5] == matrix.values[0, 5]
+
+
+def test_deid_and_gain_of_three_matrices_with_intervals() -> None:
+    three = {}
+    for name, distance in (("oo", 4.0), ("oa", 0.5), ("aa", 2.0)):
+        scores, key, owners = voices(distance, seed=len(name) + int(10 * distance))
+        three[name] = matrix_of_voices(scores, key, Voices(segment_speakers=owners))[0]
+    found = compare_voices(three, resampling=Resampling(200, 1))
+    values = {name: distinctiveness(matrix.values) for name, matrix in three.items()}
+    assert found.deid.value == pytest.approx(1 - values["oa"] / values["oo"])
+    assert found.gain.value == pytest.approx(10 * np.log10(values["aa"] / values["oo"]))
+    assert values["oo"] > values["aa"] > values["oa"]
+    assert found.deid.low < found.deid.value < found.deid.high <= 1
+    assert found.gain.low < found.gain.value < found.gain.high
+    again = compare_voices(three, resampling=Resampling(200, 1))
+    assert again.to_dict() == found.to_dict()
+    assert found.to_columns()["measure"] == ["D(oo)", "D(oa)", "D(aa)", "DeID", "G_VD [dB]"]
+
+
+def test_speakers_that_are_not_in_all_matrices_are_left_out() -> None:
+    full, part = SimilarityMatrix(("a", "b", "c"), np.eye(3)), np.eye(3)
+    part[1, 1] = np.nan
+    found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
+    assert found.matrices["oo"].speakers == ("a", "c")
+    assert found.notes == ("1 of 3 speakers are not in all matrices: b",)
+    assert np.isnan(found.deid.value)
+    assert "no original against anonymised" in found.deid.note
+
+
+def test_what_is_not_defined_is_said_to_be_so() -> None:
+    alike, apart = (SimilarityMatrix(("a", "b"), cells) for cells in (np.full((2, 2), 0.5), np.eye(2)))
+    found = compare_voices({"oo": alike, "aa": apart})
+    assert np.isnan(found.gain.value)
+    assert "D(M_oo) is 0" in found.notes[0]
+    found = compare_voices({"oo": apart, "aa": alike})
+    assert found.gain.value == -np.inf
+    assert "G_VD is -inf" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("llr", "first", "second", "text"),
+    [
+        ([np.nan], [0], [0], "1 NaN"),
+        ([np.inf, -np.inf], [0, 0], [0, 0], "both signs"),
+        ([0.0], [0], [0, 1], "two speakers for each"),
+        ([0.0], [0], [2], "speakers from 0 to 1"),
+    ],
+)
+def test_bad_trials(llr: list[float], first: list[int], second: list[int], text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        similarity_matrix(llr, first, second, 2)
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        (np.ones((1, 1)), "two speakers or more"),
+        (np.ones((2, 3)), "square matrix"),
+        (np.array([[np.nan, 0.5], [0.5, 1.0]]), "no trial with themselves"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "between two speakers"),
+    ],
+)
+def test_bad_matrices(cells: np.ndarray, text: str) -> None:
+    with pytest.raises(DataError, match=text):
+        distinctiveness(cells)
+
+
+def test_bad_lists() -> None:
+    scores, key, owners = voices(1.0)
+    one = np.flatnonzero((key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target]))
+    with pytest.raises(DataError, match="two speakers or more"):
+        matrix_of_voices(scores, key.subset(one), Voices(segment_speakers=owners))
+    for kept, text in ((key.is_target, "none between two speakers"), (~key.is_target, "none within a speaker")):
+        with pytest.raises(DataError, match=text):
+            matrix_of_voices(scores, key.subset(kept), Voices(segment_speakers=owners))
+    few = np.flatnonzero(np.isin(key.models, [0, 1]))
+    names = {segment: owner for segment, owner in owners.items() if owner in NAMES[:2]}
+    known = np.array([key.segment_ids[segment] in names for segment in key.segments[few]])
+    with pytest.raises(DataError, match="expected 5 speakers or more to learn a calibration"):
+        matrix_of_voices(scores, key.subset(few[known]), Voices(segment_speakers=names))
+    for matrices in ({}, {"oo": SimilarityMatrix(("a", "b"), np.eye(2))}, {"xx": SimilarityMatrix(("a",), np.eye(1))}):
+        with pytest.raises(DataError, match="expected the matrices oo and oa or aa"):
+            compare_voices(matrices)
+
+
+@pytest.fixture
+def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, distance in (("oo", 3.0), ("oa", 0.3), ("aa", 1.5)):
+        scores, key, owners = voices(distance, seed=int(10 * distance))
+        formats.write_scores(f"{name}.txt", scores)
+    formats.write_key("key.txt", key)
+    Path("utt2spk").write_text("".join(f"{segment} {owner}\n" for segment, owner in sorted(owners.items())))
+    Path("spk2spk").write_text("".join(f"{name} {name}\n" for name in NAMES))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["similarity", *arguments])
+
+
+ALL = ("--original", "oo.txt", "--original-anonymised", "oa.txt", "--anonymised", "aa.txt")
+
+
+def test_the_command(three: Path) -> None:
+    result = run(*ALL, "-k", "key.txt", "--segment-speakers", "utt2spk", "--json", "-", "--plot", "voices.png")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    d = report["distinctiveness"]
+    assert report["deid"]["value"] == pytest.approx(1 - d["oa"]["value"] / d["oo"]["value"])
+    assert report["gain_of_voice_distinctiveness"]["value"] == pytest.approx(
+        10 * np.log10(d["aa"]["value"] / d["oo"]["value"])
+    )
+    assert (report["n_speakers"], report["calibration"]) == (6, "folds")
+    for name, matrix in report["matrices"].items():
+        assert distinctiveness(matrix["values"]) == pytest.approx(d[name]["value"], abs=2e-6)
+    assert (three / "voices.png").stat().st_size > 10_000
+    by_maps = run(*ALL, "--model-speakers", "spk2spk", "--segment-speakers", "utt2spk", "--json", "-")
+    assert json.loads(by_maps.stdout) == report
+    table = run(*ALL, "-k", "key.txt", "--calibrate", "pav", "--bootstrap", "50").stdout
+    assert all(word in table for word in ("DeID", "G_VD [dB]", "low", "isotonic regression on these very trials"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--original", "oo.txt", "-k", "key.txt"), "--original-anonymised FILE or --anonymised FILE"),
+        ((*ALL, "-k", "key.txt", "-k", "key.txt"), "a key, or one for each of 3 files"),
+        ((*ALL,), "no key is given"),
+        ((*ALL, "-k", "none.txt"), "none.txt"),
+        ((*ALL, "-k", "key.txt", "--plot", "voices.gif"), "no format of plots"),
+        ((*ALL, "--model-speakers", "spk2spk", "--segment-speakers", "spk2spk"), "segments without a speaker"),
+        (("--original", "oo.txt", "--anonymised", "nan.txt", "-k", "key.txt"), "nan.txt"),
+        (("--original", "oo.txt", "--anonymised", "short.txt", "-k", "key.txt"), "short.txt"),
+    ],
+)
+def test_bad_input_of_the_command(three: Path, arguments: tuple[str, ...], text: str) -> None:
+    lines = (three / "aa.txt").read_text().splitlines()
+    (three / "short.txt").write_text("\n".join(lines[:-3]) + "\n")
+    (three / "nan.txt").write_text("\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n")
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert text in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_picture() -> None:
+    cells = np.eye(4)
+    cells[0, 1] = cells[1, 0] = cells[2, 3] = cells[3, 2] = np.nan
+    figure = plot_similarity({"before": cells, "after": np.full((4, 4), 0.5)}, ["a", "b", "c", "d"], title="two")
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    assert [axes.get_title() for axes in panels] == ["before", "after"]
+    assert figure.get_suptitle() == "two"
+    two_sexes = np.where(np.add.outer([0, 1, 0, 1], [0, 1, 0, 1]) == 1, np.nan, 0.5)
+    figure = plot_similarity({"one": two_sexes}, ["f1", "m1", "f2", "m2"])
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["f1", "f2", "m1", "m2"]
+    for matrices, names, text in (
+        ({}, ["a"], "expected a voice similarity matrix"),
+        ({"x": np.eye(2)}, ["a"], "for each pair of 1 speakers"),
+        ({"x": 2 * np.eye(2)}, ["a", "b"], "from 0 to 1"),
+        ({"x": np.full((1, 1), np.nan)}, ["a"], "from 0 to 1"),
+    ):
+        with pytest.raises(DataError, match=text):
+            plot_similarity(matrices, names)

@@ -1,0 +1,283 @@
+"""Pseudo-speakers in vector space: which voices are chosen, by counting, and that nothing hangs on orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
+from spkbase.errors import ConfigError, DataError
+from spkbase.seeding import stream
+from spkver.anonymization import (
+    PseudoSpeakerRules,
+    anonymize_embeddings,
+    cosine_affinities,
+    drawn_mean,
+    farthest_voices,
+)
+from spkver.backend import parse_chain, train_chain, write_backend
+from spkver.cli import main
+
+D = 6
+
+
+def vectors(prefix: str, n_speakers: int, n_utterances: int, seed: int = 0) -> Embeddings:
+    """Speakers at random places, utterances around them; every second speaker is a woman (see `sexes_of`)."""
+    rng = np.random.default_rng([seed, ord(prefix[0])])
+    places = 2 * rng.standard_normal((n_speakers, 1, D)) + 0.3
+    rows = (places + 0.5 * rng.standard_normal((n_speakers, n_utterances, D))).reshape(-1, D)
+    speakers = [f"{prefix}{number:02d}" for number in range(n_speakers) for _ in range(n_utterances)]
+    ids = [f"{speaker}-{place}" for place, speaker in enumerate(speakers)]
+    return Embeddings(np.array(ids, object), np.array(speakers, object), rows.astype(np.float32))
+
+
+def sexes_of(*sets: Embeddings) -> dict[str, str]:
+    return {speaker: "fm"[int(speaker[1:]) % 2] for of in sets for speaker in of.speakers}
+
+
+SOURCE, POOL = vectors("s", 5, 3), vectors("p", 24, 3)
+SEXES = sexes_of(SOURCE, POOL)
+SMALL = PseudoSpeakerRules(farthest=6, mean_of=3)
+
+
+def counted(source: Embeddings, pool: Embeddings, rules: PseudoSpeakerRules, affinity) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """The same by loops: for each utterance all voices in order, those of the sex, the first few, a draw, a mean."""
+    voices = {
+        speaker: np.mean([np.float64(pool.vectors[row]) for row in np.flatnonzero(pool.speakers == speaker)], axis=0)
+        for speaker in sorted(set(pool.speakers.tolist()))
+    }
+    made = []
+    for row, (utterance, speaker) in enumerate(zip(source.ids.tolist(), source.speakers.tolist(), strict=True)):
+        if rules.level == "speaker":
+            name = speaker
+            vector = np.mean(
+                [np.float64(source.vectors[k]) for k in np.flatnonzero(source.speakers == speaker)], axis=0
+            )
+        else:
+            name, vector = utterance, np.float64(source.vectors[row])
+        generator = stream(rules.seed, "pseudo-speaker", rules.level, name, "draw 0")
+        wanted = {"same": SEXES[speaker], "other": "fm"[SEXES[speaker] == "f"], "any": "fm"}.get(rules.sex)
+        if rules.sex == "random":
+            wanted = "f" if generator.integers(2) else "m"
+        allowed = [other for other in voices if SEXES[other] in wanted]  # type: ignore[operator]
+        far = sorted(allowed, key=lambda other: affinity(vector, voices[other]))[: rules.farthest]
+        numbers = {other: number for number, other in enumerate(voices)}
+        rows = generator.choice(np.array([numbers[other] for other in far]), rules.mean_of, replace=False)
+        in_order = list(voices.values())
+        made.append(sum(in_order[number] for number in rows) / rules.mean_of)
+    return np.array(made)
+
+
+@pytest.mark.parametrize("level", ["speaker", "utterance"])
+@pytest.mark.parametrize("sex", ["same", "other", "random", "any"])
+def test_voices_are_those_that_counting_chooses(level: str, sex: str) -> None:
+    rules = PseudoSpeakerRules("cosine", sex, level, farthest=6, mean_of=3, seed=4)
+    made = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
+    expected = counted(SOURCE, POOL, rules, lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b)))
+    np.testing.assert_allclose(made.vectors, expected, rtol=2e-6, atol=1e-7)  # written as float32
+    assert made.vectors.dtype == np.float32
+    assert made.ids.tolist() == SOURCE.ids.tolist()
+    assert made.speakers.tolist() == SOURCE.speakers.tolist()
+    n_voices = len(np.unique(made.vectors, axis=0))  # 20 draws are possible: some may meet
+    assert n_voices == 5 if level == "speaker" else n_voices > 10
+
+
+def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio() -> None:
+    """That of the joint normal distribution of both vectors against that of two speakers, after the chain's maps."""
+    from scipy.stats import multivariate_normal
+
+    rules = PseudoSpeakerRules("plda", "same", "utterance", farthest=6, mean_of=3)
+    made = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
+    backend = train_chain(POOL, parse_chain("centre,length,plda"))
+    plda = backend.model
+    total = plda.between + plda.within
+    joint = np.block([[total, plda.between], [plda.between, total]])
+
+    def ratio(first: np.ndarray, second: np.ndarray) -> float:
+        pair = backend.transform(np.array([first, second]))
+        alone = sum(multivariate_normal.logpdf(row, plda.mean, total) for row in pair)
+        return float(multivariate_normal.logpdf(pair.ravel(), np.tile(plda.mean, 2), joint) - alone)
+
+    np.testing.assert_allclose(made.vectors, counted(SOURCE, POOL, rules, ratio), rtol=2e-6, atol=1e-7)
+    given = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES, backend=backend)
+    np.testing.assert_array_equal(given.vectors, made.vectors)
+    assert not np.array_equal(
+        made.vectors, anonymize_embeddings(SOURCE, POOL, PseudoSpeakerRules("cosine", "same", "utterance", 6, 3),
+                                      sexes=SEXES).vectors
+    )  # fmt: skip
+
+
+@settings(max_examples=15)
+@given(
+    st.randoms(use_true_random=False), st.sampled_from(["speaker", "utterance"]), st.sampled_from(["plda", "cosine"])
+)
+def test_nothing_hangs_on_the_order_of_source_or_pool(random, level: str, distance: str) -> None:  # type: ignore[no-untyped-def]
+    def shuffled(of: Embeddings) -> Embeddings:
+        order = list(range(len(of)))
+        random.shuffle(order)
+        return Embeddings(of.ids[order], of.speakers[order], of.vectors[order])
+
+    rules = PseudoSpeakerRules(distance, "same", level, 6, 3)
+    backend = train_chain(POOL, parse_chain("centre,length,plda")) if distance == "plda" else None
+    expected = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES, backend=backend)
+    other = anonymize_embeddings(shuffled(SOURCE), shuffled(POOL), rules, sexes=SEXES, backend=backend)
+    by_id = dict(zip(other.ids.tolist(), other.vectors, strict=True))
+    np.testing.assert_array_equal(np.array([by_id[name] for name in expected.ids.tolist()]), expected.vectors)
+
+
+def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ() -> None:
+    rules = PseudoSpeakerRules("cosine", "same", "utterance", 6, 3)
+    whole = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
+    some = Embeddings(SOURCE.ids[7:9], SOURCE.speakers[7:9], SOURCE.vectors[7:9])
+    np.testing.assert_array_equal(anonymize_embeddings(some, POOL, rules, sexes=SEXES).vectors, whole.vectors[7:9])
+    drawn = anonymize_embeddings(
+        SOURCE, POOL, PseudoSpeakerRules("cosine", "same", "utterance", 6, 3, draws=3), sexes=SEXES
+    )
+    np.testing.assert_array_equal(drawn.vectors[:15], whole.vectors)
+    assert [drawn.ids[0], drawn.ids[15], drawn.ids[44]] == ["s00-0", "s00-0-draw2", "s04-14-draw3"]
+    other = anonymize_embeddings(
+        SOURCE, POOL, PseudoSpeakerRules("cosine", "same", "utterance", 6, 3, seed=1), sexes=SEXES
+    )
+    assert not np.array_equal(other.vectors, whole.vectors)
+    assert not np.array_equal(drawn.vectors[15:30], whole.vectors)
+    assert "mean of 3 drawn from the 6 farthest of 24 voices of the same sex (cosine)" in whole.notes[-1]
+
+
+def test_all_of_the_farthest_averaged_leave_no_chance() -> None:
+    """With as many drawn as there are candidates every seed gives one result: the mean of the pool's sex."""
+    rules = [PseudoSpeakerRules("cosine", "same", "speaker", 12, 12, seed=seed) for seed in (0, 9)]
+    first, second = (anonymize_embeddings(SOURCE, POOL, rule, sexes=SEXES).vectors for rule in rules)
+    np.testing.assert_array_equal(first, second)
+    women = [row for row, speaker in enumerate(POOL.speakers) if SEXES[speaker] == "f"]
+    np.testing.assert_allclose(first[0], POOL.vectors[women].mean(axis=0), atol=1e-6)
+
+
+def test_formulas_of_arrays() -> None:
+    pool = np.random.default_rng(0).standard_normal((9, 4))
+    affinities = cosine_affinities(pool[2] * 3, pool)
+    assert affinities[2] == pytest.approx(1)
+    chosen = farthest_voices(affinities, np.arange(9) != 4, 3)
+    assert chosen.tolist() == [row for row in np.argsort(affinities).tolist() if row != 4][:3]
+    assert farthest_voices(np.zeros(5), np.ones(5, bool), 3).tolist() == [0, 1, 2]
+    mean = drawn_mean(pool, chosen, 3, np.random.default_rng(1))
+    np.testing.assert_allclose(mean, pool[chosen].mean(axis=0))
+
+
+def changed(of: Embeddings, **columns: np.ndarray) -> Embeddings:
+    return Embeddings(
+        columns.get("ids", of.ids), columns.get("speakers", of.speakers), columns.get("vectors", of.vectors)
+    )
+
+
+def with_number(of: Embeddings, number: float) -> Embeddings:
+    rows = of.vectors.copy()
+    rows[1] = number
+    return changed(of, vectors=rows)
+
+
+@pytest.mark.parametrize(
+    ("source", "pool", "rules", "sexes", "messages"),
+    [
+        (SOURCE, POOL, PseudoSpeakerRules(), SEXES, ["12 voices to choose from, and 200 farthest", "--farthest 6"]),
+        (SOURCE, POOL, SMALL, None, ["29 speakers of unknown sex: p00, p01, p02, ...", "--sex any"]),
+        (SOURCE, POOL, SMALL, {**SEXES, "p00": "x"}, ["expected f or m, got 'x' for 'p00'"]),
+        (with_number(SOURCE, np.nan), POOL, SMALL, SEXES, ["1 vector is not finite"]),
+        (SOURCE, with_number(POOL, 0), SMALL, SEXES, ["1 vector is zero"]),
+        (changed(SOURCE, vectors=SOURCE.vectors[:, :4]), POOL, SMALL, SEXES, ["4 dimensions, and 6 in the pool"]),
+        (SOURCE, changed(POOL, speakers=np.where(POOL.speakers == "p03", "s01", POOL.speakers)), SMALL, SEXES,
+         ["1 speakers of the source are in the pool: s01"]),
+        (SOURCE, changed(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
+         ["a PLDA needs speakers with several vectors", "--distance cosine"]),
+        # everything at once
+        (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
+    ],
+)  # fmt: skip
+def test_bad_input(source, pool, rules, sexes, messages) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DataError) as caught:
+        anonymize_embeddings(source, pool, rules, sexes=sexes)
+    for message in messages:
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings_of", "message"),
+    [
+        ({"distance": "euclid"}, "distance is 'euclid': expected plda or cosine"),
+        ({"sex": "f"}, "sex is 'f'"),
+        ({"level": "word"}, "level is 'word'"),
+        ({"farthest": 10, "mean_of": 11}, "the mean of 11 drawn from the 10 farthest"),
+        ({"mean_of": 0}, "the mean of 0"),
+        ({"draws": 0}, "0 draws"),
+        ({"seed": -1}, "seed -1"),
+    ],
+)
+def test_bad_rules(settings_of: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        PseudoSpeakerRules(**settings_of)
+    with pytest.raises(ConfigError, match="a backend is given"):
+        anonymize_embeddings(SOURCE, POOL, PseudoSpeakerRules("cosine"), backend=train_chain(POOL, parse_chain("plda")))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_embeddings("source.npz", SOURCE)
+    write_embeddings("pool.h5", POOL)
+    Path("sexes").write_text("".join(f"{name} {sex}\n" for name, sex in SEXES.items()))
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    options = ["--farthest", "6", "--mean-of", "3"] if "--farthest" not in arguments else []
+    outcome = CliRunner().invoke(main, ["anonymize-vectors", *arguments, "--pool", "pool.h5", *options])
+    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
+    return outcome.exit_code, outcome.output
+
+
+def test_the_command_writes_what_the_function_makes(files: Path) -> None:
+    status, text = run("source.npz", "--sexes", "sexes", "--output", "made.h5")
+    assert status == 0, text
+    assert "made.h5: 15 vectors of 6 dimensions" in text
+    expected = anonymize_embeddings(SOURCE, POOL, SMALL, sexes=SEXES)
+    np.testing.assert_array_equal(read_embeddings("made.h5").vectors, expected.vectors)
+    write_backend("trained.h5", train_chain(POOL, parse_chain("centre,length,plda")))
+    assert run("source.npz", "--sexes", "sexes", "--output", "again.npz", "--backend", "trained.h5")[0] == 0
+    np.testing.assert_array_equal(read_embeddings("again.npz").vectors, expected.vectors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["source.npz", "--output", "made.csv"], "no format of vectors is known for '.csv'"),
+        (["source.npz", "--output", "made.h5"], "29 speakers of unknown sex"),
+        (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--sexes", "others"], "'s00' is m here, and f in"),
+        (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--farthest", "13", "--mean-of", "2"], "12 voices"),
+        (["nothing.npz", "--output", "made.h5", "--sexes", "sexes"], "cannot be read"),
+        (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--backend", "sexes"], "sexes"),
+    ],
+)
+def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files: Path, arguments, message: str) -> None:  # type: ignore[no-untyped-def]
+    Path("others").write_text("s00 m\n")
+    status, text = run(*arguments)
+    assert status == 2
+    assert message in text
+    assert not Path("made.h5").exists()
+
+
+def test_the_choice_of_the_farthest_gives_speakers_away_to_who_knows_it() -> None:
+    """The new vectors of a speaker lie closer together than those of two speakers, since the candidates do."""
+    made = anonymize_embeddings(
+        vectors("s", 8, 12, seed=3), POOL, PseudoSpeakerRules("cosine", "any", "utterance", 4, 2)
+    )
+    unit = made.vectors / np.linalg.norm(made.vectors, axis=1, keepdims=True)
+    same = np.equal.outer(made.speakers, made.speakers) & ~np.eye(len(unit), dtype=bool)
+    products = unit @ unit.T
+    assert products[same].mean() > products[np.not_equal.outer(made.speakers, made.speakers)].mean() + 0.3

@@ -1,0 +1,251 @@
+"""The attacker by words: its formulas by hand, what it finds in texts, and texts that are none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.trials import Trials
+from spkbase.errors import ConfigError
+from spkver.attackers.catalogue import find_row
+from spkver.attackers.content import ContentAttacker, ContentConfig, wanted_content
+from spkver.attackers.content_choice import METHODS, Method, Reader, choose_method, roc_area
+from spkver.attackers.context import Context
+from spkver.attackers.kept import Kept
+from spkver.attackers.protocol import Attack
+from spkver.attackers.term_weights import (
+    UNITS,
+    characters,
+    column_of_terms,
+    count_documents,
+    term_vectors,
+    trial_products,
+    words,
+)
+from spkver.datadir.directory import DataDir
+
+COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]
+
+
+def sentences(speaker: int, count: int, *, rng: np.random.Generator) -> list[str]:
+    """Sentences of common words, and one in four of the speaker's own."""
+    own = [f"topic{speaker}x{number}" for number in range(8)]
+    return [
+        " ".join(own[rng.integers(8)] if rng.uniform() < 0.25 else COMMON[rng.integers(14)] for _ in range(12))
+        for _ in range(count)
+    ]
+
+
+def directory(folder: Path, texts: dict[str, list[str]] | None, speakers: list[str], count: int) -> DataDir:
+    """Speakers with some utterances each, and their transcripts where there are any."""
+    folder.mkdir(parents=True)
+    owners = {f"{speaker}-{number}": speaker for speaker in speakers for number in range(count)}
+    if texts is not None:
+        lines = [f"{name} {texts[speaker][int(name.rsplit('-')[-1])]}\n" for name, speaker in owners.items()]
+        (folder / "text").write_text("".join(lines), encoding="utf-8")
+    return DataDir(folder, {name: folder / f"{name}.wav" for name in owners}, owners)
+
+
+def make_attack(folder: Path, *, training_texts: bool = True) -> Attack:
+    rng = np.random.default_rng(0)
+    people = [f"s{number}" for number in range(6)]
+    others = [f"b{number}" for number in range(8)]
+    enrolled = {name: sentences(number, 3, rng=rng) for number, name in enumerate(people)}
+    tested = {name: sentences(number, 4, rng=rng) for number, name in enumerate(people)}
+    background = {name: sentences(10 + number, 4, rng=rng) for number, name in enumerate(others)}
+    enrolment = directory(folder / "enrolls", enrolled, people, 3)
+    trials = directory(folder / "trials", tested, people, 4)
+    trials = replace(trials, recordings={f"t{name}": path for name, path in trials.recordings.items()},
+                     speakers={f"t{name}": speaker for name, speaker in trials.speakers.items()})  # fmt: skip
+    text = (folder / "trials" / "text").read_text()
+    (folder / "trials" / "text").write_text("".join(f"t{line}\n" for line in text.splitlines()))
+    training = directory(folder / "train", background if training_texts else None, others, 4)
+    pairs = [(model, segment) for model in people for segment in trials.recordings]
+    return Attack("asv_orig/a-b", (training,), enrolment, trials, Trials.from_ids(*map(list, zip(*pairs, strict=True))))
+
+
+def scores(attack: Attack, **settings: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of targets and of nontargets."""
+    attacker = ContentAttacker(ContentConfig(**settings))
+    assert attacker.lacks(attack) == ""
+    found = attacker.learn(attack.training)(attack, Kept())
+    is_target = np.array([segment.startswith(f"t{model}-") for model, segment in attack.trials.pairs()])
+    return found.values[is_target], found.values[~is_target]
+
+
+def test_words_and_characters_are_split_from_hostile_text() -> None:
+    expected = ["a", "b", "\u0107", "d'e", "f", "12", "5", "script"]
+    assert words("A\x00b c\u0301 \u202e\ufeffD'e 'f' 12,5 __ <script>") == expected
+    assert words("\x00\x01 ... \u200b") == []
+    assert characters("") == characters("...") == []
+    assert characters("\u6c34") == [" \u6c34 "]
+
+
+def test_term_vectors_by_hand() -> None:
+    common = count_documents([["a", "b"], ["a"], ["a", "c"]])
+    vectors = term_vectors([["a", "b", "b"], [], ["d", "x"]], common, {"a": 0, "b": 1, "d": 2}).toarray()
+    first = np.array([1.0, (1 + math.log(2)) * (math.log(4 / 2) + 1), 0])  # a is in all: log(4 / 4) + 1
+    np.testing.assert_allclose(vectors[0], first / np.linalg.norm(first), rtol=1e-14)
+    np.testing.assert_array_equal(vectors[1:], [[0, 0, 0], [0, 0, 1]])
+
+
+def test_term_vectors_are_those_of_scikit_learn() -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(20)]
+    oracle = TfidfVectorizer(token_pattern=r"\w+", sublinear_tf=True)
+    expected = oracle.fit_transform(texts).toarray()
+    terms = [text.split() for text in texts]
+    found = term_vectors(terms, count_documents(terms), oracle.vocabulary_).toarray()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_products_of_trials_are_those_of_the_matrices() -> None:
+    rng = np.random.default_rng(2)
+    terms = [[f"w{number}" for number in rng.integers(0, 9, 5)] for _ in range(12)]
+    vectors = term_vectors(terms, count_documents(terms), column_of_terms(terms))
+    rows, columns = rng.integers(0, 12, 40), rng.integers(0, 12, 40)
+    expected = (vectors.toarray() @ vectors.toarray().T)[rows, columns]
+    np.testing.assert_allclose(trial_products(vectors, vectors, rows, columns), expected, atol=1e-14)
+
+
+def test_area_is_the_share_of_pairs() -> None:
+    rng = np.random.default_rng(3)
+    targets, nontargets = rng.integers(0, 6, 15).astype(float), rng.integers(0, 5, 22).astype(float)
+    pairs = [(a > b) + (a == b) / 2 for a in targets for b in nontargets]
+    assert roc_area(targets, nontargets) == pytest.approx(np.mean(pairs), abs=1e-15)
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("scoring", ["cosine", "classifier"])
+def test_speakers_with_topics_are_told_apart(units: str, scoring: str, tmp_path) -> None:
+    assert roc_area(*scores(make_attack(tmp_path), units=units, scoring=scoring)) > 0.97
+
+
+def test_what_all_say_tells_nobody() -> None:
+    """The same prompts of every speaker: targets score as nontargets do."""
+    said = [["seven nine two"] for _ in range(5)]
+    rows, columns = np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5)
+    tested = ["one two three", "seven", "nine nine"]
+    for method in METHODS:
+        values = Reader(method, ["one two", "three nine"]).score(said, tested, rows, columns).reshape(5, 3)
+        np.testing.assert_allclose(values, values[:1].repeat(5, axis=0), atol=1e-9)
+
+
+def test_rare_words_count_more_than_common_ones() -> None:
+    method = Method("words", "cosine")
+    reader = Reader(method, ["the cat", "the dog", "the house"])
+    rows, columns = np.zeros(2, int), np.arange(2)
+    common, rare = reader.score([["the zebra"]], ["the horse", "a zebra"], rows, columns)
+    assert 0 < common < rare
+
+
+def test_method_is_chosen_on_background_speakers() -> None:
+    """Speakers who share words but spell with endings of their own: sequences of characters win."""
+    rng = np.random.default_rng(4)
+    texts = {
+        f"s{number}": [" ".join(f"q{rng.integers(10**6)}{end}" for _ in range(10)) for _ in range(4)]
+        for number, end in enumerate(["ing", "ous", "ful", "ity", "ant", "ism", "ate", "ely"])
+    }
+    method, why = choose_method(texts, METHODS, seed=0)
+    assert method.units == "characters"
+    assert "3 folds of 8 background speakers" in why
+    assert choose_method(dict(reversed(texts.items())), METHODS, seed=0) == (method, why)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ({}, "classifier needs transcripts"),
+        ({"a": [], "b": []}, "classifier needs transcripts"),
+        ({"a": ["x y"], "b": ["z"]}, "0 background speakers have two transcripts"),
+        ({"a": ["x", "y"], "b": ["z", "x"], "c": ["", ""]}, "3 background speakers"),
+    ],
+)
+def test_few_texts_leave_the_first_method(texts: dict[str, list[str]], says: str) -> None:
+    only = (Method("words", "classifier"), Method("words", "cosine")) if not any(texts.values()) else METHODS
+    method, why = choose_method(texts, only[:1] if not any(texts.values()) else only, seed=0)
+    assert method == Method("words", "cosine")
+    assert says in why
+
+
+def test_without_transcripts_of_the_background_those_that_enrol_say_what_is_common(tmp_path) -> None:
+    assert roc_area(*scores(make_attack(tmp_path, training_texts=False))) > 0.9  # 0.79 where all words count alike
+
+
+def test_scores_are_the_same_twice_and_do_not_depend_on_other_trials(tmp_path) -> None:
+    attack = make_attack(tmp_path)
+    for scoring in ("cosine", "classifier"):
+        attacker = ContentAttacker(ContentConfig(scoring=scoring, units="words"))
+        whole = attacker.learn(attack.training)(attack, Kept()).values
+        assert np.array_equal(attacker.learn(attack.training)(attack, Kept()).values, whole)
+        chosen = np.arange(0, len(whole), 5)
+        some = replace(attack, trials=attack.trials.subset(np.isin(np.arange(len(whole)), chosen)))
+        np.testing.assert_allclose(attacker.learn(attack.training)(some, Kept()).values, whole[chosen], atol=1e-6)
+
+
+def test_record_holds_the_transcripts(tmp_path) -> None:
+    attack = make_attack(tmp_path)
+    attacker = ContentAttacker(ContentConfig())
+    before = attacker.record(attack)
+    assert attacker.record(attack) == before
+    (attack.tested.path / "text").write_text((attack.tested.path / "text").read_text() + "more words\n")
+    assert attacker.record(attack) != before
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no transcripts: there is no"),
+        (b"", "empty"),
+        (b"ts0-0 \xff\xfe words\n", "UTF-8|other bytes"),
+        (b"ts0-0 one\nts0-0 two\n", "there already, in line 1"),
+        (b"ts0-0 one\n", "23 of 24 utterances without a transcript"),
+        (b"ts0-0 \x00\n", "zero bytes"),
+        ("".join(f"ts{s}-{n} ...\n" for s in range(6) for n in range(4)).encode(), "no transcript holds a word"),
+    ],
+)
+def test_texts_that_cannot_be_used_are_what_it_lacks(content: bytes | None, says: str, tmp_path) -> None:
+    attack = make_attack(tmp_path)
+    file = attack.tested.path / "text"
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    import re
+
+    assert re.search(says, ContentAttacker(ContentConfig()).lacks(attack))
+
+
+def test_empty_transcripts_score_0_and_nothing_is_nan(tmp_path) -> None:
+    attack = make_attack(tmp_path)
+    file = attack.tested.path / "text"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0].split()[0], *lines[1:], ""]))
+    for method in METHODS:
+        attacker = ContentAttacker(ContentConfig(units=method.units, scoring=method.scoring))
+        assert attacker.lacks(attack) == ""
+        found = attacker.learn(attack.training)(attack, Kept())
+        assert np.isfinite(found.values).all()
+        if method.scoring == "cosine":
+            silent = [segment == lines[0].split()[0] for _, segment in attack.trials.pairs()]
+            assert not found.values[silent].any()
+
+
+def test_settings_are_checked() -> None:
+    found = find_row("content")
+    assert found is not None
+    assert found[1].make is wanted_content
+    assert wanted_content("mine", {"text": "text_asr"}, Context("content")).config == ContentConfig("mine", "text_asr")
+    for settings, says in (
+        ({"text": "../text"}, "name of a file"),
+        ({"units": "phones"}, "units 'phones'"),
+        ({"scoring": "x"}, "scoring 'x'"),
+        ({"colour": 1}, "colour"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            wanted_content("content", settings, Context("content"))

@@ -1,0 +1,135 @@
+"""The pitch tracker against harmonic signals whose pitch is known, and against pYIN on real speech."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spkver.extractors.pitch_tracker import SHIFT, best_path, correlations, track_pitch
+
+GROSS = 0.2  # share by which a pitch is off that counts as a gross error
+
+
+def voice(pitch: float, *, rate: int = 16000, seconds: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    """A buzz with two formants whose pitch swings by 3 semitones, and its pitch at every sample."""
+    times = np.arange(int(seconds * rate)) / rate
+    contour = pitch * 2 ** (0.25 * np.sin(2 * np.pi * 1.5 * times))
+    phase = 2 * np.pi * np.cumsum(contour) / rate
+    rng = np.random.default_rng(int(pitch))
+    samples = np.zeros(len(times))
+    for number in range(1, 40):
+        frequency = number * contour
+        formants = 1 / (1 + ((frequency - 600) / 150) ** 2) + 0.5 / (1 + ((frequency - 1500) / 200) ** 2)
+        part = (formants + 0.02) / number * np.sin(number * phase + rng.uniform(0, 2 * np.pi))
+        samples += np.where(frequency < 0.47 * rate, part, 0)
+    return samples, contour
+
+
+def noisy(samples: np.ndarray, decibels: float) -> np.ndarray:
+    noise = np.random.default_rng(0).standard_normal(len(samples))
+    return samples + noise * np.sqrt((samples**2).mean() / 10 ** (decibels / 10))
+
+
+@pytest.mark.parametrize("decibels", [40, 5, 0])
+@pytest.mark.parametrize("pitch", [75, 110, 180, 280, 400])
+def test_known_pitch_is_found_without_a_gross_error(pitch: float, decibels: float) -> None:
+    samples, contour = voice(pitch)
+    hertz, _ = track_pitch(noisy(samples, decibels), 16000)
+    true = np.interp(np.arange(len(hertz)) * SHIFT, np.arange(len(contour)) / 16000, contour)
+    voiced = hertz > 0
+    assert voiced.mean() > 0.97
+    assert np.abs(hertz[voiced] / true[voiced] - 1).max() < GROSS
+    assert np.sqrt(np.mean((hertz[voiced] / true[voiced] - 1) ** 2)) < 0.012
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
+def test_other_rates_give_the_same_pitch(rate: int) -> None:
+    samples, contour = voice(150, rate=rate, seconds=1.0)
+    hertz, _ = track_pitch(samples, rate)
+    true = np.interp(np.arange(len(hertz)) * SHIFT, np.arange(len(contour)) / rate, contour)
+    voiced = hertz > 0
+    assert voiced.mean() > 0.95
+    assert np.median(np.abs(hertz[voiced] / true[voiced] - 1)) < 0.01
+
+
+def test_level_does_not_count() -> None:
+    samples, _ = voice(120, seconds=0.5)
+    np.testing.assert_allclose(track_pitch(samples * 1e-4, 16000).hertz, track_pitch(samples, 16000).hertz, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["noise", "silence", "offset", "click"])
+def test_what_has_no_pitch_has_no_voice(kind: str) -> None:
+    samples = {
+        "noise": np.random.default_rng(1).standard_normal(32000),
+        "silence": np.zeros(16000),
+        "offset": np.full(16000, 0.3),
+        "click": np.eye(1, 16000, 8000)[0],
+    }[kind]
+    hertz, strength = track_pitch(samples, 16000)
+    assert (hertz > 0).mean() < 0.02
+    assert np.isfinite(strength).all()
+    assert strength.min() >= 0
+    assert strength.max() <= 1
+
+
+@pytest.mark.parametrize(("length", "rate"), [(0, 16000), (1, 16000), (159, 16000), (160, 16000), (3, 1), (20, 100)])
+def test_short_and_slow_signals_are_tracked(length: int, rate: int) -> None:
+    hertz, strength = track_pitch(np.sin(np.arange(length)), rate)
+    assert len(hertz) == len(strength) == (1 + int(length / rate / SHIFT + 1e-6) if length else 0)
+    assert np.isfinite(hertz).all()
+
+
+def test_correlation_is_the_sum_of_products_over_the_energies() -> None:
+    frames = np.random.default_rng(2).standard_normal((3, 50))
+    found = correlations(frames, 20, 0.5)
+    assert found.shape == (3, 31)
+    for row, frame in enumerate(frames):
+        for lag in (0, 7, 30):
+            first, second = frame[:20], frame[lag : lag + 20]
+            expected = first @ second / np.sqrt((first @ first + 0.5) * (second @ second + 0.5))
+            assert found[row, lag] == pytest.approx(expected, abs=1e-12)
+
+
+def test_best_path_is_the_best_of_all_paths() -> None:
+    """Against all paths of five frames, by the costs of the docstring."""
+    from itertools import product
+
+    rng = np.random.default_rng(3)
+    gains, octaves = rng.uniform(0, 1, (5, 2)), rng.uniform(0, 3, (5, 2))
+    gains[2, 1] = -np.inf
+
+    def value(path: tuple[int, ...]) -> float:
+        total = 0.0
+        for frame, state in enumerate(path):
+            total += 0.5 if state == 0 else gains[frame, state - 1]
+            if frame:
+                before = path[frame - 1]
+                if (before == 0) != (state == 0):
+                    total -= 0.14
+                elif state:
+                    total -= 0.35 * abs(octaves[frame, state - 1] - octaves[frame - 1, before - 1])
+        return total
+
+    assert tuple(best_path(gains, octaves)) == max(product(range(3), repeat=5), key=value)
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+def test_pitch_of_real_speech_agrees_with_pyin(shared) -> None:
+    """Where both hear voice in 12 recordings of LibriSpeech; what is left over are pYIN's errors too."""
+    import librosa
+    import soundfile
+
+    files = sorted((shared / "corpora" / "libri261" / "bg").rglob("*.flac"))[::21]
+    gross, total = 0, 0
+    for file in files:
+        samples, rate = soundfile.read(file)
+        hertz, _ = track_pitch(samples, rate)
+        other, voiced, _ = librosa.pyin(
+            samples, fmin=60, fmax=500, sr=rate, frame_length=1024, hop_length=160, resolution=0.2
+        )
+        both = (hertz[: len(other)] > 0) & voiced
+        gross += int((np.abs(hertz[: len(other)][both] / other[both] - 1) > GROSS).sum())
+        total += int(both.sum())
+    assert total > 3000
+    assert gross / total < 0.02
