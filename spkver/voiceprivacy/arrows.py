@@ -131,7 +131,7 @@ def report(
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
     steps.begin("report")
-    found = measure_attributes(experiment.at("report"), sets, config, train(experiment), numbers.value)
+    found = measure_attributes(experiment.at("report"), sets, config, experiment.outcome.attackers, numbers.value)
     experiment.outcome.attributes.update(found)
     return write_results(experiment, sets, numbers.value, utility, evidence.value)
 
