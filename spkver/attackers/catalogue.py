@@ -78,14 +78,18 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
-    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
-    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    "campplus-undone": Row(
+        "campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+    ),
+    "ge2e-undone": Row(
+        "ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+    ),
     "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
     "campplus-aligned": Row(
-        "campplus-aligned", "CAM++ after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+        "campplus-aligned", "CAM++ after a map to original vectors", wanted_aligned(wanted_network), _is_absent, True
     ),
     "ge2e-aligned": Row(
-        "ge2e-aligned", "GE2E after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+        "ge2e-aligned", "GE2E after a map to original vectors", wanted_aligned(wanted_network), _is_absent, True
     ),
     "ivector-aligned": Row(
         "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)

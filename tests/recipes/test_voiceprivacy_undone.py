@@ -103,6 +103,26 @@ def test_undone_speech_does_not_depend_on_workers_and_is_taken_up(background, tm
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
 
+def test_selections_without_a_folder_are_undone_too(background, tmp_path):
+    """As folds of the background are: their record is that of the folder of their recordings."""
+
+    def select(directory: DataDir, name: str, speakers: tuple[str, ...]) -> DataDir:
+        kept = {utterance: speaker for utterance, speaker in directory.speakers.items() if speaker in speakers}
+        recordings = {utterance: directory.recordings[utterance] for utterance in kept}
+        return replace(directory, path=tmp_path / name, recordings=recordings, speakers=kept)
+
+    people = sorted(set(background.original.speakers.values()))
+    original = select(background.original, "train-without1", tuple(people[:4]))
+    draw = select(background.anonymised[0], "train1-without1", tuple(people[:4]))
+    tested = select(background.anonymised[0], "train1-fold1", tuple(people[4:]))
+    undoing = Undoing(Background(original, (draw,)), Place(tmp_path / "out", tmp_path / "work", jobs=1))
+    assert undoing.known.by == "record"
+    undone = undoing.undone(tested)
+    assert undone.path == tmp_path / "out" / "data" / "train1-fold1-undone"
+    assert sorted(undone.recordings) == sorted(tested.recordings)
+    assert len(wavs(undone.path)) == 6
+
+
 def test_what_cannot_be_undone_is_said(background, data, tmp_path):
     assert why_not(attack(background, data)) == ""
     assert why_not(attack(None, data)) == "there is no anonymised background"
