@@ -113,6 +113,7 @@ def _results(
         "simulated": simulated,
         "anonymiser": anonymiser,
         "choices": choices_of(run.output, sets, config),
+        **inversions_of(run.output, sets, config),
         "verdict": f"{told} {alarm}".strip(),
         "overestimated": alarm,
         "attackers_run": attackers_run(config, conditions),
@@ -147,6 +148,26 @@ def choices_of(output: Path, sets: Sets, config: Config) -> list[Json]:
         for folder in folders
     ]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+
+
+def inversions_of(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
+    """Return what attackers that undo or align the anonymisation learnt of it from each background, where any did."""
+    names = dict.fromkeys(dataset.training for dataset in sets.datasets)
+    folders = [sets.twins[name].name for name in names if name in sets.twins]
+    entries = list(map(attacker_name, config.attackers))
+    wanted = {
+        "undoing": ["undoing/undoing.json"] if any(name.endswith("-undone") for name in entries) else [],
+        "alignments": [f"{name}/alignment.json" for name in entries],
+    }
+    return {
+        kind: [
+            {"background": folder, **json.loads(path.read_text(encoding="utf-8"))}
+            for folder in folders
+            for file in files
+            if (path := output / "attackers" / folder / file).is_file()
+        ]
+        for kind, files in wanted.items()
+    }
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:

@@ -6,12 +6,14 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from voiceprivacy_runs import run_recipe, write_layout
 
 from evaluation.embeddings import Embeddings
+from evaluation.reports.page.inversions import inversions
 from evaluation.trials import Trials
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.seeding import named_stream
@@ -123,6 +125,22 @@ def test_selections_without_a_folder_are_undone_too(background, tmp_path):
     assert len(wavs(undone.path)) == 6
 
 
+def test_the_page_tells_what_was_undone_and_aligned() -> None:
+    undoing = {
+        "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
+        "recordings": 251, "speakers": 250, "cues": "both", "kernel": "Gaussian", "rmse": 0.0149, "spread": 0.1158,
+    }  # fmt: skip
+    alignment = {
+        "background": "train_mcadams", "attacker": "ge2e-aligned", "pairs": 1004, "chosen": "centred",
+        "mean_reciprocal_rank": {"centred": 0.875},
+    }  # fmt: skip
+    page = inversions(SimpleNamespace(raw={"undoing": [undoing, 3], "alignments": [alignment]}))
+    for text in ("train_mcadams", "mcadams (from pairs)", "0.0149", "0.1158", "ge2e-aligned", "1,004", "0.875"):
+        assert text in page
+    assert inversions(SimpleNamespace(raw={})) is None
+    assert inversions(SimpleNamespace(raw={"undoing": "x", "alignments": 1})) is None
+
+
 def test_what_cannot_be_undone_is_said(background, data, tmp_path):
     assert why_not(attack(background, data)) == ""
     assert why_not(attack(None, data)) == "there is no anonymised background"
@@ -151,7 +169,10 @@ def test_the_evaluation_tells_undone_from_strict(data, tmp_path):
     found = {path.relative_to(output): path for path in output.glob("exp/*/*/gmm-ubm-undone/scores")}
     assert len(found) == 6  # lazy- and semi-informed; women, men, both
     assert all(path.parts[2].startswith("tiny_test_enrolls_mcadams-") for path in found)
-    conditions = json.loads((output / "results.json").read_text())["conditions"]
+    results = json.loads((output / "results.json").read_text())
+    conditions, (told,) = results["conditions"], results["undoing"]
+    assert (told["background"], told["anonymizer"]) == ("tiny_train_mcadams", "mcadams")
+    assert 0 < told["rmse"] < told["spread"]
     of_undone = {row["scenario"] for row in conditions if row["attacker"] == "gmm-ubm-undone"}
     assert of_undone == {"lazy-informed", "semi-informed"}
     # what learns from original speech is the same attacker, trained once

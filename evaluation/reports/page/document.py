@@ -10,6 +10,7 @@ from evaluation.reports.page import appendix, details, evidence, summary
 from evaluation.reports.page.attributes import attributes
 from evaluation.reports.page.averages import averages
 from evaluation.reports.page.choices import choices
+from evaluation.reports.page.inversions import inversions
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.style import STYLE
 from evaluation.reports.privacy_results import Results, parse_results
@@ -31,6 +32,7 @@ _CONTENTS = {
     "terms": "How to read this",
     "figures": "All figures",
     "choices": "Choice of backends",
+    "inversions": "Undoing and alignment",
     "provenance": "How this was made",
 }
 
@@ -87,6 +89,7 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         appendix.terms(),
         appendix.figures(parsed),
         choices(parsed),
+        inversions(parsed),
         appendix.provenance(parsed, base),
     ]
     there = [section for section in sections if section is not None]
