@@ -76,8 +76,12 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
-    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
-    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    "campplus-undone": Row(
+        "campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+    ),
+    "ge2e-undone": Row(
+        "ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+    ),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
@@ -87,16 +91,12 @@ CATALOGUE: dict[str, Row] = {
 
 DEFAULT: tuple[str, ...] = (
     "campplus",
-    "gmm-svm-cms",
-    "gmm-svm",
-    "supervector-cosine",
-    "ge2e",
-    "ivector",
-    "gmm-ubm",
+    *("gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
+    *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone", "ge2e-undone"),
+    *("prosody", "content", "session"),
 )
-"""Those that run where none are named and they can, about from the strongest to the weakest; what others are put
-together of comes before it."""
-
+"""Those that run where none are named and they can: voices, voices with the anonymisation undone, cues beside the
+voice, each about from the strongest to the weakest."""
 
 COSTS: dict[str, float] = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
@@ -104,9 +104,12 @@ COSTS: dict[str, float] = {
     "gmm-svm": 6,
     "gmm-svm-cms": 6,
     "supervector-cosine": 6,
-    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and ge2e), 4.6 minutes of speech
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of it
     "campplus": 70,
     "ge2e": 40,
+    "prosody": 20,
+    "session": 15,
+    "content": 1,
     # "attackers and scores" of a run with it alone
     "ivector": 30,
 }
