@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import ConfigError
+from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.undone_attacker import wanted_undone
@@ -63,6 +65,8 @@ class Row:
         return ":" in self.form
 
 
+_NETWORKS = {"campplus": "CAM++", "ge2e": "GE2E"}
+
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
     "campplus": Row(
@@ -76,29 +80,45 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
-    "campplus-undone": Row(
-        "campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
-    ),
-    "ge2e-undone": Row(
-        "ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+    **{
+        f"{base}-undone": Row(
+            f"{base}-undone", f"{what} on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+        )
+        for base, what in _NETWORKS.items()
+    },
+    "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
+    **{
+        f"{base}-aligned": Row(
+            f"{base}-aligned",
+            f"{what} after a map to original vectors",
+            wanted_aligned(wanted_network),
+            _is_absent,
+            is_network=True,
+        )
+        for base, what in _NETWORKS.items()
+    },
+    "ivector-aligned": Row(
+        "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
     ),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
     "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
     # --- of others together ---
+    "fusion": Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 }
 
 DEFAULT: tuple[str, ...] = (
     "campplus",
     *("gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
     *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone", "ge2e-undone"),
-    *("prosody", "content", "session"),
+    *("campplus-aligned", "prosody", "content", "session"),
+    "fusion",  # of those before it
 )
 """Those that run where none are named and they can: voices, voices with the anonymisation undone, cues beside the
-voice, each about from the strongest to the weakest."""
+voice, each about from the strongest to the weakest; then all together."""
 
-COSTS: dict[str, float] = {
+_ALONE: dict[str, float] = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     "gmm-ubm": 6,
     "gmm-svm": 6,
@@ -113,7 +133,13 @@ COSTS: dict[str, float] = {
     # "attackers and scores" of a run with it alone
     "ivector": 30,
 }
-"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on a Xeon of 2023."""
+# "anonymisation" in the timings of the same run: to turn the poles back is as much work as to turn them
+_UNDOING = 15
+COSTS: dict[str, float] = {
+    **_ALONE,
+    **{f"{base}-undone": _ALONE[base] + _UNDOING for base in (*PRESETS, *_NETWORKS, "ivector")},
+}
+"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on a Xeon at 2 GHz."""
 
 
 def absent_attackers() -> dict[str, str]:

@@ -134,6 +134,9 @@ class UtilityConfig:
         here.
     recall : str
         Convention of the unweighted average recall, see `evaluation.utility.recalls`.
+    attributes : str or None
+        Table of speakers with a header, ids first: how well each column is read from vectors, beside sex (see
+        `spkver.voiceprivacy.leakage`).
     """
 
     wer: bool = False
@@ -142,6 +145,7 @@ class UtilityConfig:
     emotion: tuple[str, ...] = ()
     predictions: str | None = None
     recall: str = "default"
+    attributes: str | None = None
 
     def __post_init__(self) -> None:
         for key in ("hypotheses", "predictions"):
@@ -281,7 +285,8 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]
         if found is not None:
             row_name, row, argument = found
             shared, others = config.attacker_settings.get(ALL, {}), config.attacker_settings
-            context = Context(row_name, argument, config.seed, shared, others, dict(chosen))
+            heard = config.utility.hypotheses
+            context = Context(row_name, argument, config.seed, shared, others, heard, dict(chosen))
             chosen[name] = row.make(name, settings, context)
         elif is_outside(preset):
             chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
@@ -321,6 +326,11 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
         return attacker_config(preset, values=merged(shared, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker_settings of {name}: {error}") from error
+
+
+def attacker_specs(config: Config) -> dict[str, str]:
+    """Return of each entry of `attackers` the preset, or what a door opens to."""
+    return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
 def attacker_name(entry: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports.page import appendix, details, summary
+from evaluation.reports.page import appendix, details, evidence, summary
+from evaluation.reports.page.attributes import attributes
 from evaluation.reports.page.averages import averages
 from evaluation.reports.page.choices import choices
 from evaluation.reports.page.markup import Html, element, join
@@ -23,6 +24,9 @@ _CONTENTS = {
     "checks": "Warnings and checks",
     "curves": "Curves",
     "speakers": "Worst-off speakers",
+    "attributes": "Attributes",
+    "worst": "Worst case and ranks",
+    "voices": "Voices",
     "utility": "Utility",
     "terms": "How to read this",
     "figures": "All figures",
@@ -76,6 +80,9 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         appendix.checks(parsed),
         details.curves(parsed, Path(folder)),
         details.speakers(parsed),
+        attributes(parsed),
+        evidence.worst_cases(parsed),
+        evidence.voices(parsed),
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),
