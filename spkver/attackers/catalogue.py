@@ -139,7 +139,8 @@ COSTS: dict[str, float] = {
     **_ALONE,
     **{f"{base}-undone": _ALONE[base] + _UNDOING for base in (*PRESETS, *_NETWORKS, "ivector")},
 }
-"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on one machine: another one is faster or slower."""
+"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
+others are faster or slower."""
 
 
 def absent_attackers() -> dict[str, str]:
