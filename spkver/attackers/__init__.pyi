@@ -50,7 +50,6 @@ from .undoing import known_anonymizer as known_anonymizer
 from .vector_attacker import Choice as Choice
 from .vector_attacker import VectorAttacker as VectorAttacker
 from .vector_attacker import learn_backend as learn_backend
-from .vector_attacker import VectorAttacker as VectorAttacker
 from .vector_store import VectorStore as VectorStore
 from .warp_estimation import WarpEstimator as WarpEstimator
 from .warp_estimation import fit_warp_estimator as fit_warp_estimator
