@@ -25,6 +25,8 @@ from .doors import short_name as short_name
 from .folds import Fold as Fold
 from .folds import background_folds as background_folds
 from .folds import deal_speakers as deal_speakers
+from .fusion import Fusion as Fusion
+from .fusion import WantedFusion as WantedFusion
 from .kept import Kept as Kept
 from .options import NormConfig as NormConfig
 from .options import ProjectionConfig as ProjectionConfig

@@ -17,6 +17,7 @@ from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.undone_attacker import wanted_undone
@@ -94,6 +95,7 @@ CATALOGUE: dict[str, Row] = {
     "content": Row("content", "words said, where there are transcripts", wanted_content),
     "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
     # --- of others together ---
+    "fusion": Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 }
 
 DEFAULT: tuple[str, ...] = (

@@ -328,6 +328,11 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
         raise ConfigError(f"attacker_settings of {name}: {error}") from error
 
 
+def attacker_specs(config: Config) -> dict[str, str]:
+    """Return of each entry of `attackers` the preset, or what a door opens to."""
+    return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
+
+
 def attacker_name(entry: str) -> str:
     """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
     return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)

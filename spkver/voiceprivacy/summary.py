@@ -146,10 +146,13 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _rate(row: Mapping[str, Any], level: float) -> str:
-    low, high = number(row["low"]), number(row["high"])
+    smallest = row.get("minimum")
+    ends = smallest or row
+    low, high = number(ends["low"]), number(ends["high"])
     if low != low or high != high:
         return _percent(row["eer"])
-    return f"{_percent(row['eer'])} ({100 * level:g} % interval {_percent(low)} to {_percent(high)})"
+    of = f" of the smallest of {len(row['attackers'])}" if smallest and len(row["attackers"]) > 1 else ""
+    return f"{_percent(row['eer'])} ({100 * level:g} % interval{of} {_percent(low)} to {_percent(high)})"
 
 
 def _percent(share: float) -> str:

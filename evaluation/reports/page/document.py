@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports.page import appendix, details, summary
+from evaluation.reports.page import appendix, details, evidence, summary
 from evaluation.reports.page.attributes import attributes
 from evaluation.reports.page.averages import averages
 from evaluation.reports.page.choices import choices
@@ -25,6 +25,8 @@ _CONTENTS = {
     "curves": "Curves",
     "speakers": "Worst-off speakers",
     "attributes": "Attributes",
+    "worst": "Worst case and ranks",
+    "voices": "Voices",
     "utility": "Utility",
     "terms": "How to read this",
     "figures": "All figures",
@@ -79,6 +81,8 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         details.curves(parsed, Path(folder)),
         details.speakers(parsed),
         attributes(parsed),
+        evidence.worst_cases(parsed),
+        evidence.voices(parsed),
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),

@@ -146,6 +146,7 @@ table.plain td.hash { font-size: .78rem; }
   margin: .6rem 0; }
 figure { margin: 0; min-width: 0; }
 figure.tall { grid-row: span 2; }
+figure.wide svg.plot { max-width: 64rem; }
 figcaption { font-size: .88rem; color: var(--soft); margin-top: .3rem; }
 svg.plot { display: block; width: 100%; max-width: 44rem; height: auto; margin: 0 auto; fill: var(--ink); }
 svg.plot * { stroke-linejoin: round; stroke-linecap: butt; }
