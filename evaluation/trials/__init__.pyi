@@ -10,6 +10,7 @@ from .frames import truth_of as truth_of
 from .joins import JoinError as JoinError
 from .joins import align as align
 from .joins import find_rows as find_rows
+from .joins import order_free_digest as order_free_digest
 from .joins import split_scores as split_scores
 from .lists import Key as Key
 from .lists import Scores as Scores
