@@ -113,6 +113,10 @@ def declare_scores(
     for (name, condition), why in lacking.items():
         if not failed:  # else it was said before
             logger.warning("%s is left out of %s: %s", name, condition, why)
+    wanted = [(attacker.name, attack.name) for attacker in attackers for attack in attacks.values()]
+    if lacking and not failed and lacking.keys() >= set(wanted):
+        (name, condition), why = next(iter(lacking.items()))
+        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
     lacking |= dict.fromkeys(failed, "it failed")
     scorer = _Scorer(quiet, seed)
     conditions = []

@@ -138,5 +138,5 @@ def test_a_table_that_is_none_is_told_before_the_start(data: Path, tmp_path: Pat
 def test_content_alone_without_transcripts_is_told(tmp_path: Path) -> None:
     outcome = run_recipe(write_layout(tmp_path / "vp"), tmp_path / "out", attackers="[content]")
     assert outcome.status == 2
-    assert "no transcripts" in outcome.err
-    assert "content" in outcome.error
+    assert "no attacker serves any condition: content lacks" in outcome.error
+    assert "no transcripts" in outcome.error
