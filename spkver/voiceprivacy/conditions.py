@@ -20,6 +20,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,10 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     DataError
         With all that cannot be used, or where an attacker has nothing at all.
     """
-    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig | Wanted)]
+    # some can be asked before they are at work
+    others: list[Any] = [
+        attacker for attacker in chosen if not isinstance(attacker, AttackerConfig) and hasattr(attacker, "lacks")
+    ]
     if not others:
         return
     expected = {

@@ -61,6 +61,8 @@ class Outcome:
         What single attackers failed at.
     fusions : list of dict
         Weights of fusions, as in their files.
+    attributes : dict
+        What vectors tell of the speakers besides who they are.
     attackers : list of Attacker
     declare : callable
         Declares all conditions again, as `declare_scores`, without those that it is told of as failed.
@@ -68,6 +70,7 @@ class Outcome:
 
     failures: list[Failure] = field(default_factory=list)
     fusions: list[dict[str, Any]] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
     attackers: list[Attacker] = field(default_factory=list, repr=False)
     declare: Callable[..., list[Condition]] | None = field(default=None, repr=False)
 
