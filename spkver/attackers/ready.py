@@ -34,8 +34,8 @@ class ReadyScores:
     FOLDER/asv_orig/<enrolment>-<trials>/scores            by an attacker that learnt from original speech
     FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    from anonymised speech
 
-    Where there is no such file, that of an attacker's folder ``<enrolment>-<trials>/<attacker>/scores`` is taken: of one
-    that has this attacker's name, or of the only one.
+    Where there is no such file, that of an attacker's folder is taken, ``<enrolment>-<trials>/<attacker>/scores``: of
+    one that has this attacker's name, or of the only one.
     """
 
     name: str
