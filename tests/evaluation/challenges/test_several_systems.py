@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from evaluation.challenges import (
     Figure,
+    Reading,
     figure_rows,
     figures_of_results,
     plot_systems,
@@ -160,6 +161,26 @@ def test_bad_sections_of_languages(tmp_path: Path, text: str, message: str) -> N
     assert message in str(caught.value)
 
 
+def test_one_language_of_several(tmp_path: Path) -> None:
+    path = tmp_path / "result_for_rank_x"
+    words = [{"dataset": name, "split": "test", "asr": "anon", "WER": wer} for name, wer in (("en", 5.0), ("de", 7.0))]
+    asr = make_section(ASR, words)
+    path.write_text(language("en", 3.734) + language("de", 1.75))
+    write_rank_file(path, RankFile((*read_rank_file(path).sections, asr)))
+    system = read_system(path, reading=Reading(datasets=("de",)))
+    assert 100 * system.eer.value == pytest.approx(1.75)
+    assert 100 * system.utilities["wer"].value == pytest.approx(7.0)
+    with pytest.raises(DataError, match=r"no EER anon-anon .* of other sets"):
+        read_system(path, reading=Reading(datasets=("fr",)))
+    results = own_results()
+    results["conditions"] += [results["conditions"][0] | {"dataset": "en_test", "eer": {"rocch": 0.3}, "intervals": {}}]
+    results["utility"]["wer"]["en_test"] = {"anonymised": {"value": 0.5}}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    own = read_system(tmp_path, reading=Reading(datasets=("en",)))
+    assert (own.eer.value, own.utilities["wer"].value) == (0.3, 0.5)
+    assert read_system(tmp_path, reading=Reading(datasets=("en_test",))).eer.value == 0.3
+
+
 def own_results() -> dict:
     def row(scenario: str, attacker: str, eer: float) -> dict:
         ends = {"eer.rocch": {"low": eer - 0.02, "high": eer + 0.02}}
@@ -215,6 +236,19 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     assert papers["md"].read_text().splitlines()[0].startswith("| system")
     assert papers["png"].read_bytes()[:4] == b"\x89PNG"
     assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
+
+
+def test_systems_of_one_name_are_told_apart_by_their_folders(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "track1").mkdir()
+    again = tmp_path / "track1/result_for_rank_x"
+    again.write_text(files[1].read_text())
+    outcome = CliRunner().invoke(main, ["rank", str(files[1]), str(again), "--dataset", "mine"])
+    assert outcome.exit_code == 0, outcome.output
+    assert f"x ({tmp_path.name})" in outcome.stdout
+    assert "x (track1)" in outcome.stdout
+    outcome = CliRunner().invoke(main, ["rank", str(again), str(again)])
+    assert outcome.exit_code == 2
+    assert "two systems are named 'x (track1)'" in outcome.output
 
 
 def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) -> None:
