@@ -60,7 +60,7 @@ $(VENV)/.docs-installed: $(VENV)/.installed
 
 # Warnings are errors; then every link of the finished pages is followed, and nothing may lead to another machine.
 docs: $(VENV)/.docs-installed
-	$(BIN)/python -m sphinx -q -E -W --keep-going -b html -c docs . build/site
+	$(BIN)/python -m sphinx -q -E -j 2 -W --keep-going -b html -c docs -d build/doctrees . build/site
 	$(BIN)/python docs/check_site.py build/site
 
 bench: venv

@@ -43,7 +43,7 @@ from evaluation.metrics import (
     metrics_with,
     read_scale,
 )
-from evaluation.trials import find_speakers, group_trials, read_metadata
+from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
 from evaluation.uncertainty import (
     Grouping,
     Groups,
@@ -74,10 +74,11 @@ json_option = click.option(
 
 @dataclass(frozen=True)
 class _System:
-    """A system with what was found of it."""
+    """A system with what was found of it, and its trials by a number that others share with the same ones."""
 
     label: str
     result: Evaluation
+    trials: int
     sample: Sample | None = None
     groups: Groups | None = None
     methods: dict[str, str] = field(default_factory=dict)
@@ -153,6 +154,7 @@ def metrics(
     statistic = Metrics(priors, convention, table)
     listed = match_keys(scores_paths, key_paths, labels)
     reference = options["reference"] or listed[0][0]
+    options["several"] = len(listed) > 1
     if reference not in [label for label, _, _ in listed]:
         raise click.UsageError(
             f"--reference {reference!r} is none of the labels: {', '.join(row[0] for row in listed)}"
@@ -190,18 +192,30 @@ def _show_several(
             for label, found in differences.items()
         }
     }
-    if show_json(report | ({"notes": {"differences": why}} if why else {}), json_path):
+    notes = {"differences": why} if why else {}
+    if unlike := _on_other_trials(systems, reference):
+        notes["trials"] = unlike
+    if show_json(report | ({"notes": notes} if notes else {}), json_path):
         return
     results = {system.label: system.result for system in systems}
     columns = chosen_columns(systems[0].result, _names(options["columns"]))
     click.echo(format_systems(results, columns))
     if differences:
         click.echo("\n" + format_table(difference_rows(differences, columns, reference)))
+    if unlike:
+        click.echo(f"\nnote: {unlike}")
     if why:
         click.echo(f"\nno differences: {why}")
     for system in systems:
         if system.groups is not None:
             click.echo(f"\n{system.label}:\n" + format_groups(system.groups))
+
+
+def _on_other_trials(systems: list[_System], reference: str) -> str:
+    """Say which systems were not measured on the trials of the reference; nothing where all were."""
+    sizes = {system.label: (system.trials, system.result.n_target, system.result.n_nontarget) for system in systems}
+    others = [label for label, size in sizes.items() if size != sizes[reference]]
+    return f"{', '.join(others)}: other trials than {reference}, so figures may differ for that alone" if others else ""
 
 
 def _write_papers(
@@ -239,9 +253,10 @@ def _assessed(
     label, scores, key = listed
     read = reader.read(scores, key)
     parts = reader.joined(read, scores, key)  # with its errors, which name the place in the files
+    trials = order_free_digest(read[1]) if options["several"] else 0
     if not options["replicates"] and options["column"] is None:
         return _System(label, evaluate(*parts, convention=statistic.convention, priors=statistic.priors,
-                                       metrics=statistic.metrics))  # fmt: skip
+                                       metrics=statistic.metrics), trials)  # fmt: skip
     by_trial = people.by == "trial"
     # without intervals nothing is drawn, and ids do as names
     as_ids = people.by == "id" or not options["replicates"]
@@ -258,7 +273,7 @@ def _assessed(
         metadata = read_metadata(options["metadata"], options["column"])
         grouping = Grouping(*group_trials(scored, metadata, speakers=speakers), options["column"])
         groups = evaluate_groups(sample, grouping, statistic, **settings)
-    return _System(label, result, sample, groups, methods)
+    return _System(label, result, trials, sample, groups, methods)
 
 
 def _with_intervals(

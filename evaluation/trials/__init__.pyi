@@ -10,11 +10,13 @@ from .frames import truth_of as truth_of
 from .joins import JoinError as JoinError
 from .joins import align as align
 from .joins import find_rows as find_rows
+from .joins import order_free_digest as order_free_digest
 from .joins import split_scores as split_scores
 from .lists import Key as Key
 from .lists import Scores as Scores
 from .lists import Trials as Trials
 from .metadata import group_trials as group_trials
+from .metadata import metadata_columns as metadata_columns
 from .metadata import read_metadata as read_metadata
 from .pairs import checked_ids as checked_ids
 from .pairs import factorise as factorise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
@@ -13,12 +14,38 @@ from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
 
+_ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)  # multipliers that spread bits over a word
+
 
 class JoinError(DataError):
     """Scores and key do not fit together: the first trial that does not stands in `row` of the `side`."""
 
     side: Literal["scores", "key"] | None = None
     row: int | None = None
+
+
+def order_free_digest(key: Key) -> int:
+    """Return a number of 64 bits that keys share which hold the same trials with the same truth, in whatever order.
+
+    It is the sum over trials of a mixed hash of model, segment and truth: no sort, and no text for each trial.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, False])
+    >>> order_free_digest(key) == order_free_digest(key.subset([1, 0]))
+    True
+    >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
+    False
+    """
+    models, segments = map(_hashes, (key.model_ids, key.segment_ids))
+    mixed = models[key.models] * np.uint64(_ODD[0]) + segments[key.segments] * np.uint64(_ODD[1]) + key.is_target
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(_ODD[2])
+    return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
+
+
+def _hashes(ids: np.ndarray) -> np.ndarray:
+    digests = (blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest() for name in ids)
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
 def split_scores(

@@ -14,7 +14,7 @@ from evaluation.reports.page.markup import Html, element
 from evaluation.reports.page.numbers import MISSING, SPACE, cell, decimal, interval, percent
 from evaluation.reports.page.tables import Row, table
 from evaluation.reports.page.verdict import LEVELS, Headline, headlines, place_of
-from evaluation.reports.privacy_results import Results, parse_results
+from evaluation.reports.privacy_results import Results, as_number, parse_results
 from spkbase.errors import DataError
 from spkbase.files import write_text
 
@@ -103,14 +103,59 @@ def _side_by_side(parsed: Mapping[str, Results], places: Sequence[tuple[str, str
         "The same attackers and trials make figures comparable; intervals that overlap widely need not differ. The "
         "ring on each ruler is the speech without anonymisation."
     )
+    unlike = unlike_in(parsed)
     return element(
         "header",
         element("p", "Voice privacy report", class_="eyebrow"),
         element("h1", f"{len(parsed)} anonymisers side by side"),
         element("p", lead, class_="lead"),
+        element("p", element("b", "Not measured alike. "), " ".join(unlike), class_="alerts") if unlike else "",
         parts,
         class_="verdict level-none",
     )
+
+
+def unlike_in(parsed: Mapping[str, Results]) -> list[str]:
+    """Return a sentence for each way in which evaluations were not made alike, so that their figures may not compare.
+
+    Looked at are, for each data set that several of them have, attackers, scenarios, and numbers of enrolled speakers
+    and trials; how many versions of the training speech the semi-informed attacker learnt from; whether speech is
+    simulated. What results do not say is not compared.
+    """
+    found = []
+    for dataset in dict.fromkeys(name for results in parsed.values() for name in results.datasets()):
+        sharing = {name: results for name, results in parsed.items() if dataset in results.datasets()}
+        found += [
+            _said(f"Attackers of {dataset}", {name: ", ".join(of.attackers(dataset)) for name, of in sharing.items()}),
+            _said(f"Scenarios of {dataset}", {name: ", ".join(of.scenarios(dataset)) for name, of in sharing.items()}),
+            _said(f"Trials of {dataset}", {name: _sizes(of, dataset) for name, of in sharing.items()}),
+        ]
+    draws = {name: as_number(results.block("anonymiser").get("training_draws")) for name, results in parsed.items()}
+    versions = {name: f"{number:.0f}" for name, number in draws.items() if number == number}
+    simulated = {name: "yes" if results.raw.get("simulated") else "no" for name, results in parsed.items()}
+    found += [_said("Versions of the training speech", versions), _said("Simulated speech", simulated)]
+    return [sentence for sentence in found if sentence]
+
+
+def _said(what: str, values: Mapping[str, str]) -> str:
+    """Say who has which value, where they differ; nothing where they do not."""
+    known = {name: value for name, value in values.items() if value}
+    return (
+        f"{what}: {'; '.join(f'{name} {value}' for name, value in known.items())}."
+        if len(set(known.values())) > 1
+        else ""
+    )
+
+
+def _sizes(results: Results, dataset: str) -> str:
+    """Say how large the lists of a data set are; all conditions of one sex have the same."""
+    parts = []
+    for gender in results.main_genders(dataset):
+        row = next(row.values for row in results.conditions if (row.dataset, row.gender) == (dataset, gender))
+        numbers = [as_number(row.get(name)) for name in ("n_enrolled", "n_target", "n_nontarget")]
+        if all(number == number for number in numbers):
+            parts.append("{:.0f} speakers, {:.0f} and {:.0f} trials".format(*numbers))
+    return ", ".join(parts)
 
 
 def _cells(headline: Headline | None) -> list[Any]:

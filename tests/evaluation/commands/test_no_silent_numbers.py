@@ -444,3 +444,24 @@ def test_all_missing_columns_are_named_at_once(files: Path) -> None:
         assert "name it: --model, --segment, --score-column, --target-column" in message
     message = refused("metrics", "-s", other, "--model", "left", "--segment", "right")
     assert "name it: --score-column, --target-column" in message
+
+
+def test_systems_on_other_trials_are_told(files: Path) -> None:
+    """Two systems in one table whose keys differ: easier trials make a better figure."""
+    key = read_key(files / "key.txt")
+    rng = np.random.default_rng(3)
+    write_key(files / "shuffled.txt", key.subset(rng.permutation(len(key))))
+    write_key(files / "half.txt", key.subset(rng.random(len(key)) < 0.7))
+    turned = key.is_target.copy()
+    turned[[int(np.flatnonzero(turned)[0]), int(np.flatnonzero(~turned)[0])]] ^= True  # as many of both
+    write_key(files / "turned.txt", Key(key.model_ids, key.segment_ids, key.models, key.segments, turned))
+    scores, labels = ("-s", files / "scores.txt", "-s", files / "scores.csv"), ("-l", "old", "-l", "new")
+    for name in ("half.txt", "turned.txt"):
+        keys = ("-k", files / "key.txt", "-k", files / name)
+        words = "new: other trials than old, so figures may differ for that alone"
+        assert f"note: {words}" in passes("metrics", *scores, *keys, *labels).stdout
+        report = json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
+        assert report["notes"] == {"trials": words}
+    for keys in (("-k", files / "key.txt"), ("-k", files / "key.txt", "-k", files / "shuffled.txt")):
+        assert "other trials" not in passes("metrics", *scores, *keys, *labels).stdout
+        assert "notes" not in json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)

@@ -541,6 +541,33 @@ def test_several_anonymisers_stand_side_by_side(made: tuple[dict[str, Any], Path
         render_comparison([(results, folder)])
 
 
+def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any], Path]) -> None:
+    """Other attackers, other trials or fewer draws make another figure, which is not the anonymiser's doing."""
+    results, folder = made
+    alike = render_comparison([(results, folder), (results, folder)])
+    assert "Not measured alike" not in alike
+    anonymiser = dict(results["anonymiser"]) | {"name": "quick", "training_draws": 4}
+    first = dict(results) | {"anonymiser": dict(results["anonymiser"]) | {"training_draws": 1}}
+    dropped = results["conditions"][0]["attacker"]
+    rows = [dict(row) | {"n_target": 7, "n_nontarget": 70, "n_enrolled": 3} for row in results["conditions"]]
+    other = {"anonymiser": anonymiser, "simulated": not results.get("simulated", False), "summary": []}
+    page = render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
+    read(page)
+    assert "Not measured alike" in page
+    assert "Versions of the training speech: mcadams 1; quick 4." in page
+    assert "quick 3 speakers, 7 and 70 trials" in page
+    assert "Simulated speech: " in page
+    assert "Attackers of" not in page
+    rows = [row for row in rows if row["attacker"] != dropped]
+    page = render_comparison([(first, folder), (dict(results) | other | {"conditions": rows}, folder)])
+    (attackers,) = set(re.findall(r"Attackers of \w+: ([^.]*)\.", page))
+    assert dropped in attackers.partition("; quick ")[0]
+    assert dropped not in attackers.partition("; quick ")[2]
+    # what results do not say is not compared
+    silent = {name: value for name, value in other.items() if name != "anonymiser"} | {"anonymiser": {"name": "quick"}}
+    assert "Versions of" not in render_comparison([(first, folder), (dict(results) | silent, folder)])
+
+
 @pytest.fixture
 def browse(tmp_path: Path) -> Callable[[Path], tuple[str, str, list[str]]]:
     """Load a page in a browser; gives the page as the browser sees it, its console, and who asked for what."""
