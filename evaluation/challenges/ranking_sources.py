@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.challenges.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
 from evaluation.reports import SCENARIO_ORDER, strongest
@@ -180,8 +180,18 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     if uar is not None:
         utilities["uar"] = _recall(file, uar, reading)
     sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
-    note = _origin(path, eers, sizes)
-    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
+    notes = [_origin(path, eers, sizes), *_stronger_lazy(file, anon)]
+    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, tuple(notes), sets)
+
+
+def _stronger_lazy(file: RankFile, anon: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Tell where the lazy-informed EER is below the semi-informed one, who knows more: privacy is overestimated."""
+    for row in anon:
+        where = {name: str(row[name]) for name in ("dataset", "split", "gender", "enrollment", "trial")}
+        lazy = file.value(ASV, "EER", **where)
+        if lazy is not None and lazy < row["EER"]:
+            text = f"the lazy-informed EER of {row['dataset']} {row['gender']}, {lazy:g} %, is below the semi-informed"
+            yield f"{text} {row['EER']:g} %: privacy is overestimated, the semi-informed attacker is too weak"
 
 
 def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:

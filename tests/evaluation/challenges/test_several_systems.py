@@ -150,6 +150,12 @@ def test_sections_of_one_title_are_joined_with_or_without_row_numbers(tmp_path: 
         (language("en", 1) + language("de", 2).replace("gender", "sex"), ":6: expected the columns"),
         # a row whose name is missing is no row without a number
         (f"---- {ASR} ----\ndataset split asr WER\n0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
+        (language("en", 101), ":3: expected a rate in per cent as EER, got '101.000'"),
+        (language("en", 1).replace("1.000", "-1"), "expected a rate in per cent as EER, got '-1'"),
+        (
+            "---- SER results ----\ndataset split ser UAR ACC_sad\n0 a test anon 50 4x\n1 a dev anon 50 40\n",
+            ":3: expected a number as ACC_sad, got '4x'",
+        ),
         (language("en", 1).replace("1.000", "low"), "results' has no row"),
     ],
 )
@@ -264,6 +270,15 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
     assert not (tmp_path / "none.png").exists()
     rows = system_rows([first, second])
     assert rows[1] == {"system": "B4", "EER [%]": "14.00", "WER [%]": "6.00 [5.00, 7.00]", "UAR [%]": "-"}
+
+
+def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path: Path) -> None:
+    anon = {"dataset": "mine", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    path = tmp_path / "result_for_rank_x"
+    for lazy, told in ((12.5, True), (22.25, False), (30.0, False)):
+        sections = (make_section(ASV, [anon | {"EER": lazy}]), make_section(ASV_ANON, [anon | {"EER": 22.25}]))
+        write_rank_file(path, RankFile(sections))
+        assert any("12.5 %, is below the semi-informed 22.25 %" in note for note in read_system(path).notes) == told
 
 
 def test_summaries_of_2022_have_no_rows(tmp_path: Path) -> None:
