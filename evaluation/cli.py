@@ -30,6 +30,7 @@ COMMANDS = {
     "linkability-compare": (f"{_HERE}.linkability_compare:linkability_compare", "Who is easy and who is hard to link."),
     "similarity": (f"{_HERE}.similarity:similarity", "Compare voices before and after anonymisation."),
     "cosine": (f"{_HERE}.cosine:cosine", "Score embeddings by their cosine."),
+    "align": (f"{_HERE}.align:align", "How many anonymised embeddings are linked once the spaces are aligned."),
     "attributes": (f"{_HERE}.attributes:attributes", "How well sex, age or accent is read from vectors."),
     "wer": (f"{_HERE}.utility:wer", "Compute word and character error rates."),
     "uar": (f"{_HERE}.utility:uar", "Compute the unweighted average recall of emotions."),

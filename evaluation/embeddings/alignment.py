@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings.sets import row_norms
 from evaluation.embeddings.similarity import to_unit
 from spkbase.errors import DataError
 from spkbase.seeding import stream
@@ -28,7 +29,7 @@ _FIRST = 4  # directions that an assignment without any map begins with
 
 
 @one_blas_thread()
-def procrustes(source: Matrix, target: Matrix) -> Matrix:
+def procrustes(source: Matrix, target: Matrix, *, prior: float = 0.0) -> Matrix:
     """Return the orthogonal map that takes paired vectors nearest to each other.
 
     W = U V' of the singular value decomposition X'Y = U S V' makes ||X W - Y|| least among the W with orthonormal
@@ -38,6 +39,9 @@ def procrustes(source: Matrix, target: Matrix) -> Matrix:
     ----------
     source, target : ndarray of float64 of shape (n, D) and (n, E)
         X and Y, a pair in each row.
+    prior : float
+        p, for spaces of one extractor and few pairs a dimension: X'Y + p tr(S) / D I is decomposed in the place of
+        X'Y, which draws the map to the identity. 0 in the literature.
 
     Returns
     -------
@@ -55,7 +59,11 @@ def procrustes(source: Matrix, target: Matrix) -> Matrix:
     array([[ 0.,  1.],
            [-1.,  0.]])
     """
-    left, _, right = np.linalg.svd(source.T @ target, full_matrices=False)
+    moment = source.T @ target
+    left, values, right = np.linalg.svd(moment, full_matrices=False)
+    if prior:
+        moment[np.diag_indices(len(moment))] += prior * values.sum() / len(moment)
+        left, _, right = np.linalg.svd(moment)
     rotation: Matrix = left @ right
     return rotation
 
@@ -182,7 +190,12 @@ class Alignment:
 
 
 def fit_alignment(
-    source: NDArray[np.floating], target: NDArray[np.floating], kind: MapKind = "orthogonal", *, ridge: float = 0.1
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    kind: MapKind = "orthogonal",
+    *,
+    ridge: float = 0.1,
+    prior: float = 0.0,
 ) -> Alignment:
     """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" moves the mean alone.
 
@@ -193,6 +206,8 @@ def fit_alignment(
     kind : {"centred", "orthogonal", "ridge"}
     ridge : float
         Of `ridge_map`.
+    prior : float
+        Of `procrustes`.
 
     Raises
     ------
@@ -207,7 +222,7 @@ def fit_alignment(
             text = f"expected as many dimensions on both sides, got {source.shape[1]} and {target.shape[1]}"
             raise DataError(text, remedy="use one extractor for both, or an orthogonal map")
         return Alignment(*means, np.eye(source.shape[1]))
-    matrix = procrustes(*centred) if kind == "orthogonal" else ridge_map(*centred, ridge)
+    matrix = procrustes(*centred, prior=prior) if kind == "orthogonal" else ridge_map(*centred, ridge)
     return Alignment(*means, matrix)
 
 
@@ -280,12 +295,18 @@ def owner_ranks(
     names, codes = np.unique(owners.astype(str), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names)))
-    unit, place = to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
+    unit, place = _to_unit(gallery[order]), {name: number for number, name in enumerate(names.tolist())}
     ranks = np.empty(len(tested), np.int64)
     for start in range(0, len(tested), _MOST):
         some = slice(start, start + _MOST)
-        nearest = np.maximum.reduceat(to_unit(tested[some]) @ unit.T, starts, axis=1)
+        nearest = np.maximum.reduceat(_to_unit(tested[some]) @ unit.T, starts, axis=1)
         columns = np.array([place.get(str(name), -1) for name in speakers[some].tolist()])
         own = np.where(columns >= 0, nearest[np.arange(len(columns)), columns], -np.inf)
         ranks[some] = np.sum(nearest > own[:, None] - 1e-12, axis=1) + (columns < 0)
     return ranks
+
+
+def _to_unit(vectors: NDArray[np.floating]) -> Matrix:
+    """Vectors of length 1; one of length 0, which is near nobody, stays."""
+    norms = row_norms(vectors)
+    return to_unit(vectors, np.where(norms > 0, norms, 1.0))

@@ -1,4 +1,9 @@
 from .agreement import Agreement as Agreement
+from .alignment import ALIGNMENTS as ALIGNMENTS
+from .alignment import LINKED as LINKED
+from .alignment import Side as Side
+from .alignment import link_aligned as link_aligned
+from .alignment import linked_shares as linked_shares
 from .comparison import KINDS as KINDS
 from .comparison import UTTERANCES as UTTERANCES
 from .comparison import Comparison as Comparison

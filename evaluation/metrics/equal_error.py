@@ -159,7 +159,9 @@ def _cross(scores: SortedScores) -> int:
     """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
     known: dict[str, int] = vars(scores)  # several readings ask for it, of each resample
     if "_cross" not in known:
-        known["_cross"] = bisect_left(range(len(scores)), 0.0, key=lambda cut: _excess(scores, cut))
+        n_target, n_nontarget = scores.n_target, scores.n_nontarget
+        excess = scores.misses * n_nontarget - (n_nontarget - scores.rejected) * n_target
+        known["_cross"] = int(excess[:-1].searchsorted(0.0))
     return known["_cross"]
 
 
@@ -183,18 +185,19 @@ def _crossing(scores: SortedScores, *, follow_hull: bool) -> EqualError:
 
 def _kaldi(scores: SortedScores) -> EqualError:
     """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
-    n_target, n_nontarget = scores.n_target, scores.n_nontarget
+    n_target, n_nontarget, last_cut = scores.n_target, scores.n_nontarget, len(scores) - 1
+    thresholds, misses, rejected = scores.thresholds, scores.misses, scores.rejected
 
     def score(cumulated: np.ndarray, position: float) -> float:
-        return float(scores.thresholds[min(int(np.searchsorted(cumulated, position, "right")) - 1, len(scores) - 1)])
+        return float(thresholds[min(int(cumulated.searchsorted(position, "right")) - 1, last_cut)])
 
     def no_more_false_alarms(position: int) -> bool:
         opposite = max(n_nontarget - 1 - int(n_nontarget * position / n_target), 0)
-        return score(scores.rejected, opposite) < score(scores.misses, position)
+        return score(rejected, opposite) < score(misses, position)
 
     last = max(int(np.ceil(n_target)) - 1, 0)
     position = bisect_left(range(last), True, key=no_more_false_alarms)
-    threshold = score(scores.misses, position)
+    threshold = score(misses, position)
     cut = int(np.searchsorted(scores.thresholds, threshold))
     return EqualError(position / n_target, threshold, *_rates(scores, cut))
 

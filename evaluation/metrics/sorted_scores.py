@@ -46,12 +46,12 @@ class SortedScores:
     target: np.ndarray
     nontarget: np.ndarray
 
-    @property
+    @cached_property
     def n_target(self) -> float:
         """Return the weight of all target trials; their number, where each counts once."""
         return float(self.misses[-1])
 
-    @property
+    @cached_property
     def n_nontarget(self) -> float:
         """Return the weight of all nontarget trials."""
         return float(self.rejected[-1])

@@ -336,7 +336,8 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     named = [condition for condition in part if condition.attacker == stated.get("strongest", best)]
     condition = named[0] if named else next(condition for condition in part if condition.attacker == str(best))
     own = condition.interval("eer.rocch")
-    eer = Interval(as_number(stated.get("eer")), as_number(stated.get("low")), as_number(stated.get("high")))
+    ends = stated if not _mapping(stated.get("minimum")) else _mapping(stated["minimum"])
+    eer = Interval(as_number(stated.get("eer")), as_number(ends.get("low")), as_number(ends.get("high")))
     zebra = _mapping(condition.values.get("zebra"))
     linkability, n_enrolled = _all_enrolled(condition)
     return Outcome(

@@ -4,6 +4,10 @@ from .affine import cross_validate_affine as cross_validate_affine
 from .affine import load_affine as load_affine
 from .affine import save_affine as save_affine
 from .affine import train_affine as train_affine
+from .chosen_fusion import ChosenFusion as ChosenFusion
+from .chosen_fusion import choose_fusion as choose_fusion
+from .chosen_fusion import cllr_of_trials as cllr_of_trials
+from .chosen_fusion import train_nonnegative as train_nonnegative
 from .closed_set import closed_set_scores as closed_set_scores
 from .closed_set import enrolled_blocks as enrolled_blocks
 from .cohort_norm import Moments as Moments

@@ -16,6 +16,7 @@ from .lists import Key as Key
 from .lists import Scores as Scores
 from .lists import Trials as Trials
 from .metadata import group_trials as group_trials
+from .metadata import metadata_columns as metadata_columns
 from .metadata import read_metadata as read_metadata
 from .pairs import checked_ids as checked_ids
 from .pairs import factorise as factorise

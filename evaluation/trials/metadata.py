@@ -46,26 +46,14 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
         With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
     """
     path = Path(path)
-    try:
-        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
-    except UnicodeDecodeError as error:
-        raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
-    if not lines or not lines[0].strip():
-        raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
-    try:
-        rows = _rows(lines)
-    except csv.Error as error:
-        raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
-    header = rows[0]
+    header, *rows = _table(path)
     if column not in header[1:]:
         columns = ", ".join(header[1:]) or "none"
         raise DataError(f"no column {column!r} beside the ids; there are: {columns}", file=path, line=1)
     place = header.index(column, 1)
     values: dict[str, str] = {}
     problems = Problems(path)
-    for number, row in enumerate(rows[1:], 2):
+    for number, row in enumerate(rows, 2):
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
@@ -76,6 +64,20 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
             problems.add(f"{row_id!r} is {value!r} here, but {values[row_id]!r} further up", line=number)
     problems.raise_if_any()
     return values
+
+
+def metadata_columns(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table, without that of the ids.
+
+    Raises
+    ------
+    DataError
+        As `read_metadata`; if there is no column beside the ids.
+    """
+    columns = _table(Path(path))[0][1:]
+    if not columns:
+        raise DataError("expected a header with columns beside the ids", file=Path(path), line=1)
+    return columns
 
 
 def group_trials(
@@ -148,6 +150,22 @@ def _look_up(
     table = np.full(len(ids), -2, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     return table[codes]
+
+
+def _table(path: Path) -> list[list[str]]:
+    """The rows of a table, its header first."""
+    try:
+        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except UnicodeDecodeError as error:
+        raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
+    if not lines or not lines[0].strip():
+        raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
+    try:
+        return _rows(lines)
+    except csv.Error as error:
+        raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
 
 
 def _rows(lines: list[str]) -> list[list[str]]:

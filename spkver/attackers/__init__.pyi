@@ -5,8 +5,12 @@ from .attacker import TrainedAttacker as TrainedAttacker
 from .attacker import load_attacker as load_attacker
 from .attacker import save_attacker as save_attacker
 from .catalogue import CATALOGUE as CATALOGUE
+from .catalogue import COSTS as COSTS
+from .catalogue import DEFAULT as DEFAULT
 from .catalogue import Row as Row
+from .catalogue import absent_attackers as absent_attackers
 from .catalogue import catalogue_name as catalogue_name
+from .catalogue import default_attackers as default_attackers
 from .catalogue import find_row as find_row
 from .catalogue import known_attackers as known_attackers
 from .classic import Classics as Classics
@@ -21,6 +25,8 @@ from .doors import short_name as short_name
 from .folds import Fold as Fold
 from .folds import background_folds as background_folds
 from .folds import deal_speakers as deal_speakers
+from .fusion import Fusion as Fusion
+from .fusion import WantedFusion as WantedFusion
 from .kept import Kept as Kept
 from .options import NormConfig as NormConfig
 from .options import ProjectionConfig as ProjectionConfig
@@ -43,6 +49,9 @@ from .training import train_attackers as train_attackers
 from .undoing import Known as Known
 from .undoing import Undoing as Undoing
 from .undoing import known_anonymizer as known_anonymizer
+from .vector_attacker import Choice as Choice
+from .vector_attacker import VectorAttacker as VectorAttacker
+from .vector_attacker import learn_backend as learn_backend
 from .vector_store import VectorStore as VectorStore
 from .warp_estimation import WarpEstimator as WarpEstimator
 from .warp_estimation import fit_warp_estimator as fit_warp_estimator

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import ConfigError
+from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
 from spkver.attackers.context import Context, Settings
+from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.undone_attacker import wanted_undone
-from spkver.attackers.vector_settings import network_is_absent, wanted_network, wanted_onnx
+from spkver.attackers.vector_settings import network_is_absent, wanted_extractor, wanted_network, wanted_onnx
 
 Make = Callable[[str, Settings, Context], Wanted]
 
@@ -47,12 +49,15 @@ class Row:
         Of its name, its settings (without ``preset``) and the context; ConfigError where they are wrong.
     is_absent : callable
         Says of its preset why it cannot run on this machine, or nothing where it can.
+    is_network : bool
+        Whether it hears by a neural network.
     """
 
     form: str
     summary: str
     make: Make
     is_absent: Callable[[str], str] = _always
+    is_network: bool = False
 
     @property
     def takes_argument(self) -> bool:
@@ -62,20 +67,75 @@ class Row:
 
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
-    "campplus": Row("campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent),
-    "ge2e": Row("ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent),
-    "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx),
+    "campplus": Row(
+        "campplus[:WEIGHTS]", "vectors of CAM++, a network of 2023", wanted_network, network_is_absent, is_network=True
+    ),
+    "ge2e": Row(
+        "ge2e[:WEIGHTS]", "vectors of GE2E, a network of 2018", wanted_network, network_is_absent, is_network=True
+    ),
+    "onnx": Row("onnx:FILE", "vectors of a network in an ONNX file", wanted_onnx, is_network=True),
+    "extractor": Row("extractor:EXTRACTOR", "vectors of what `spkver embed --extractor` takes", wanted_extractor),
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
     "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
     "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
+    "campplus-aligned": Row(
+        "campplus-aligned", "CAM++ after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+    ),
+    "ge2e-aligned": Row(
+        "ge2e-aligned", "GE2E after a map to original vectors", wanted_aligned(wanted_network), _is_absent
+    ),
+    "ivector-aligned": Row(
+        "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
+    ),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
     "session": Row("session", "noise and channel, where nobody speaks", wanted_network),
     # --- of others together ---
+    "fusion": Row("fusion", "all others together, weighted by what they score on the background", wanted_fusion),
 }
+
+DEFAULT: tuple[str, ...] = (
+    "campplus",
+    "gmm-svm-cms",
+    "gmm-svm",
+    "supervector-cosine",
+    "ge2e",
+    "ivector",
+    "gmm-ubm",
+)
+"""Those that run where none are named and they can, about from the strongest to the weakest; what others are put
+together of comes before it."""
+
+
+COSTS: dict[str, float] = {
+    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    "gmm-ubm": 6,
+    "gmm-svm": 6,
+    "gmm-svm-cms": 6,
+    "supervector-cosine": 6,
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and ge2e), 4.6 minutes of speech
+    "campplus": 70,
+    "ge2e": 40,
+    # "attackers and scores" of a run with it alone
+    "ivector": 30,
+}
+"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on a Xeon of 2023."""
+
+
+def absent_attackers() -> dict[str, str]:
+    """Return which attackers of `DEFAULT` cannot run on this machine, and why."""
+    reasons = {name: CATALOGUE[name].is_absent(name) for name in DEFAULT if name in CATALOGUE}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def default_attackers() -> tuple[str, ...]:
+    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine."""
+    absent = absent_attackers()
+    return tuple(name for name in DEFAULT if name not in absent)
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:

@@ -111,7 +111,7 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     if most_vectors < 2 or n_speakers < 2:
         return chains
     most = min(dimension, n_speakers - 1)
-    ranks = [rank for rank in _RANKS if rank < most] + [most] * (most < _RANKS[0])
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
     lda = [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
     plda = f"plda: {{prior: {PRIOR}}}"
     chains += [f"[centre, length, {step}]" for step in lda]

@@ -7,9 +7,10 @@ give what a recogniser made of the anonymised speech (setting `text`) for an att
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from evaluation.trials import Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, few
-from spkbase.files import file_digest, read_id_list
+from spkbase.files import file_digest, make_folder, read_id_list, write_text
 from spkbase.showing import one_line
 from spkver.attackers.attack import match_trials
 from spkver.attackers.content_choice import METHODS, Method, Reader, choose_method
@@ -77,6 +78,7 @@ class ContentAttacker:
 
     config: ContentConfig
     seed: int = 0
+    place: Place | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -84,8 +86,8 @@ class ContentAttacker:
         return self.config.name
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return itself: it needs no place."""
-        return self
+        """Return it at work: how it chose stands in OUTPUT/attackers/<training set>/<name>/choice.json."""
+        return replace(self, place=place)
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
@@ -116,6 +118,10 @@ class ContentAttacker:
         background = self._background(training[0])
         method, why = choose_method(background, self.config.methods(), self.seed)
         logger.info("%s: %s, %s", self.name, method, why)
+        if self.place is not None:
+            told = {"attacker": self.name, "training": training[0].name, "chosen": str(method), "why": why}
+            folder = make_folder(self.place.output / "attackers" / training[0].name / self.name)
+            write_text(folder / "choice.json", json.dumps(told, indent=1) + "\n")
         reader = Reader(method, [text for texts in background.values() for text in texts])
 
         def score(attack: Attack, kept: Kept) -> Scores:
@@ -154,9 +160,12 @@ class ContentAttacker:
 
 
 def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
-    """Make the attacker of its settings."""
+    """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that."""
+    text = {"text": context.hypotheses} if context.hypotheses else {}
     try:
-        return ContentAttacker(load_config(ContentConfig, defaults=merged(settings, {"name": name})), context.seed)
+        return ContentAttacker(
+            load_config(ContentConfig, defaults=merged(text, settings, {"name": name})), context.seed
+        )
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 

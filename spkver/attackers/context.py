@@ -30,6 +30,8 @@ class Context:
         ``attacker_settings.all``: what holds for the classic presets, such as the size of their UBM.
     settings : mapping of str to mapping
         ``attacker_settings``: those of the other attackers too.
+    hypotheses : str or None
+        ``utility.hypotheses``: file in the data directories that holds what a recogniser heard.
     before : mapping of str to AttackerConfig, Attacker or Wanted
         The attackers that stand before it in the list, by name.
     """
@@ -39,4 +41,5 @@ class Context:
     seed: int = 0
     shared: Settings = field(default_factory=dict)
     settings: Mapping[str, Settings] = field(default_factory=dict)
+    hypotheses: str | None = None
     before: Mapping[str, Configured] = field(default_factory=dict)

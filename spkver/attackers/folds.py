@@ -75,7 +75,7 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
 
 
 def background_folds(
-    training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED
+    training: tuple[DataDir, ...], place: Place, *, folds: int = FOLDS, enrolled: int = ENROLLED, cut: bool = True
 ) -> list[Fold]:
     """Return speaker-disjoint folds of a training set with trials.
 
@@ -95,13 +95,15 @@ def background_folds(
         Fewer are made where they would have fewer than four speakers.
     enrolled : int
         Fewer where a speaker has not so many.
+    cut : bool
+        Cut recordings into pieces where `needs_pieces` says so; else speakers with one recording are not tested.
 
     Returns
     -------
     list of Fold
         None where there are fewer than four speakers with two recordings or pieces.
     """
-    versions = with_pieces(training, place)
+    versions = with_pieces(training, place) if cut else training
     common = set(versions[0].recordings).intersection(*(version.recordings for version in versions[1:]))
     units = {speaker: [name for name in names if name in common] for speaker, names in versions[0].by_speaker().items()}
     fit = {speaker: training[0].genders.get(speaker, "") for speaker, names in units.items() if len(names) > 1}

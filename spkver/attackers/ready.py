@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
 from evaluation.trials import Scores
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.attack import match_trials
 from spkver.attackers.kept import Kept
 from spkver.attackers.own import joined
-from spkver.attackers.protocol import Attack, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
+from spkver.attackers.vector_attacker import Choice, learn_backend
+from spkver.backend import Backend
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
@@ -81,6 +85,9 @@ class ReadyVectors:
 
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
+
+    They are compared by cosine. At work (`at`), where there are embeddings of all versions of a training set too, a
+    backend is chosen and trained on them, see `spkver.attackers.learn_backend`.
     """
 
     name: str
@@ -121,11 +128,43 @@ class ReadyVectors:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
-        return self._score
+        return lambda attack, kept: self.scored(attack)
 
-    def _score(self, attack: Attack, kept: Kept) -> Scores:
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it with a place for a backend."""
+        return BackedVectors(self, place)
+
+    def background(self, attack: Attack) -> dict[Path, NDArray[np.floating]] | None:
+        """Return the embedding of each recording of the training set; None where a version of it has no file.
+
+        Raises
+        ------
+        DataError
+            If there are files, and a recording has no embedding.
+        """
+        if any(self.file(attack, version) is None for version in attack.training):
+            return None
+        known: dict[Path, NDArray[np.floating]] = {}
+        for version in attack.training:
+            embeddings = self._embeddings(attack, version)
+            row = {utterance: number for number, utterance in enumerate(embeddings.ids.tolist())}
+            missing = sorted(set(version.recordings) - set(row))
+            if missing:
+                raise DataError(
+                    f"attacker {self.name!r}: {len(missing)} of {len(version.recordings)} utterances of "
+                    f"{version.path.name} without an embedding: {few(missing)}",
+                    file=self.file(attack, version), remedy="extract them, or remove the file: then cosines are taken",
+                )  # fmt: skip
+            vectors = np.asarray(embeddings.vectors)
+            known.update({Path(path): vectors[row[utterance]] for utterance, path in version.recordings.items()})
+        return known
+
+    def scored(self, attack: Attack, backend: Backend | None = None) -> Scores:
+        """Return the scores of trials by cosine, or by a backend."""
         enrolled, tested = self._sides(attack)
         try:
+            if backend is not None:
+                return backend.score(enrolled, tested, attack.trials)
             return cosine_scores(enrolled, tested, attack.trials)
         except DataError as error:
             text = f"attacker {self.name!r}, {attack.name}: {error.text}"
@@ -170,6 +209,79 @@ class ReadyVectors:
                 text = f"attacker {self.name!r}: {error.text}"
                 raise DataError(text, file=error.file or file, line=error.line, remedy=error.remedy) from error
         return self._read[file]
+
+
+@dataclass(frozen=True)
+class ReadySource:
+    """Embeddings by recording, see `spkver.attackers.Source`."""
+
+    known: Mapping[Path, NDArray[np.floating]]
+
+    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
+        """Return the embeddings of a data directory that is made of recordings of the training set."""
+        owners = dict(directory.speakers if utterances is None else utterances)
+        names = sorted(owners)
+        rows = [self.known[Path(directory.recordings[name])] for name in names]
+        speakers = np.array([owners[name] for name in names], object)
+        return Embeddings(np.array(names, object), speakers, np.stack(rows), source=str(directory.path))
+
+
+@dataclass(frozen=True)
+class BackedVectors:
+    """`ReadyVectors` with a backend where there are embeddings of the training set; see `spkver.attackers.Attacker`."""
+
+    ready: ReadyVectors
+    place: Place = field(repr=False)
+    choice: Choice = field(default_factory=lambda: Choice(cut=False))
+    _learnt: dict[str, Backend | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """As its folder is called."""
+        return self.ready.name
+
+    def record(self, attack: Attack) -> Any:
+        """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
+        record = self.ready.record(attack)
+        background = self.ready.background(attack)
+        if background is None:  # as it was before there were backends
+            return record
+        return {**record, "background": _digest(background), "choice": self.choice.record()}
+
+    def lacks(self, attack: Attack) -> str:
+        """Return which data directory has no embeddings, or nothing; those that are there are checked."""
+        why = self.ready.lacks(attack)
+        if not why:
+            self.ready.background(attack)
+        return why
+
+    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+        """Return the scorer, which trains a backend when it is first asked."""
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            side = attack.name.split("/")[0]
+            key = f"{side} {attack.training[0].path}"
+            if key not in self._learnt:
+                self._learnt[key] = self._learn(attack)
+            return self.ready.scored(attack, self._learnt[key])
+
+        return score
+
+    def _learn(self, attack: Attack) -> Backend | None:
+        background = self.ready.background(attack)
+        if background is None:
+            return None
+        depends = {"background": _digest(background)}
+        try:
+            source = ReadySource(background)
+            return learn_backend(self.name, source, depends, self.choice, attack.training, self.place).backend
+        except DataError as error:
+            text = f"attacker {self.name!r}: {error.text}"
+            raise DataError(text, file=error.file or self.ready.folder, remedy=error.remedy) from error
+
+
+def _digest(background: Mapping[Path, NDArray[np.floating]]) -> str:
+    return fingerprint([np.asarray(background[path]) for path in sorted(background)])
 
 
 def _check_folder(name: str, folder: Path) -> None:

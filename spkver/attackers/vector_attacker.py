@@ -52,15 +52,19 @@ class Choice:
         Parts that background speakers are dealt into, see `background_folds`.
     enrolled : int
         Recordings of a model in their trials.
+    cut : bool
+        Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
     """
 
     chains: tuple[str, ...] = ()
     folds: int = FOLDS
     enrolled: int = ENROLLED
+    cut: bool = True
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
-        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, PIECES, SHORTEST]
+        pieces = [PIECES, SHORTEST] if self.cut else []
+        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces]
 
 
 @one_line
@@ -123,7 +127,7 @@ def learn_backend(
 def _choose(
     source: Source, choice: Choice, training: tuple[DataDir, ...], place: Place, draft: Draft
 ) -> tuple[dict[str, Any], Backend]:
-    whole = source.vectors(merge_versions(with_pieces(training, place)))
+    whole = source.vectors(merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
     rounds = _rounds(training, place, choice)
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
@@ -144,11 +148,11 @@ def _choose(
 
 def _rounds(training: tuple[DataDir, ...], place: Place, choice: Choice) -> list[Fold]:
     """Folds; of few speakers, who make few, several times dealt anew."""
-    folds = background_folds(training, place, folds=choice.folds, enrolled=choice.enrolled)
+    options: dict[str, Any] = {"folds": choice.folds, "enrolled": choice.enrolled, "cut": choice.cut}
+    folds = background_folds(training, place, **options)
     dealt = 1
     while folds and len(folds) < choice.folds:
-        again = replace(place, seed=place.seed + dealt)
-        further = background_folds(training, again, folds=choice.folds, enrolled=choice.enrolled)
+        further = background_folds(training, replace(place, seed=place.seed + dealt), **options)
         folds += [replace(fold, number=len(folds) + number) for number, fold in enumerate(further, 1)]
         dealt += 1
     return folds

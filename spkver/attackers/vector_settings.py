@@ -108,6 +108,11 @@ def wanted_onnx(name: str, settings: Mapping[str, Any], context: Context) -> Wan
     return _wanted(name, settings, f"onnx:{context.argument}")
 
 
+def wanted_extractor(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+    """Make an attacker of any extractor that `spkver embed` takes."""
+    return _wanted(name, settings, context.argument)
+
+
 def _wanted(name: str, settings: Mapping[str, Any], spec: str) -> WantedVectors:
     try:
         config = load_config(VectorConfig, defaults=merged({"extractor": spec}, settings, {"name": name}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from pathlib import Path
 
@@ -32,19 +33,19 @@ def demo(context: click.Context, output: Path, jobs: int | None) -> None:
     The voices are eSpeak NG's, so the extra [demo] must be installed; what comes out says nothing about people. Less
     than a minute on two quiet cores; a second time it only looks whether all is there.
     """
-    from spkver.attackers import PRESETS
+    from spkver.attackers import DEFAULT
     from spkver.corpora import check_synthesiser
-    from spkver.voiceprivacy import Config
 
     check_synthesiser()
     privacy = output / "voiceprivacy"
     _recipe(context, "rsr2015.svm_gmm", corpus="simulated", output=output, jobs=jobs)
     click.echo("")
     _recipe(context, "voiceprivacy.run", data="simulated", suffix=SUFFIX, output=privacy, jobs=jobs)
-    taken = Config().attackers
-    left_out = [name for name in PRESETS if name not in taken]
+    taken = json.loads((privacy / "results.json").read_text(encoding="utf-8"))["attackers_run"]["names"]
+    left_out = [name for name in DEFAULT if name not in taken]
     click.echo(f"""
-Attackers: {", ".join(taken)} ({f"left out: {', '.join(left_out)}" if left_out else "all that are built in"}).
+Attackers: {", ".join(taken)}.
+Left out, for a run on data of your own to have: {", ".join(left_out)}.
 Nothing was opened. Look at
   {privacy / "report.html"}  in a browser: what the McAdams anonymiser hides, and what it does not
   {output / "det.png"}  the DET curves of the speaker verification system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,7 +61,7 @@ def librispeech(
 
     corpus = read_librispeech(librispeech, tuple(dict.fromkeys(subsets)))
     parts = make_librispeech_sets(corpus, output, year=year, lists=lists, seed=seed)
-    record = {"corpus": "LibriSpeech", "subsets": list(corpus.recordings), "year": year}
+    record: dict[str, Any] = {"corpus": "LibriSpeech", "subsets": list(corpus.recordings), "year": year}
     record |= {"lists": "the challenge's"} if lists is not None else {"lists": "drawn", "seed": seed}
     write_prepared(parts, {"text": corpus.transcripts}, ("librispeech.json", record))
     click.echo(_account(parts))
@@ -83,8 +83,8 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     corpus = read_iemocap(iemocap)
     parts = make_iemocap_sets(corpus, output, lists=lists)
     folds = dict(map(speaker_and_fold, corpus.recordings))
-    record = {"corpus": "IEMOCAP", "lists": "by rule" if lists is None else "the challenge's"}
-    record |= {"left_out": corpus.left_out}
+    how = "by rule" if lists is None else "the challenge's"
+    record = {"corpus": "IEMOCAP", "lists": how, "left_out": corpus.left_out}
     write_prepared(parts, {"utt2emo": corpus.emotions, "spk2fold": folds}, ("iemocap.json", record))
     click.echo(_account(parts))
     left_out = ", ".join(f"{count} {label}" for label, count in corpus.left_out.items())

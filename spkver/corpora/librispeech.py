@@ -16,6 +16,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import read_text_bytes
 from spkbase.showing import one_line
 from spkver.audio import audio_header
+from spkver.datadir import unfit_id
 
 SPEAKERS = "SPEAKERS.TXT"
 _ID = re.compile(r"(?P<speaker>[0-9]+)-(?P<chapter>[0-9]+)-[0-9]+", re.ASCII)
@@ -80,6 +81,9 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
     seen: dict[str, Path] = {}
     for subset in subsets:
         folder = root / subset
+        if unfit := unfit_id(subset):
+            problems.add(f"--subset {subset!r} {unfit}", remedy="name one such as test-clean")
+            continue
         if not folder.is_dir():
             problems.add(f"no subset {subset}", remedy="unpack it here, or choose others by --subset")
             continue

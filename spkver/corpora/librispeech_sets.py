@@ -8,7 +8,7 @@ Rules without lists
 -------------------
 1. Of the speakers of each sex of a subset three of four, drawn, are enrolled (the challenge has 13 to 16 of 20). The
    others are strangers, who are only tried.
-2. Of an enrolled speaker's utterances a third, drawn, enrols, at least one; all others of it and of strangers are tried.
+2. Of an enrolled speaker's utterances a third, drawn, enrols, at least one; all others, and strangers', are tried.
 3. Every enrolled speaker is tried against every trial utterance of the same sex, in 2026 of both.
 
 Draws hang on the seed and the id of a speaker or utterance alone, as those of `spkver split`.

@@ -6,7 +6,10 @@ knows of all of it from the start. Where a run is to end earlier, `Steps.end_wit
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -22,13 +25,18 @@ from spkver.voiceprivacy.conditions import (
     declare_attackers,
     declare_scores,
 )
+from spkver.voiceprivacy.estimate import describe_absent, describe_estimate, hours_of_speech
+from spkver.voiceprivacy.evidence import declare_evidence
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
-from spkver.voiceprivacy.making import make_scores, without
+from spkver.voiceprivacy.leakage import measure_attributes
+from spkver.voiceprivacy.making import make_all_scores
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.usefulness import check_utility, measure_utility
+
+logger = logging.getLogger(__name__)
 
 
 def check(experiment: Experiment) -> Sets:
@@ -49,6 +57,8 @@ def check(experiment: Experiment) -> Sets:
         if hear:
             _check_speech(experiment, sets, attackers)
             check_attackers(experiment.attackers, sets, experiment.suffix)
+    if hear and not steps.ends_with("checks"):
+        _tell_cost(experiment, sets)
     steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
     if is_simulated(experiment.data):
         click.echo("The speech is SIMULATED: synthetic voices from eSpeak NG, not recordings of people.")
@@ -74,8 +84,10 @@ def train(experiment: Experiment) -> list[Attacker]:
 def score(experiment: Experiment, sets: Sets, attackers: Sequence[Attacker]) -> list[Condition]:
     """Write the lists of trials, and declare the scores of every condition by every attacker."""
     write_lists(experiment.run, sets)
-    run, seed = experiment.at("scores"), experiment.config.seed
-    return declare_scores(run, sets, attackers, suffix=experiment.suffix, seed=seed)
+    run, seed, outcome = experiment.at("scores"), experiment.config.seed, experiment.outcome
+    outcome.attackers[:] = attackers
+    outcome.declare = partial(declare_scores, run, sets, attackers, suffix=experiment.suffix, seed=seed)
+    return outcome.declare()
 
 
 def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[dict[str, Any]]]:
@@ -85,25 +97,33 @@ def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[di
     return declare_assessment(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
 
 
+def weigh(experiment: Experiment, scores: Sequence[Condition]) -> Stage[dict[str, Any]]:
+    """Declare what stands beside the numbers: worst case, ranks, the interval of the minimum, similarity of voices."""
+    config = experiment.config
+    run = experiment.at("evaluation")
+    return declare_evidence(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
+
+
 def report(
     experiment: Experiment, sets: Sets, scores: Sequence[Condition], numbers: Stage[list[dict[str, Any]]]
 ) -> str:
     """Bring scores and numbers up to date, measure utility, and write all results; returns the table of results."""
     run, steps, config = experiment.run, experiment.steps, experiment.config
+    evidence = weigh(experiment, scores)
     run.write_plan()
     steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):
             outside = [other.name for other in experiment.attackers if not isinstance(other, AttackerConfig | Wanted)]
-            experiment.outcome.failures[:] = make_scores(experiment.at("scores"), scores, outside=outside)
+            scores = make_all_scores(experiment.at("scores"), scores, experiment.outcome, outside=outside)
         if experiment.outcome.failures:
-            scores = without(scores, experiment.outcome.failures)
-            numbers = assess(experiment, scores)
+            numbers, evidence = assess(experiment, scores), weigh(experiment, scores)
     steps.tell("scores", f"{len(scores)} conditions by {', '.join(config.attackers)}")
     steps.end_with("scores")
     steps.begin("evaluation")
     if steps.needs("evaluation"):
         numbers.bring_up_to_date()
+        evidence.bring_up_to_date()
     steps.tell("evaluation", f"{numbers.path}")
     steps.end_with("evaluation")
     steps.begin("utility")
@@ -111,7 +131,19 @@ def report(
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
     steps.begin("report")
-    return write_results(experiment, sets, numbers.value, utility)
+    found = measure_attributes(experiment.at("report"), sets, config, experiment.outcome.attackers, numbers.value)
+    experiment.outcome.attributes.update(found)
+    return write_results(experiment, sets, numbers.value, utility, evidence.value)
+
+
+def _tell_cost(experiment: Experiment, sets: Sets) -> None:
+    """Say before the start how long the attackers take about, and which would run but cannot."""
+    config, run, anonymizers = experiment.config, experiment.run, experiment.anonymizers
+    draws, trial_draws = (1, 1) if anonymizers is None else (anonymizers.draws, anonymizers.trial_draws)
+    hours = hours_of_speech(sets, config, draws=draws, trial_draws=trial_draws, jobs=run.jobs)
+    logger.info("%s", describe_estimate(config, hours, run.jobs or os.cpu_count() or 1))
+    for line in describe_absent(config):
+        logger.warning("%s", line)
 
 
 def _check_speech(experiment: Experiment, sets: Sets, attackers: Sequence[AttackerConfig]) -> None:

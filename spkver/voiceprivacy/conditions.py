@@ -17,9 +17,10 @@ draw 2 of one is scored against draw 2 of the other, and so on, in folders of th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -36,10 +37,12 @@ from spkver.attackers import (
     Background,
     BackgroundAttacker,
     Classics,
+    Fusion,
     Kept,
     Place,
     Scorer,
     Wanted,
+    WantedFusion,
     Workplace,
 )
 from spkver.datadir import DataDir
@@ -60,6 +63,8 @@ class Condition:
 
     scored: Scored
     stages: tuple[Stage[Scores], ...]
+    weights: tuple[str, ...] = ()
+    """Files of the weights of a fusion, relative to the output folder."""
 
     @property
     def stage(self) -> Stage[Scores]:
@@ -67,8 +72,26 @@ class Condition:
         return self.stages[0]
 
 
-def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffix: str, seed: int) -> list[Condition]:
+def declare_scores(
+    run: Run,
+    sets: Sets,
+    attackers: Sequence[Attacker],
+    *,
+    suffix: str,
+    seed: int,
+    failed: Collection[tuple[str, str]] = (),
+) -> list[Condition]:
     """Declare the scores of every condition with every attacker; nothing is trained before some are asked for.
+
+    Parameters
+    ----------
+    run : Run
+    sets : Sets
+    attackers : sequence of Attacker
+    suffix : str
+    seed : int
+    failed : collection of (str, str)
+        Attackers, and the names of attacks at which they failed.
 
     Returns
     -------
@@ -88,7 +111,9 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
     }
     lacking = _lacking(attackers, list(attacks.values()))
     for (name, condition), why in lacking.items():
-        logger.warning("%s is left out of %s: %s", name, condition, why)
+        if not failed:  # else it was said before
+            logger.warning("%s is left out of %s: %s", name, condition, why)
+    lacking |= dict.fromkeys(failed, "it failed")
     scorer = _Scorer(quiet, seed)
     conditions = []
     for dataset in sets.datasets:
@@ -101,12 +126,17 @@ def declare_scores(run: Run, sets: Sets, attackers: Sequence[Attacker], *, suffi
                     stages = {
                         draw: scorer.stage(attack, attacker)
                         for draw, attack in served.items()
-                        if serves(attacker, attack) and (attacker.name, attack.name) not in lacking
+                        if serves(attacker, attack)
+                        and (attacker.name, attack.name) not in lacking
+                        and not (isinstance(attacker, Fusion) and not scorer.fused(attacker, attack))
                     }
                     if 1 in stages:
                         parts[attacker.name].append(stages)
                         place = _Place(dataset, gender, scenario, suffix, draws)
-                        conditions.append(_condition(place, attacker, stages))
+                        weights = tuple(dict.fromkeys(scorer.weights[stage.name] for stage in stages.values()))
+                        conditions.append(
+                            replace(_condition(place, attacker, stages), weights=tuple(filter(None, weights)))
+                        )
             if len(dataset.trials) > 1:
                 for attacker in attackers:
                     of_sexes = parts[attacker.name]
@@ -124,11 +154,14 @@ def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int) -> list[Att
     classics = iter(Classics(configs, run.path("attackers"), work, seed, run.force).attackers())
     place = Place(run.output, run.path(WORK), seed, run.jobs, run.device, run.force)
     attackers: dict[str, Attacker] = {}
-    for attacker in chosen:
+    for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
         if isinstance(attacker, AttackerConfig):
             attackers[attacker.name] = next(classics)
-        else:
-            attackers[attacker.name] = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
+            continue
+        made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
+        attackers[attacker.name] = made
+        if isinstance(made, Fusion) and (second := made.undone()) is not None:
+            attackers[second.name] = second
     return list(attackers.values())
 
 
@@ -163,7 +196,10 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
     DataError
         With all that cannot be used, or where an attacker has nothing at all.
     """
-    others = [attacker for attacker in chosen if not isinstance(attacker, AttackerConfig | Wanted)]
+    # some can be asked before they are at work
+    others: list[Any] = [
+        attacker for attacker in chosen if not isinstance(attacker, AttackerConfig) and hasattr(attacker, "lacks")
+    ]
     if not others:
         return
     expected = {
@@ -238,11 +274,22 @@ class _Scorer:
         self._run, self._seed = run, seed
         self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
         self._speech: dict[DataDir, str] = {}
+        self._declared: dict[str, dict[str, Stage[Scores]]] = {}
+        self.weights: dict[str, str] = {}
+
+    def fused(self, fusion: Fusion, attack: Attack) -> dict[str, Stage[Scores]]:
+        """Return the scores that a fusion has a use for, of the attackers before it."""
+        declared = self._declared.get(attack.name, {})
+        return {name: stage for name, stage in declared.items() if fusion.takes(name)}
 
     def stage(self, attack: Attack, attacker: Attacker) -> Stage[Scores]:
-        """Declare the scores of a list by an attacker."""
+        """Declare the scores of a list by an attacker; by a fusion, after those of the others."""
+        parts = self.fused(attacker, attack) if isinstance(attacker, Fusion) else {}
 
         def make(draft: Draft) -> None:
+            if isinstance(attacker, Fusion):
+                write_scores(draft.path, attacker.fuse(attack, {name: part.value for name, part in parts.items()}))
+                return
             score = self._learn(attacker, attack.training)  # nothing is trained while all scores are there
             write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
@@ -250,18 +297,24 @@ class _Scorer:
         if isinstance(attacker, BackgroundAttacker):
             speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"
-        return self._run.stage(
+        declared = self._run.stage(
             f"scores of {attacker.name} in {folder}",
             f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,
             depends=Depends(
                 inputs=[attacker.record(attack), self._seed, attack.trials],
-                after=list(dict.fromkeys(map(self._step, speech))),
+                after=[*dict.fromkeys(map(self._step, speech)), *parts.values()],
                 libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
                 on_device=True,
             ),
         )
+        self.weights[declared.name] = ""
+        if isinstance(attacker, Fusion):
+            self.weights[declared.name] = str(attacker.file(attack, list(parts)).relative_to(self._run.output))
+        else:
+            self._declared.setdefault(attack.name, {})[attacker.name] = declared
+        return declared
 
     def _learn(self, attacker: Attacker, training: tuple[DataDir, ...]) -> Scorer:
         """Have an attacker learn, once: what could not be learnt is not tried again in this run."""

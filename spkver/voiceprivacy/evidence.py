@@ -39,7 +39,6 @@ Place = tuple[str, str, str]
 
 _METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 1"
 _MOST_REPLICATES = 500
-_MOST_RANKS = 100
 _FEWEST = 5  # speakers, for a calibration that others teach
 _ANONYMISED = ("lazy-informed", "semi-informed")
 
@@ -103,13 +102,26 @@ def add_evidence(conditions: Sequence[Json], evidence: Json) -> list[Json]:
     ]
 
 
+def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
+    """Return the rows of the summary with the interval of the minimum over attackers, and over the strict ones."""
+    found = {_place(entry)[:3]: entry for entry in evidence["minima"]}
+    rows = []
+    for row in summary:
+        entry = found.get(_place(row)[:3], {})
+        row = {**row, "minimum": entry.get("minimum")}
+        if isinstance(row.get("strict"), Mapping):
+            row["strict"] = {**row["strict"], "minimum": entry.get("strict")}
+        rows.append(row)
+    return rows
+
+
 def _read(path: Path) -> Json:
     evidence: Json = json.loads(path.read_text(encoding="utf-8"))
     return evidence
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(entry[name] for name in ("dataset", "gender", "scenario", "attacker"))
+    return tuple(entry.get(name, "") for name in ("dataset", "gender", "scenario", "attacker"))
 
 
 def _tasks(scored: Sequence[Scored]) -> Iterator[Task]:
@@ -172,7 +184,7 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
             shares = rank_shares(Ranks(ranks.speakers[rows], *counts, ranks.mated[rows]))
             total += rows.sum() * np.pad(np.cumsum(shares), (0, largest - len(shares)), constant_values=1.0)
             count += int(rows.sum())
-    return np.minimum(total / count, 1.0)[:_MOST_RANKS].tolist()
+    return np.minimum(total / count, 1.0).tolist()
 
 
 def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> Json:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from evaluation.trials import Scores
+from evaluation.trials import Scores as TrialScores
 from spkbase.errors import DataError, Problems, SpkverError, few
 from spkbase.files import load_json, write_json
 from spkbase.own_code import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
-from spkver.attackers import ENDING
+from spkver.attackers import ENDING, Attacker, Fusion
 from spkver.voiceprivacy.conditions import WORK, Condition
+from spkver.voiceprivacy.layout import SCORES
 from spkver.voiceprivacy.sanity_audio import Found
 
 logger = logging.getLogger(__name__)
@@ -52,13 +53,81 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What came of the scores besides the scores: what failed, and what was learnt to fuse them."""
+    """What comes of the scores besides the scores.
+
+    Attributes
+    ----------
+    failures : list of Failure
+        What single attackers failed at.
+    fusions : list of dict
+        Weights of fusions, as in their files.
+    attributes : dict
+        What vectors tell of the speakers besides who they are.
+    attackers : list of Attacker
+    declare : callable
+        Declares all conditions again, as `declare_scores`, without those that it is told of as failed.
+    """
 
     failures: list[Failure] = field(default_factory=list)
     fusions: list[dict[str, Any]] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    attackers: list[Attacker] = field(default_factory=list, repr=False)
+    declare: Callable[..., list[Condition]] | None = field(default=None, repr=False)
 
 
-def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collection[str] = ()) -> list[Failure]:
+def make_all_scores(
+    run: Run, conditions: Sequence[Condition], outcome: Outcome, *, outside: Collection[str] = ()
+) -> list[Condition]:
+    """Make the scores of all conditions, those of fusions last; return the conditions that have scores.
+
+    What fails goes to `outcome`, and to a file that later steps take up; the weights of fusions go there too.
+
+    Raises
+    ------
+    DataError, Exception
+        See `make_scores`.
+    """
+    fused = {attacker.name for attacker in outcome.attackers if isinstance(attacker, Fusion)}
+    records: dict[str, Any] = {}
+    left = list(conditions)
+    for is_fused in (False, True):
+        part = [condition for condition in left if (condition.scored.attacker in fused) == is_fused]
+        failures = make_scores(run, part, outside=None if is_fused else outside, records=records)
+        outcome.failures += failures
+        if failures and outcome.declare is not None:
+            failed = {(failure.attacker, attack_of(failure.scores)) for failure in outcome.failures}
+            left = outcome.declare(failed=failed)
+    if not run.frozen:
+        if records:
+            write_json(run.path(FAILURES), records)
+        else:
+            run.path(FAILURES).unlink(missing_ok=True)
+    files: dict[str, list[str]] = {}
+    for condition in left:
+        for file in condition.weights:
+            files.setdefault(file, []).append(condition.scored.scores)
+    outcome.fusions[:] = [{"file": file, "scores": used, **load_json(run.path(file))} for file, used in files.items()]
+    return left
+
+
+def attack_of(scores: str) -> str:
+    """Return the name of the attack that a file of scores is of.
+
+    Examples
+    --------
+    >>> attack_of("exp/asv_orig/a_enrolls-a_trials_f/gmm-ubm/scores")
+    'asv_orig/a_enrolls-a_trials_f'
+    """
+    return str(Path(scores).parents[1].relative_to(SCORES))
+
+
+def make_scores(
+    run: Run,
+    conditions: Sequence[Condition],
+    *,
+    outside: Collection[str] | None = (),
+    records: dict[str, Any] | None = None,
+) -> list[Failure]:
     """Train the attackers and score all conditions that are not up to date; return what single attackers failed at.
 
     With `force` the features and statistics that attackers share are made again too. What failed is not up to date, so
@@ -69,8 +138,10 @@ def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collectio
     run : Run
     conditions : sequence of Condition
         As `declare_scores` has them, those of one list of trials together.
-    outside : collection of str
-        Names of attackers of others.
+    outside : collection of str or None
+        Names of attackers of others; None: no failure ends the run.
+    records : dict, optional
+        Takes what failed, by file, for the steps that are done later.
 
     Raises
     ------
@@ -79,7 +150,7 @@ def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collectio
     """
     if run.force:
         shutil.rmtree(run.path(WORK), ignore_errors=True)
-    attempts = _Attempts(run)
+    attempts = _Attempts(run, {} if records is None else records)
     names = {condition.scored.attacker for condition in conditions}
     for (dataset, scenario), of_scenario in groupby(conditions, lambda condition: _place(condition)[:2]):
         started, count = time.perf_counter(), 0
@@ -87,35 +158,13 @@ def make_scores(run: Run, conditions: Sequence[Condition], *, outside: Collectio
             errors = attempts.at(part)
             asked = attempts.latest
             count += len(part)
-            if asked and len(errors) == len(asked) and (set(asked) - set(outside) or set(asked) == names):
+            all_failed = asked and len(errors) == len(asked)
+            if all_failed and outside is not None and (set(asked) - set(outside) or set(asked) == names):
                 raise _joined(errors)
         logger.info(
             "%s %s: scores of %d conditions after %.1f s", dataset, scenario, count, time.perf_counter() - started
         )
-    attempts.note()
     return attempts.failures
-
-
-def without(conditions: Sequence[Condition], failures: Sequence[Failure]) -> list[Condition]:
-    """Return what is left of conditions: neither draws that failed, nor those put together of some that did."""
-    lost = {f"scores of {failure.attacker} in {Path(failure.scores).parents[1]}" for failure in failures}
-    left = []
-    for condition in conditions:
-        draws = {
-            draw: stage
-            for draw, stage in zip(condition.scored.draws, condition.stages, strict=True)
-            if not lost & {stage.name, *stage.origin.after}
-        }
-        if 1 not in draws:
-            continue
-        if len(draws) < len(condition.stages):
-            scored = condition.scored
-            gone = tuple(draw for draw in scored.draws if draw not in draws)
-            further = tuple((draw, folder) for draw, folder in scored.further if draw in draws)
-            scored = replace(scored, further=further, lacking=tuple(sorted({*scored.lacking, *gone})))
-            condition = Condition(scored, tuple(draws.values()))
-        left.append(condition)
-    return left
 
 
 def found_failures(failures: Sequence[Failure]) -> list[dict[str, Any]]:
@@ -125,6 +174,27 @@ def found_failures(failures: Sequence[Failure]) -> list[dict[str, Any]]:
         where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
         text = f"{name} has no scores for {_count(theirs)} ({where}), where others alone are the result."
         findings.append(vars(Found("warning", CHECK, f"{text} {theirs[0].reason}")))
+    return findings
+
+
+def found_fusions(fusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return notes on who has a part in each fusion, and who has none."""
+    findings = []
+    for fusion in fusions:
+        shown = {name: weight for name, weight in fusion["weights"]["weights"].items() if weight}
+        alone = min(fusion["alone"], key=lambda name: fusion["alone"][name]["cllr"])
+        text = (
+            f"{fusion['attacker']}, learnt from {fusion['training']} ({fusion['kind']} trials of background speakers in"
+            f" {len(fusion['folds'])} folds): {', '.join(f'{name} {weight:.3g}' for name, weight in shown.items())}."
+            f" There it has an EER of {100 * fusion['cross_validated']['eer']:.1f} %, the best attacker alone ({alone})"
+            f" {100 * fusion['alone'][alone]['eer']:.1f} %."
+        )
+        idle = [name for name in fusion["weights"]["weights"] if name not in shown]
+        text += f" No weight: {', '.join(idle)}." if idle else ""
+        findings.append(vars(Found("note", "fusion", text)))
+        for name, why in fusion["left_out"].items():
+            text = f"{fusion['attacker']} ({fusion['training']}, {fusion['kind']}) goes without {name}: {why}."
+            findings.append(vars(Found("note", "fusion", text)))
     return findings
 
 
@@ -176,11 +246,11 @@ def _reason(error: Exception) -> str:
 class _Attempts:
     """Brings conditions up to date, and remembers who failed."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, records: dict[str, Any]) -> None:
         self.failures: list[Failure] = []
         self.latest: list[str] = []
         self._run, self._lost, self._given_up = run, set[str](), dict[str, Exception]()
-        self._records: dict[str, dict[str, str]] = {}
+        self._records = records
         known = load_json(run.path(FAILURES)) if run.path(FAILURES).is_file() else {}
         self._noted: dict[str, Any] = known if isinstance(known, dict) else {}
 
@@ -200,7 +270,7 @@ class _Attempts:
                         errors[condition.scored.attacker] = error
         return errors
 
-    def _note(self, condition: Condition, stage: Stage[Scores], error: Exception) -> None:
+    def _note(self, condition: Condition, stage: Stage[TrialScores], error: Exception) -> None:
         scored, reason = condition.scored, " ".join(_reason(error).split())
         self._lost.add(stage.name)
         place = scored.attacker, scored.dataset, scored.gender, scored.scenario
@@ -211,7 +281,7 @@ class _Attempts:
         if not isinstance(error, SpkverError):
             logger.info("%s", scored.attacker, exc_info=error, extra={"file_only": True})
 
-    def _attempt(self, stage: Stage[Scores], name: str) -> Exception | None:
+    def _attempt(self, stage: Stage[TrialScores], name: str) -> Exception | None:
         if self._run.frozen or name in self._given_up:
             noted = self._noted.get(stage.artefact, {})
             if self._run.frozen and noted.get("fingerprint") == stage.fingerprint and stage.state() != "done":
@@ -227,13 +297,3 @@ class _Attempts:
                 self._given_up[name] = error
             return error
         return None
-
-    def note(self) -> None:
-        """Write down what failed, for steps that are done later and make no scores."""
-        if self._run.frozen:
-            return
-        path = self._run.path(FAILURES)
-        if self._records:
-            write_json(path, self._records)
-        else:
-            path.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import sys
@@ -15,16 +16,18 @@ from evaluation.reports import FORMAT, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
 from spkbase.runs import Depends, Draft, Run, versions
-from spkver.attackers import is_outside
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.making import found_failures
+from spkver.voiceprivacy.limits import overestimation
+from spkver.voiceprivacy.making import found_failures, found_fusions
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import describe
+from spkver.voiceprivacy.who_attacked import attackers_run
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ Json = dict[str, Any]
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
-def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json) -> str:
+def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json], utility: Json, evidence: Json) -> str:
     """Write all results.
 
     Parameters
@@ -44,6 +47,8 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
         The numbers of each condition.
     utility : dict
         What `measure_utility` found.
+    evidence : dict
+        What `declare_evidence` found.
 
     Returns
     -------
@@ -51,8 +56,9 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
         The table of the strongest attackers, warnings, the verdict, and where the files are.
     """
     run, suffix = experiment.run, experiment.suffix
-    summary = summarise(conditions)
-    results = _results(experiment, sets, conditions, summary, utility)
+    conditions = add_evidence(conditions, evidence)
+    summary = add_minima(summarise(conditions), evidence)
+    results = _results(experiment, sets, conditions, summary, utility) | {"similarity": evidence["similarity"]}
     _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
     table = _table(summary)
     logger.info("results\n%s", table, extra={"file_only": True})
@@ -89,26 +95,34 @@ def _results(
         earlier = earlier_results(run.output, suffix)
         sanity = found_failures(experiment.outcome.failures)
         sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
+        sanity += found_fusions(experiment.outcome.fusions)
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
+        failed = [failure.attacker for failure in experiment.outcome.failures]
+        alarm = overestimation(conditions, sets, config, failed=failed)
+        sanity += [{"level": "warning", "check": "overestimated privacy", "text": alarm}] if alarm else []
+        told = verdict(
+            summary,
+            level=config.evaluation.level,
+            simulated=simulated,
+            draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
+        )
     return {
         "format": FORMAT,
         "recipe": "voiceprivacy",
         "suffix": suffix,
         "simulated": simulated,
         "anonymiser": anonymiser,
-        "verdict": verdict(
-            summary,
-            level=config.evaluation.level,
-            simulated=simulated,
-            draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
-        ),
-        "attackers_run": attackers_run(config),
+        "choices": choices_of(run.output, sets, config),
+        "verdict": f"{told} {alarm}".strip(),
+        "overestimated": alarm,
+        "attackers_run": attackers_run(config, conditions),
         "failures": [asdict(failure) for failure in experiment.outcome.failures],
         "fusions": experiment.outcome.fusions,
         "summary": summary,
         "averages": averages(challenge_rows(conditions, reading), config),
         "conditions": conditions,
         "utility": utility,
+        "attributes": experiment.outcome.attributes,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),
@@ -123,14 +137,16 @@ def _results(
     }
 
 
-def attackers_run(config: Config) -> Json:
-    """Say which attackers were run, and that their figure is an upper bound of privacy."""
-    names = [attacker_name(entry) for entry in config.attackers]
-    specs = [str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers]
-    others = [name for name, spec in zip(names, specs, strict=True) if is_outside(spec)]
-    kinds = "classic ones (Gaussian mixtures), no neural network" if not others else f"of others: {', '.join(others)}"
-    text = f"Attackers that were run: {', '.join(names)}; {kinds}. The figure is an upper bound of the privacy that"
-    return {"names": names, "of_others": others, "text": f"{text} is left: a stronger attacker may leave less."}
+def choices_of(output: Path, sets: Sets, config: Config) -> list[Json]:
+    """Return how attackers by vectors chose their backends on each training set, where any did."""
+    names = [dataset.training for dataset in sets.datasets]
+    folders = [side[name].name for name in dict.fromkeys(names) for side in (sets.original, sets.twins) if name in side]
+    files = [
+        output / "attackers" / folder / attacker_name(entry) / "choice.json"
+        for entry in config.attackers
+        for folder in folders
+    ]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:

@@ -12,9 +12,10 @@ from evaluation.reports import SCENARIOS, strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError, few
-from spkver.attackers import is_outside
+from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
-from spkver.voiceprivacy.sanity_audio import Found, duplicate_audio, original_audio
+from spkver.voiceprivacy.sanity_audio import Found, corpus_leak, duplicate_audio, original_audio
+from spkver.voiceprivacy.sanity_draws import trial_draws
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import number, places
@@ -61,6 +62,7 @@ def check_all(
         *attacker_strength(conditions, config),
         *attacker_order(conditions, config, output),
         *lazy_order(conditions),
+        *corpus_leak(_pooled(conditions, "original"), config),
         *outside_attackers(conditions, sets, config),
         *shared_speakers(sets),
         *duplicate_audio(sets),
@@ -69,6 +71,7 @@ def check_all(
         *few_speakers(conditions, config),
         *independence(conditions, earlier, config),
         *training_draws(conditions, sets, config),
+        *trial_draws(conditions, sets, config),
         *other_notes(conditions, config),
     ]
     return [vars(finding) for finding in findings]
@@ -154,7 +157,7 @@ def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) ->
     genders = {dataset.name: list(dataset.trials) for dataset in sets.datasets}
     for entry in config.attackers:
         spec = str(config.attacker_settings.get(entry, {}).get("preset", entry))
-        if not is_outside(spec):
+        if not is_outside(spec) or find_row(spec) is not None:
             continue
         name = attacker_name(entry)
         served = {

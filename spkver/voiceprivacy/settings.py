@@ -15,6 +15,7 @@ from spkbase.errors import ConfigError
 from spkbase.files import LATER
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
+    CATALOGUE,
     PRESETS,
     Attacker,
     AttackerConfig,
@@ -22,6 +23,7 @@ from spkver.attackers import (
     Wanted,
     attacker_config,
     catalogue_name,
+    default_attackers,
     find_row,
     is_outside,
     known_attackers,
@@ -132,6 +134,9 @@ class UtilityConfig:
         here.
     recall : str
         Convention of the unweighted average recall, see `evaluation.utility.recalls`.
+    attributes : str or None
+        Table of speakers with a header, ids first: how well each column is read from vectors, beside sex (see
+        `spkver.voiceprivacy.leakage`).
     """
 
     wer: bool = False
@@ -140,6 +145,7 @@ class UtilityConfig:
     emotion: tuple[str, ...] = ()
     predictions: str | None = None
     recall: str = "default"
+    attributes: str | None = None
 
     def __post_init__(self) -> None:
         for key in ("hypotheses", "predictions"):
@@ -200,6 +206,7 @@ class Config:
     training_sets : dict
         Set to its training set, where the rule does not hold: ``<name>_train``, else ``train-clean-360``.
     attackers : tuple of str
+        Empty: all that can run on this machine (`default_attackers`), whose names then stand here.
         Presets, attackers of the catalogue (`spkver.attackers.CATALOGUE`), or what a door for others opens to (see
         docs/own_attackers.md), such as scores:FOLDER; a name that is none of these has one as `preset` in its settings.
     attacker_settings : dict
@@ -220,7 +227,7 @@ class Config:
     lists: tuple[str, ...] = ("f", "m")
     training_sets: dict = field(default_factory=dict)
     anonymizer: TwinConfig = field(default_factory=TwinConfig)
-    attackers: tuple[str, ...] = tuple(PRESETS)
+    attackers: tuple[str, ...] = ()
     attacker_settings: dict = field(default_factory=dict)
     duration_change: float = 0.1
     weak_attacker_eer: float = 0.05
@@ -241,15 +248,19 @@ class Config:
             raise ConfigError(f"lists is {list(self.lists)}: expected f and m, one of them, or mixed")
         if len(set(self.datasets)) < len(self.datasets):
             raise ConfigError(f"datasets is {list(self.datasets)}: expected names, each once")
-        if not self.attackers or len(set(self.attackers)) < len(self.attackers):
+        known = self.attackers
+        if not self.attackers:  # what is recorded says what was run, wherever it is read
+            known = (*PRESETS, *CATALOGUE)
+            object.__setattr__(self, "attackers", default_attackers())
+        if len(set(self.attackers)) < len(self.attackers):
             raise ConfigError(f"attackers is {list(self.attackers)}: expected names, each once")
         for key, value in self.training_sets.items():
             if not isinstance(value, str):
                 raise ConfigError(f"training_sets.{key} is {value!r}: expected the name of a data directory")
         for key, value in self.attacker_settings.items():
-            if key not in (ALL, *self.attackers):
-                known = ", ".join((ALL, *self.attackers))
-                raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {known}")
+            if key not in (ALL, *known):
+                expected = ", ".join((ALL, *known))
+                raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
         if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
@@ -274,7 +285,8 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]
         if found is not None:
             row_name, row, argument = found
             shared, others = config.attacker_settings.get(ALL, {}), config.attacker_settings
-            context = Context(row_name, argument, config.seed, shared, others, dict(chosen))
+            heard = config.utility.hypotheses
+            context = Context(row_name, argument, config.seed, shared, others, heard, dict(chosen))
             chosen[name] = row.make(name, settings, context)
         elif is_outside(preset):
             chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
@@ -314,6 +326,11 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
         return attacker_config(preset, values=merged(shared, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker_settings of {name}: {error}") from error
+
+
+def attacker_specs(config: Config) -> dict[str, str]:
+    """Return of each entry of `attackers` the preset, or what a door opens to."""
+    return {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
 
 
 def attacker_name(entry: str) -> str:

@@ -110,12 +110,17 @@ def _of_closed_set(row: Mapping[str, Any]) -> str:
     closed, named = row["closed_set"], row["identification"]
     if closed is None or named is None:
         return ""
-    among = f"{named['candidates'][1]} enrolled"
+    names = [named["attacker"], closed["attacker"]]
+    by_name, by_rate = ("" if name == row["strongest"] else f" ({name})" for name in names)
     return (
-        f" One who knows that the speaker is among the enrolled errs in {_percent(closed['eer'])}"
-        f" ({closed['attacker']}), and names the speaker of {100 * named['share']:.0f} % of the utterances, first of"
-        f" {among} ({named['attacker']})."
+        f" One who knows that the speaker is among the enrolled errs in {_percent(closed['eer'])}{by_rate}, and names"
+        f" the speaker of {100 * named['share']:.0f} % of the utterances, first of {_candidates(named)}{by_name}."
     )
+
+
+def _candidates(named: Mapping[str, Any]) -> str:
+    least, most = named["candidates"]
+    return f"{most}" if least == most else f"{least} to {most}"
 
 
 def _main(summary: Sequence[Json]) -> list[Json]:
@@ -141,10 +146,13 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _rate(row: Mapping[str, Any], level: float) -> str:
-    low, high = number(row["low"]), number(row["high"])
+    smallest = row.get("minimum")
+    ends = smallest or row
+    low, high = number(ends["low"]), number(ends["high"])
     if low != low or high != high:
         return _percent(row["eer"])
-    return f"{_percent(row['eer'])} ({100 * level:g} % interval {_percent(low)} to {_percent(high)})"
+    of = f" of the smallest of {len(row['attackers'])}" if smallest and len(row["attackers"]) > 1 else ""
+    return f"{_percent(row['eer'])} ({100 * level:g} % interval{of} {_percent(low)} to {_percent(high)})"
 
 
 def _percent(share: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.trials import metadata_columns, read_metadata
 from evaluation.uncertainty import Interval, Resampling
 from evaluation.utility import (
     TrackComparison,
@@ -37,6 +38,12 @@ def check_utility(sets: Sets, config: Config, problems: Problems, *, jobs: int |
     """Check that there is what utility needs: lists, recognisers or what they have recognised."""
     if config.utility.wer or config.utility.hypotheses:
         _check_words(sets, config, problems)
+    if config.utility.attributes is not None:
+        try:
+            for column in metadata_columns(config.utility.attributes):
+                read_metadata(config.utility.attributes, column)
+        except DataError as error:
+            problems.note(error)
     check_emotions(sets, config.utility, problems, jobs=jobs)
     tried = [name for dataset in sets.datasets for name in dataset.trials.values()]
     for key, file, names in (

@@ -23,6 +23,7 @@ from evaluation.reports.privacy_results import parse_results, read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
+from spkver.attackers.catalogue import CATALOGUE, DEFAULT
 from spkver.attackers.config import KINDS, PRESETS
 from spkver.attackers.doors import DOORS, FUNCTION, short_name
 from spkver.datadir.reading import read_datadir
@@ -504,4 +505,8 @@ def test_the_documents_name_every_door_preset_and_kind():
     for name in (*PRESETS, *KINDS):
         assert f"**{name}" in classic or f"**{name}.**" in classic
     recipe = (ROOT / "recipes/voiceprivacy/README.md").read_text(encoding="utf-8")
-    assert f"| `attackers` | `[{', '.join(PRESETS)}]` |" in recipe
+    assert "| `attackers` | all that can run here |" in recipe
+    for row in CATALOGUE.values():
+        assert f"`{row.form}`" in classic
+    for name in DEFAULT:
+        assert f"`{name}`" in classic

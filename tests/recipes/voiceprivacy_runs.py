@@ -25,6 +25,7 @@ STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
 REPLICATES = 20
 SETTINGS = {
+    "attackers": "[gmm-ubm,gmm-svm,gmm-svm-cms,supervector-cosine]",  # what runs by default depends on the machine
     "attacker_settings.all.ubm.components": 4,
     "evaluation.replicates": REPLICATES,
     "anonymizer.training_draws": 1,

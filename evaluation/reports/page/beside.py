@@ -21,12 +21,11 @@ def lines_beside(outcome: Outcome) -> list[str]:
     if beside.identification.attacker:
         share = percent(beside.identification.rate.value, 0)
         among = _candidates(outcome)
-        lines.append(
-            f"Names the speaker of {share} of the utterances, first {among} ({beside.identification.attacker})."
-        )
+        who = _by(beside.identification, outcome)
+        lines.append(f"Names the speaker of {share} of the utterances, first {among}{who}.")
     if beside.closed_set.attacker:
         rate = _spanned(beside.closed_set)
-        lines.append(f"Closed set, equal error rate: {rate} ({beside.closed_set.attacker}).")
+        lines.append(f"Closed set, equal error rate: {rate}{_by(beside.closed_set, outcome)}.")
     return lines
 
 
@@ -68,7 +67,7 @@ def of_closed_set(outcome: Outcome) -> Html:
 
 
 def _by(figure: Figure, outcome: Outcome) -> str:
-    return "" if figure.attacker == outcome.attacker else f" {figure.attacker}"
+    return "" if figure.attacker == outcome.attacker else f", {figure.attacker}"
 
 
 def _each_draw(outcome: Outcome) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports.page import appendix, details, summary
+from evaluation.reports.page import appendix, details, evidence, summary
+from evaluation.reports.page.attributes import attributes
 from evaluation.reports.page.averages import averages
+from evaluation.reports.page.choices import choices
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.style import STYLE
 from evaluation.reports.privacy_results import Results, parse_results
@@ -22,9 +24,13 @@ _CONTENTS = {
     "checks": "Warnings and checks",
     "curves": "Curves",
     "speakers": "Worst-off speakers",
+    "attributes": "Attributes",
+    "worst": "Worst case and ranks",
+    "voices": "Voices",
     "utility": "Utility",
     "terms": "How to read this",
     "figures": "All figures",
+    "choices": "Choice of backends",
     "provenance": "How this was made",
 }
 
@@ -74,9 +80,13 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
         appendix.checks(parsed),
         details.curves(parsed, Path(folder)),
         details.speakers(parsed),
+        attributes(parsed),
+        evidence.worst_cases(parsed),
+        evidence.voices(parsed),
         details.utility(parsed),
         appendix.terms(),
         appendix.figures(parsed),
+        choices(parsed),
         appendix.provenance(parsed, base),
     ]
     there = [section for section in sections if section is not None]

@@ -43,7 +43,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
     parts = []
     if systems:
         parts.append(
-            _figure(
+            drawn_figure(
                 lambda path: plot_det(systems, path=path, title=f"Errors of the attacker: {where}"),
                 f"{name}-det",
                 f"Detection error trade-off of {where}: one curve for each scenario.",
@@ -53,7 +53,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
             )
         )
         parts.append(
-            _figure(
+            drawn_figure(
                 lambda path: plot_zebra(systems, path=path, title=f"What the scores disclose: {where}"),
                 f"{name}-zebra",
                 f"ZEBRA profile of {where}: empirical cross-entropy over prior odds, one curve for each scenario.",
@@ -64,7 +64,7 @@ def curve_plots(results: Results, dataset: str, gender: str, folder: Path, name:
     linked = {_label(outcome): curve for outcome in outcomes if (curve := _curve(outcome.condition, results.level))}
     if linked:
         parts.append(
-            _figure(
+            drawn_figure(
                 lambda path: plot_linkability(linked, path=path, title=f"Finding one among many: {where}"),
                 f"{name}-link",
                 f"Linkability of {where} over the number of enrolled speakers, one curve for each scenario.",
@@ -104,13 +104,13 @@ def compared_curves(outcomes: Mapping[str, Outcome], folders: Mapping[str, Path]
     parts = []
     if systems:
         parts = [
-            _figure(
+            drawn_figure(
                 lambda path: plot_det(systems, path=path, title=f"Errors of the attacker: {where}"),
                 f"{name}-det",
                 f"Detection error trade-off of {where}: one curve for each anonymiser.",
                 "The strongest attacker against each anonymiser; the further to the upper right, the more privacy.",
             ),
-            _figure(
+            drawn_figure(
                 lambda path: plot_zebra(systems, path=path, title=f"What the scores disclose: {where}"),
                 f"{name}-zebra",
                 f"ZEBRA profile of {where}: one curve for each anonymiser.",
@@ -135,13 +135,13 @@ def speakers_plot(condition: Condition, name: str) -> Html | None:
     caption = (
         "Every speaker, the most exposed on the left: the chance to be found, over all numbers of enrolled speakers."
     )
-    return _figure(lambda path: _plot_speakers(known, path, f"Speakers of {where}"), name, label, caption)
+    return drawn_figure(lambda path: _plot_speakers(known, path, f"Speakers of {where}"), name, label, caption)
 
 
 def utility_plots(results: Results) -> list[Html]:
     """Plot privacy against each measure of utility that the results hold."""
     return [
-        _figure(
+        drawn_figure(
             lambda path, found=found: plot_privacy_utility(  # type: ignore[misc]
                 found.systems, path=path, measure=found.measure.name, lower_is_better=found.measure.lower_is_better
             ),
@@ -241,7 +241,8 @@ def _plot_speakers(rows: Sequence[tuple[float, str]], path: Path, title: str) ->
     render_chart(chart, path)
 
 
-def _figure(draw: Callable[[Path], object], name: str, label: str, caption: str, kind: str | None = None) -> Html:
+def drawn_figure(draw: Callable[[Path], object], name: str, label: str, caption: str, kind: str | None = None) -> Html:
+    """Draw a plot into an element of the page with its caption; what cannot be drawn is said in its place."""
     try:
         drawn = picture(draw, name=name, label=label)
     except DataError as error:

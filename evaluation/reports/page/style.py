@@ -91,6 +91,7 @@ header.verdict > .soft { max-width: 52rem; }
 .against { list-style: none; margin: .7rem 0 0; padding: 0; }
 .against li { display: grid; grid-template-columns: minmax(6rem, 9.5rem) 4.2rem 1fr; gap: .2rem .7rem;
   align-items: center; padding: .3rem 0; }
+.against small { grid-column: 1 / -1; }
 .against strong { text-align: right; font-variant-numeric: tabular-nums; }
 .against .ruler { min-width: 5rem; }
 .explained { margin: 0 0 1rem; padding-left: 1.2rem; }
@@ -145,6 +146,7 @@ table.plain td.hash { font-size: .78rem; }
   margin: .6rem 0; }
 figure { margin: 0; min-width: 0; }
 figure.tall { grid-row: span 2; }
+figure.wide svg.plot { max-width: 64rem; }
 figcaption { font-size: .88rem; color: var(--soft); margin-top: .3rem; }
 svg.plot { display: block; width: 100%; max-width: 44rem; height: auto; margin: 0 auto; fill: var(--ink); }
 svg.plot * { stroke-linejoin: round; stroke-linecap: butt; }

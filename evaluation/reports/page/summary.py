@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from evaluation.reports.page.averages import SCENARIO_NAMES
 from evaluation.reports.page.beside import also, in_short, lines_beside, named, of_closed_set
@@ -57,7 +57,7 @@ def verdict(results: Results) -> Html:
         element("ul", cards, _against(results, found[0]), class_="cards", role="list") if cards else None,
         _alerts(results),
         element("p", _who_attacked(results), class_="soft") if _who_attacked(results) else None,
-        element("p", _explanation(anonymised=any(headline.anonymised for headline in found)), class_="soft")
+        element("p", _explanation(results, anonymised=any(headline.anonymised for headline in found)), class_="soft")
         if found
         else None,
         class_=f"verdict {_level_class(level)}",
@@ -123,7 +123,9 @@ def attackers(results: Results) -> Html:
         parts += [element("h3", dataset), made]
     lead = "Equal error rates of every attacker. The strongest of each scenario is marked; its figure is the result."
     run = dict.fromkeys(name for dataset in results.datasets() for name in results.attackers(dataset))
-    explained = [element("li", element("strong", name), f": {_ATTACKERS.get(name, _BROUGHT_ALONG)}.") for name in run]
+    given = results.block("attackers_run").get("explained")
+    words = {**_ATTACKERS, **(given if isinstance(given, Mapping) else {})}
+    explained = [element("li", element("strong", name), f": {words.get(name, _BROUGHT_ALONG)}.") for name in run]
     heading = element("h2", "Attackers and scenarios")
     lines = element("ul", explained, class_="explained")
     return element("section", heading, element("p", lead, class_="lead"), lines, parts, id="attackers")
@@ -214,15 +216,20 @@ def _tested(worst: Outcome) -> str:
     return f"Measured on {' and '.join(known)}." if known else ""
 
 
-def _explanation(*, anonymised: bool) -> str:
+def _explanation(results: Results, *, anonymised: bool) -> str:
     targets = ", ".join(f"{100 * target:g}" for target in TARGETS[:-1]) + f" and {100 * TARGETS[-1]:g}{SPACE}%"
     ring = ", the ring the speech without anonymisation" if anonymised else ""
+    choice = (
+        "The strongest attacker was chosen on these very trials, which makes privacy look worse rather than better."
+    )
+    summary = results.raw.get("summary")
+    if isinstance(summary, list) and any(isinstance(row, Mapping) and row.get("minimum") for row in summary):
+        choice = "The interval counts in that the strongest attacker was chosen on these very trials."
     return (
         "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
         f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
         f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024, which were set "
-        "for a neural attacker (ECAPA-TDNN trained on anonymised speech); the worst data set decides. The strongest "
-        "attacker was chosen on these very trials, which makes privacy look worse rather than better."
+        f"for a neural attacker (ECAPA-TDNN trained on anonymised speech); the worst data set decides. {choice}"
     )
 
 

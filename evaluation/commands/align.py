@@ -1,0 +1,178 @@
+"""``spkver-eval align``: how many anonymised segments and speakers are linked once the spaces are aligned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from evaluation.commands.options import FILE, level_option, show_json
+from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
+from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
+from evaluation.uncertainty import Resampling
+from spkbase.errors import DataError, few
+from spkbase.files import format_table, make_folder
+
+_FORMS = {
+    "alignment": "",
+    "linked": "",
+    "top": "d",
+    "n": "d",
+    "share": ".4f",
+    "low": ".4f",
+    "high": ".4f",
+    "chance": ".4f",
+}
+_DEFAULT = ("none", "centred", "orthogonal", "wasserstein")
+
+
+@click.command()
+@click.option("--original", required=True, multiple=True, type=FILE, help="Embeddings of original speech; repeatable.")
+@click.option("--anonymised", required=True, multiple=True, type=FILE, help="Of anonymised speech; repeatable.")
+@click.option("--model-speakers", type=FILE, help="Speakers of the original utterances, as in utt2spk.")
+@click.option("--segment-speakers", type=FILE, help="Of the anonymised ones; those of --model-speakers by default.")
+@click.option("--train-original", multiple=True, type=FILE, help="What maps are learnt from: other speakers' ...")
+@click.option("--train-anonymised", multiple=True, type=FILE, help="... with an original of the same id for each.")
+@click.option("--train-speakers", type=FILE, help="Speakers of what maps are learnt from, as in utt2spk.")
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Without these: folds of speakers, each aligned by a map that learnt from the others.",
+)
+@click.option(
+    "--alignment",
+    "alignments",
+    multiple=True,
+    type=click.Choice(ALIGNMENTS),
+    help="Repeatable. [default: all but ridge]",
+)
+@click.option(
+    "--ridge",
+    type=click.FloatRange(min=0, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="Of ridge: share of the mean variance.",
+)
+@click.option(
+    "--top",
+    multiple=True,
+    type=click.IntRange(min=1),
+    default=(1, 5),
+    show_default=True,
+    help="Among the first k; repeatable.",
+)
+@click.option("--plain", is_flag=True, help="Align vectors as they are, not scaled to length 1.")
+@click.option("--other-extractor", is_flag=True, help="wasserstein: the two sides are of two extractors.")
+@click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Of wasserstein then.")
+@click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
+@click.option(
+    "--bootstrap", "replicates", type=click.IntRange(min=0), default=1000, show_default=True, help="Resamples."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
+@level_option
+@click.option("-o", "--output", type=FILE, help="Folder for the aligned vectors, ALIGNMENT.h5, for other back-ends.")
+@click.option(
+    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
+)
+def align(**options: Any) -> None:
+    """Link anonymised embeddings to original speakers, after aligning the two spaces.
+
+    Compared are: none (as they are), centred (the mean of each side moved), orthogonal (Procrustes), ridge (any linear
+    map), all three learnt on pairs of other speakers, by id; wasserstein (Procrustes without pairs, learnt from the
+    training vectors, or from what is linked where none are given). Segments are linked to the speaker of the nearest
+    original segment and to the nearest mean of a speaker, means of speakers to means of speakers.
+
+    Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
+    """
+    sides = _sides(options)
+    training = _training(options, sides)
+    kinds = tuple(dict.fromkeys(options["alignments"] or _DEFAULT))
+    _check_dimensions(sides, kinds, options)
+    learn, how = None, {**options, "one_extractor": not options["other_extractor"]}
+    original, anonymised = (Side.of(side, unit=not options["plain"]) for side in sides)
+    if training is not None:
+        learn = Side.of(training[0], unit=not options["plain"]), Side.of(training[1], unit=not options["plain"])
+    resampling = Resampling(options["replicates"], options["seed"], options["level"])
+    rows = []
+    for kind in kinds:
+        aligned = link_aligned((original, anonymised), learn, kind, how)
+        rows += [{"alignment": kind, **row} for row in linked_shares(aligned, sorted(set(options["top"])), resampling)]
+        if options["output"] is not None:
+            moved = Embeddings(anonymised.ids, anonymised.speakers, aligned.vectors)
+            write_embeddings(make_folder(options["output"]) / f"{kind}.h5", moved)
+    report = _report(sides, training, options, rows)
+    if show_json(report, options["json_path"]):
+        return
+    counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
+    click.echo(f"{counts}; maps are learnt from {report['learnt_from']}.\n")
+    click.echo(format_table(rows, _FORMS))
+    for note in report["notes"]:
+        click.echo(f"note: {note}", err=True)
+
+
+def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
+    """Read what is linked."""
+    maps = options["model_speakers"], options["segment_speakers"] or options["model_speakers"]
+    original, anonymised = (
+        read_embeddings(options[name], speakers=speakers, allow_pickle=options["allow_pickle"])
+        for name, speakers in zip(("original", "anonymised"), maps, strict=True)
+    )
+    people = set(anonymised.speakers.tolist())
+    if absent := sorted(people - set(original.speakers.tolist())):
+        text = f"{len(absent)} of {len(people)} speakers have no original vector to be linked to: {few(absent)}"
+        remedy = "name the speakers by --model-speakers and --segment-speakers utt2spk, or leave these out"
+        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
+    if len(set(original.speakers.tolist())) < 2:
+        raise DataError("expected at least two original speakers, got one", file=options["original"][0])
+    return original, anonymised
+
+
+def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> tuple[Embeddings, Embeddings] | None:
+    """Read what maps are learnt from, if it is given."""
+    paths = options["train_original"], options["train_anonymised"]
+    if not any(paths):
+        return None
+    if not all(paths):
+        raise click.UsageError("expected --train-original and --train-anonymised, or none of them")
+    original, anonymised = (
+        read_embeddings(path, speakers=options["train_speakers"], allow_pickle=options["allow_pickle"])
+        for path in paths
+    )
+    linked = {*sides[0].speakers.tolist(), *sides[1].speakers.tolist()}
+    if shared := sorted(linked & {*original.speakers.tolist(), *anonymised.speakers.tolist()}):
+        text = f"{len(shared)} speakers would be both learnt from and linked: {few(shared)}"
+        raise DataError(text, file=paths[1][0], remedy="give other speakers, or none: --folds then keeps them apart")
+    return original, anonymised
+
+
+def _check_dimensions(sides: tuple[Embeddings, Embeddings], kinds: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Vectors of different dimensions can be compared after some of the alignments alone."""
+    original, anonymised = (side.vectors.shape[1] for side in sides)
+    same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
+    if original != anonymised and same:
+        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {original} and {anonymised}"
+        remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
+        raise DataError(text, file=options["anonymised"][0], remedy=remedy)
+
+
+def _report(
+    sides: tuple[Embeddings, Embeddings],
+    training: tuple[Embeddings, Embeddings] | None,
+    options: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What the JSON holds."""
+    original, anonymised = sides
+    learnt = f"{len(training[1]):,} pairs of other speakers" if training else f"{options['folds']} folds of speakers"
+    settings = ("folds", "ridge", "plain", "other_extractor", "restarts", "replicates", "seed", "level")
+    return {
+        "segments": len(anonymised),
+        "speakers": len(set(anonymised.speakers.tolist())),
+        "gallery": len(set(original.speakers.tolist())),
+        "learnt_from": learnt,
+        "settings": {name: options[name] for name in settings},
+        "links": rows,
+        "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
+    }

@@ -1,0 +1,205 @@
+"""How many anonymised segments and speakers are linked to the right speaker, once their space is aligned.
+
+Conventions
+-----------
+Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is taken off, but for
+"none", which compares them as they are. Each anonymised vector is aligned by a map that did not learn from its
+speaker. Linked are
+
+* *segments to segments*: an anonymised segment to the speaker of the nearest original segment (which may be the very
+  segment that it was made of),
+* *segments to speakers*: an anonymised segment to the nearest mean of a speaker's original segments,
+* *speakers to speakers*: the mean of a speaker's anonymised segments to the nearest mean of original ones.
+
+Top k: the right speaker is among the k nearest, where a speaker is as near as its nearest vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import (
+    Alignment,
+    Embeddings,
+    fit_alignment,
+    fit_alignment_without_pairs,
+    owner_ranks,
+    speaker_folds,
+    to_unit,
+)
+from evaluation.linkage.intervals import linkability_curve
+from evaluation.linkage.table import Ranks
+from evaluation.uncertainty import Resampling
+from spkbase.errors import DataError, few
+
+Vectors = NDArray[np.float64]
+
+LINKED = ("segments to segments", "segments to speakers", "speakers to speakers")
+WITH_PAIRS = ("centred", "orthogonal", "ridge")
+ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
+"""What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, learnt on pairs;
+an orthogonal map that is learnt without pairs."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Vectors of length 1 with their ids and speakers."""
+
+    ids: NDArray[np.object_]
+    speakers: NDArray[np.object_]
+    vectors: Vectors
+
+    @classmethod
+    def of(cls, embeddings: Embeddings, *, unit: bool = True) -> Side:
+        """Return the vectors of embeddings; DataError if one is not finite, or has no length."""
+        norms = embeddings.norms()
+        vectors = to_unit(embeddings.vectors, norms) if unit else np.array(embeddings.vectors, np.float64)
+        return cls(embeddings.ids, embeddings.speakers, vectors)
+
+
+def paired(original: Side, anonymised: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of both sides that belong together: those of one id.
+
+    Raises
+    ------
+    DataError
+        If fewer than two ids are on both sides, or one of them has two speakers.
+    """
+    place = {name: row for row, name in enumerate(original.ids.tolist())}
+    columns = np.array([row for row, name in enumerate(anonymised.ids.tolist()) if name in place], np.int64)
+    rows = np.array([place[anonymised.ids[column]] for column in columns], np.int64)
+    if len(rows) < 2:
+        text = f"{len(rows)} of {len(anonymised.ids)} anonymised utterances have an original of the same id"
+        raise DataError(text, remedy="pairs are found by id; without pairs: --alignment wasserstein")
+    strange = anonymised.ids[columns][original.speakers[rows] != anonymised.speakers[columns]].tolist()
+    if strange:
+        text = f"{len(strange)} utterances have one speaker on the original and another on the anonymised side"
+        raise DataError(f"{text}: {few(strange)}", remedy="give the speakers of both sides, as in utt2spk")
+    return rows, columns
+
+
+def learnt_maps(
+    sides: tuple[Side, Side], training: tuple[Side, Side] | None, kind: str, options: Mapping[str, Any]
+) -> Iterator[tuple[NDArray[np.bool_], Alignment | None]]:
+    """Yield which anonymised vectors a map is for, and the map, which has not learnt from their speakers.
+
+    Parameters
+    ----------
+    sides : (original, anonymised)
+        What is linked.
+    training : (original, anonymised) or None
+        What to learn from: other speakers. Without, `options["folds"]` folds of speakers of what is linked; a map
+        without pairs then learns from all of it, since it is told nothing about whose it is.
+    kind : str
+        One of `ALIGNMENTS`.
+    options : mapping
+        ``folds``, ``seed``, ``ridge``, ``restarts`` and ``one_extractor``; see `fit_alignment` and
+        `fit_alignment_without_pairs`.
+    """
+    original, anonymised = sides
+    everybody = np.ones(len(anonymised.ids), bool)
+    if kind == "none":
+        yield everybody, None
+    elif kind == "wasserstein":
+        source, target = reversed(training or sides)
+        names = ("one_extractor", "seed", "restarts")
+        of_both = fit_alignment_without_pairs(source.vectors, target.vectors, **{name: options[name] for name in names})
+        yield everybody, of_both
+    elif training is not None:
+        rows, columns = paired(*training)
+        yield everybody, _fitted(training, rows, columns, kind, options)
+    else:
+        rows, columns = paired(original, anonymised)
+        folds = speaker_folds(anonymised.speakers.tolist(), options["folds"], seed=options["seed"])
+        for fold in range(folds.max() + 1):
+            others = folds[columns] != fold
+            yield folds == fold, _fitted(sides, rows[others], columns[others], kind, options)
+
+
+def _fitted(
+    sides: tuple[Side, Side],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    kind: str,
+    options: Mapping[str, Any],
+) -> Alignment:
+    original, anonymised = sides
+    pairs = anonymised.vectors[columns], original.vectors[rows]
+    return fit_alignment(*pairs, kind, ridge=options["ridge"])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Anonymised vectors in the space of original ones, and the ranks of their owners.
+
+    Attributes
+    ----------
+    vectors : ndarray of float64 of shape (n, D)
+    ranks : dict of str to Ranks
+        By `LINKED`.
+    """
+
+    vectors: Vectors
+    ranks: dict[str, Ranks]
+
+
+def link_aligned(
+    sides: tuple[Side, Side], training: tuple[Side, Side] | None, kind: str, options: Mapping[str, Any]
+) -> Aligned:
+    """Align anonymised vectors and find the owner of each among the original speakers; see `learnt_maps`."""
+    original, anonymised = sides
+    parts: dict[str, list[tuple[NDArray[Any], NDArray[np.int64]]]] = {name: [] for name in LINKED}
+    vectors = np.empty((len(anonymised.ids), original.vectors.shape[1]))
+    for rows, alignment in learnt_maps(sides, training, kind, options):
+        some = anonymised.vectors[rows]
+        vectors[rows] = some if alignment is None else alignment.apply(some)
+        centre = np.zeros(vectors.shape[1]) if alignment is None else alignment.target_mean
+        tested, gallery = vectors[rows] - centre, original.vectors - centre
+        owners, people = _means(gallery, original.speakers)
+        speakers, voices = _means(tested, anonymised.speakers[rows])
+        of_rows = anonymised.speakers[rows]
+        for name, some_speakers, left, right, their in (
+            (LINKED[0], of_rows, tested, gallery, original.speakers),
+            (LINKED[1], of_rows, tested, people, owners),
+            (LINKED[2], speakers, voices, people, owners),
+        ):
+            parts[name].append((some_speakers, owner_ranks(left, some_speakers, right, their)))
+    n_speakers = len(set(original.speakers.tolist()))
+    ranks = {
+        name: Ranks.of(
+            np.concatenate([found for _, found in of_kind]) - 1,
+            0,
+            n_speakers - 1,
+            speakers=np.concatenate([people for people, _ in of_kind]),
+        )
+        for name, of_kind in parts.items()
+    }
+    return Aligned(vectors, ranks)
+
+
+def _means(vectors: Vectors, speakers: NDArray[np.object_]) -> tuple[NDArray[np.object_], Vectors]:
+    names, codes = np.unique(speakers.astype(str), return_inverse=True)
+    sums = np.zeros((len(names), vectors.shape[1]))
+    np.add.at(sums, codes, vectors)
+    return names.astype(object), sums / np.bincount(codes)[:, None]
+
+
+def linked_shares(aligned: Aligned, top: Sequence[int], resampling: Resampling) -> list[dict[str, Any]]:
+    """Return, for each kind of link and each k, the share that is linked, with its interval over speakers."""
+    rows = []
+    for name, ranks in aligned.ranks.items():
+        size = ranks.largest_size
+        for first in top:
+            row: dict[str, Any] = {"linked": name, "top": first, "n": len(ranks), "chance": min(1.0, first / size)}
+            if first >= size:
+                rows.append({**row, "share": 1.0, "low": None, "high": None})
+                continue
+            curve = linkability_curve(ranks, [size], ties="strict", top=first, resampling=resampling)
+            ends = [None if end != end else float(end) for end in (curve.low[0], curve.high[0])]
+            rows.append({**row, "share": float(curve.values[0]), "low": ends[0], "high": ends[1]})
+    return rows

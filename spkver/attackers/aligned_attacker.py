@@ -1,0 +1,256 @@
+"""Attackers by vectors that first map the space of anonymised speech to that of original speech.
+
+    OUTPUT/attackers/<anonymised background>/<name>/alignment.h5      the map
+    OUTPUT/attackers/<anonymised background>/<name>/alignment.json    the maps that were tried, and how well they link
+
+The map is learnt on pairs: recordings of the background and their anonymised versions. What comes after it is the
+attacker by vectors that learnt from original speech.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.embeddings import (
+    Alignment,
+    Embeddings,
+    MapKind,
+    fit_alignment,
+    owner_ranks,
+    speaker_folds,
+)
+from evaluation.trials import Scores
+from spkbase.configuration import merged
+from spkbase.errors import ConfigError
+from spkbase.files import make_folder, read_arrays, write_arrays, write_json
+from spkbase.runs import Depends, Draft, Run
+from spkbase.showing import one_line
+from spkver.attackers.context import Context, Settings
+from spkver.attackers.kept import Kept
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
+from spkver.attackers.vector_attacker import Source, VectorAttacker
+from spkver.datadir import DataDir
+
+ALIGNED = "-aligned"
+"""What their names end with."""
+MAPS: dict[str, tuple[MapKind, float]] = {
+    "centred": ("centred", 0.0),
+    "orthogonal": ("orthogonal", 0.0),
+    "orthogonal, prior 0.3": ("orthogonal", 0.3),
+    "orthogonal, prior 1": ("orthogonal", 1.0),
+    "ridge 0.1": ("ridge", 0.1),
+    "ridge 0.3": ("ridge", 0.3),
+    "ridge 1": ("ridge", 1.0),
+}
+"""The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
+
+_VERSION = 1
+_FOLDS, _LEAST = 5, 10
+_MOST = 3000  # recordings that a map is learnt from
+
+
+def choose_map(
+    anonymised: NDArray[np.floating], original: NDArray[np.floating], speakers: NDArray[np.object_], *, seed: int = 0
+) -> tuple[str, dict[str, float]]:
+    """Choose how a map is fitted, by folds of speakers: by how well it links those that it did not learn from.
+
+    Parameters
+    ----------
+    anonymised, original : ndarray of a floating type of shape (n, D)
+        A pair in each row.
+    speakers : ndarray of str of shape (n,), dtype object
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    chosen : str
+        A key of `MAPS`.
+    scores : dict of str to float
+        For each the mean of 1 / rank of the right speaker, in the order of the original speakers of the fold by the
+        cosine of their nearest vector. Of those that are as good to 0.001 the first is chosen.
+    """
+    folds = speaker_folds(speakers.tolist(), _FOLDS, seed=seed)
+    scores = {}
+    for name in MAPS:
+        ranks = np.empty(len(folds))
+        for fold in range(folds.max() + 1):
+            tested = folds == fold
+            alignment = _fitted(name, anonymised[~tested], original[~tested])
+            moved = alignment.apply(anonymised[tested]) - alignment.target_mean
+            gallery = original[tested] - alignment.target_mean
+            ranks[tested] = owner_ranks(moved, speakers[tested], gallery, speakers[tested])
+        scores[name] = float(np.mean(1 / ranks))
+    best = max(scores.values())
+    return next(name for name, score in scores.items() if score > best - 1e-3), scores
+
+
+def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.floating]) -> Alignment:
+    kind, value = MAPS[name]
+    options = {"ridge": value} if kind == "ridge" else {"prior": value}
+    return fit_alignment(anonymised, original, kind, **options)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class AlignedSource:
+    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.Source`."""
+
+    source: Source
+    alignment: Alignment
+    anonymised: set[DataDir]
+
+    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
+        """Return the vectors of a data directory, or of some of its utterances with their speakers."""
+        found = self.source.vectors(directory, utterances)
+        if directory not in self.anonymised:
+            return found
+        return replace(found, vectors=self.alignment.apply(found.vectors))
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class AlignedAttacker:
+    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.BackgroundAttacker`."""
+
+    name: str
+    base: VectorAttacker
+    place: Place = field(repr=False)
+    _learnt: dict[tuple[DataDir, ...], tuple[Scorer, set[DataDir]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Where the back-end is of original speech, and enrolment and trials are anonymised."""
+        return ("lazy-informed",)
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        """Return both sides, and the whole background."""
+        background = attack.background
+        assert background is not None  # see `lacks`
+        return attack.enrolment, attack.tested, background.original, *background.anonymised
+
+    def record(self, attack: Attack) -> Any:
+        """Return what it depends on besides the speech."""
+        return {"alignment": [_VERSION, list(MAPS)], "base": self.base.record(attack)}
+
+    def lacks(self, attack: Attack) -> str:
+        """Return why there is nothing to learn a map from, or what the base attacker lacks."""
+        background = attack.background
+        if background is None or not background.anonymised:
+            return "there is no anonymised background"
+        n_pairs = len(background.original.recordings.keys() & background.anonymised[0].recordings.keys())
+        people = set(background.original.speakers.values())
+        if n_pairs < _LEAST or len(people) < 2:
+            return f"a background of {n_pairs} pairs of {len(people)} speakers is too small: at least {_LEAST} of 2"
+        if shared := people & {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}:
+            return f"{len(shared)} speakers of the background are among those that are enrolled or tested"
+        return self.base.lacks(attack)
+
+    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+        """Return the scorer; map and back-end are learnt when the first attack tells the background."""
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            background = attack.background
+            assert background is not None
+            known = background.original, *background.anonymised
+            if known not in self._learnt:
+                self._learnt[known] = self._learn(background)
+            scorer, anonymised = self._learnt[known]
+            anonymised.update((attack.enrolment, attack.tested))
+            return scorer(attack, kept)
+
+        return score
+
+    def _learn(self, background: Background) -> tuple[Scorer, set[DataDir]]:
+        alignment, anonymised = self.alignment(background), set[DataDir]()
+
+        def open_source(training: tuple[DataDir, ...]) -> Source:
+            return AlignedSource(self.base.open_source(training), alignment, anonymised)
+
+        return replace(self.base, open_source=open_source).learn((background.original,)), anonymised
+
+    def alignment(self, background: Background) -> Alignment:
+        """Choose and learn the map, or take the one that an earlier run has."""
+        folder = make_folder(self.place.output / "attackers" / background.anonymised[0].name / self.name)
+        run = Run(folder, self.place.jobs, self.place.force, quiet=True)
+        shared = sorted(
+            set.intersection(*(set(side.recordings) for side in (background.original, *background.anonymised)))
+        )
+        names = shared[:: -(-len(shared) * len(background.anonymised) // _MOST)]
+
+        def make(draft: Draft) -> None:
+            source = self.base.open_source((background.original,))
+            speakers = {name: background.original.speakers[name] for name in names}
+            original = source.vectors(background.original, speakers)
+            versions = [source.vectors(version, speakers) for version in background.anonymised]
+            for side in (original, *versions):
+                side.norms()
+            anonymised = np.concatenate([np.asarray(version.vectors, np.float64) for version in versions])
+            goal = np.tile(np.asarray(original.vectors, np.float64), (len(versions), 1))
+            owners = np.tile(original.speakers, len(versions))
+            chosen, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
+            found = _fitted(chosen, anonymised, goal)
+            arrays = {name: getattr(found, name) for name in _ARRAYS}
+            write_arrays(draft.path, arrays, attributes=draft.attributes)
+            facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
+            write_json(run.path("alignment.json"), {**facts, "chosen": chosen, "mean_reciprocal_rank": scores})
+
+        sources = {
+            f"{number} {name}": Path(side.recordings[name])
+            for number, side in enumerate((background.original, *background.anonymised))
+            for name in names
+        }
+        speakers = sorted(background.original.speakers.items())
+        stage = run.stage(
+            f"alignment of {self.name}",
+            "alignment.h5",
+            make=make,
+            read=lambda path: Alignment(**read_arrays(path, *_ARRAYS)),
+            depends=Depends(
+                inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
+                sources=sources,
+                libraries=("numpy", "scipy", "soundfile"),
+            ),
+            also=("alignment.json",),
+        )
+        return stage.value
+
+
+_ARRAYS = ("source_mean", "target_mean", "matrix")
+
+
+@one_line
+@dataclass(frozen=True)
+class WantedAligned:
+    """An attacker on aligned vectors, before it is at work; see `spkver.attackers.Wanted`."""
+
+    name: str
+    base: Wanted
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it at work."""
+        base = self.base.at(place, {})
+        if not isinstance(base, VectorAttacker):
+            raise ConfigError(f"attacker {self.name!r}: {base.name} has no vectors to be aligned")
+        return AlignedAttacker(self.name, base, place)
+
+
+def wanted_aligned(base: Callable[[str, Settings, Context], Wanted]) -> Callable[[str, Settings, Context], Wanted]:
+    """Return what makes an attacker on aligned vectors of its settings; `base` makes the one by vectors.
+
+    Settings are those of the base attacker: its own in the configuration, and what differs from them here.
+    """
+
+    def make(name: str, settings: Settings, context: Context) -> Wanted:
+        preset = context.preset.removesuffix(ALIGNED)
+        of_base = {key: value for key, value in context.settings.get(preset, {}).items() if key != "preset"}
+        called = name if settings else preset
+        return WantedAligned(name, base(called, merged(of_base, settings), replace(context, preset=preset)))
+
+    return make

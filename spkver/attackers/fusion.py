@@ -1,0 +1,317 @@
+"""Fusion of attackers, which counts as one attacker more: weights learnt from trials of background speakers.
+
+Each attacker learns from two thirds of the background speakers and scores trials of the others; from these scores, of
+people who are neither enrolled nor tested, `evaluation.score_maps.choose_fusion` learns a weight for each. So a fused
+score is a log-likelihood ratio, of the background's speech.
+
+    OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and what was left out
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.score_maps import Affine, apply_affine, choose_fusion, cllr_of_trials
+from evaluation.trials import Scores, align
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import fingerprint, load_json, make_folder, write_json
+from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.showing import one_line
+from spkver.attackers.context import Context, Settings
+from spkver.attackers.folds import Fold
+from spkver.attackers.fusion_folds import FOLDS, MOST_SPEAKERS, MOST_TESTED, FoldScores, kind_of
+from spkver.attackers.kept import Kept
+from spkver.attackers.pieces import needs_pieces
+from spkver.attackers.protocol import Attack, Attacker, BackgroundAttacker, Place, Scorer
+from spkver.datadir import DataDir
+
+logger = logging.getLogger(__name__)
+
+OF_THE_RECORDING = ("session", "content")
+"""Presets that recognise a recording, not a voice: where speakers have one each, the background cannot tell the two
+apart."""
+
+UNDONE = "-undone"
+_FORMAT = "spkver fusion of attackers"
+_METHOD = 1  # number of the way in which weights are learnt
+_LEAST_SPEAKERS = 4
+_KEY = 8  # digits
+
+
+def error_rate(values: NDArray, is_target: NDArray) -> float:
+    """Return the equal error rate: where the shares of targets below and of nontargets above a threshold cross.
+
+    Examples
+    --------
+    >>> error_rate(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True]))
+    0.5
+    """
+    order = np.argsort(values, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)  # equal scores fall together
+    misses = np.append(0, np.cumsum(is_target[order])[ends]) / is_target.sum()
+    alarms = 1 - np.append(0, np.cumsum(~is_target[order])[ends]) / (~is_target).sum()
+    after = int(np.argmax(misses >= alarms))
+    gaps = alarms[after - 1] - misses[after - 1], misses[after] - alarms[after]
+    share = gaps[0] / sum(gaps) if sum(gaps) else 0.0
+    return float(misses[after - 1] + share * (misses[after] - misses[after - 1]))
+
+
+@one_line
+@dataclass(frozen=True)
+class WantedFusion:
+    """A fusion as it is configured.
+
+    Attributes
+    ----------
+    name : str
+    presets : mapping of str to str
+        Preset of attackers whose name says something else.
+    """
+
+    name: str
+    presets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Fusion:
+        """Return the fusion of all others, at work."""
+        members = {name: other for name, other in others.items() if not isinstance(other, Fusion)}
+        of_recording = tuple(name for name in members if self.presets.get(name, name) in OF_THE_RECORDING)
+        return Fusion(self.name, members, FoldScores(place, members), of_recording)
+
+
+def wanted_fusion(name: str, settings: Settings, context: Context) -> WantedFusion:
+    """Return what the catalogue's row `fusion` makes; it has no settings."""
+    if settings:
+        raise ConfigError(f"attacker_settings of {name}: {', '.join(settings)}: a fusion has none")
+    presets = {other: str(of_it["preset"]) for other, of_it in context.settings.items() if "preset" in of_it}
+    return WantedFusion(name, presets)
+
+
+@one_line
+@dataclass(frozen=True)
+class Fusion:
+    """A fusion of attackers; the scores that it fuses come from outside, see `fuse`.
+
+    Attributes
+    ----------
+    name : str
+    members : mapping of str to Attacker
+        Those that may have a part in it.
+    scores : FoldScores
+        What they score on the background.
+    of_recording : tuple of str
+        Members that recognise recordings.
+    """
+
+    name: str
+    members: Mapping[str, Attacker] = field(repr=False)
+    scores: FoldScores = field(repr=False)
+    of_recording: tuple[str, ...] = ()
+
+    def undone(self) -> UndoneFusion | None:
+        """Return the second fusion, of attackers that look at both sides of the background too; None without such."""
+        if not any(isinstance(member, BackgroundAttacker) for member in self.members.values()):
+            return None
+        return UndoneFusion(self.name + UNDONE, self.members, self.scores, self.of_recording)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it keeps to what its scenario gives it."""
+        return True
+
+    def takes(self, name: str) -> bool:
+        """Return whether an attacker may have a part in it."""
+        return not (self.is_strict and isinstance(self.members.get(name), BackgroundAttacker))
+
+    def record(self, attack: Attack) -> Any:
+        """Return what its weights depend on besides the scores."""
+        return {"fusion": _METHOD, "folds": [FOLDS, MOST_SPEAKERS, MOST_TESTED], "of_recording": self.of_recording}
+
+    def lacks(self, attack: Attack) -> str:
+        """Return that there are too few background speakers, or nothing."""
+        count = len(set(attack.training[0].speakers.values()))
+        return "" if count >= _LEAST_SPEAKERS else f"{count} background speakers: a fusion needs {_LEAST_SPEAKERS}"
+
+    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+        """Return a scorer that has every member score the trials, and fuses that."""
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            names = [name for name in self.members if self.takes(name) and not self.members[name].lacks(attack)]
+            found = {name: self.members[name].learn(training)(attack, kept.below(name)) for name in names}
+            return self.fuse(attack, found)
+
+        return score
+
+    def file(self, attack: Attack, names: Sequence[str]) -> Path:
+        """Return the file of the weights of some attackers for an attack."""
+        folder = self.scores.place.output / "attackers" / attack.training[0].name / self.name
+        return folder / f"weights-{fingerprint(kind_of(attack, strict=self.is_strict), list(names))[:_KEY]}.json"
+
+    def fuse(self, attack: Attack, found: Mapping[str, Scores]) -> Scores:
+        """Fuse the scores of an attack.
+
+        Parameters
+        ----------
+        attack : Attack
+        found : mapping of str to Scores
+            By attacker; weights are learnt where they are not known.
+
+        Raises
+        ------
+        DataError
+            If no attacker can be fused.
+        """
+        weights = self.weights(attack, list(found)).value["weights"]
+        used = {name: weight for name, weight in weights["weights"].items() if weight}
+        affine = Affine(tuple(used.values()), weights["offset"], weights["prior"], tuple(used))
+        columns = np.column_stack([align(found[name], attack.trials) for name in used])
+        trials = attack.trials
+        values = apply_affine(affine, columns)
+        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+
+    def weights(self, attack: Attack, names: Sequence[str]) -> Stage[dict[str, Any]]:
+        """Declare the weights of some attackers for an attack; they score the background when this is called.
+
+        Raises
+        ------
+        DataError
+            If none of them can be fused.
+        """
+        background, kind = attack.background, kind_of(attack, strict=self.is_strict)
+        assert background is not None
+        left_out: dict[str, str] = {}
+        stages: dict[str, list[Stage[Scores]]] = {}
+        if needs_pieces(background.original):
+            why = "it recognises recordings, and background speakers have one recording each"
+            left_out = {name: why for name in names if name in self.of_recording}
+        asked = [name for name in names if name not in left_out]
+        for name, scored in self.scores.of(asked, background, kind).items():
+            if isinstance(scored, str):
+                left_out[name] = scored
+            else:
+                stages[name] = scored
+        if not stages:
+            reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+            raise DataError(f"attacker {self.name!r} has nobody to fuse ({reasons})")
+        folds = self.scores.folds(background, kind)
+        file = self.file(attack, names)
+        run = Run(make_folder(file.parent), quiet=True, force=self.scores.place.force)
+        about = {"attacker": self.name, "training": attack.training[0].name, "kind": kind, "left_out": left_out}
+
+        def make(draft: Draft) -> None:
+            found = {name: [stage.value for stage in of_folds] for name, of_folds in stages.items()}
+            write_json(draft.path, learn_weights(folds, found, about))
+
+        return run.stage(
+            f"weights of {self.name}",
+            file.name,
+            make=make,
+            read=load_json,
+            depends=Depends(
+                inputs=[_METHOD, about, list(stages), [fold.key for fold in folds]],
+                after=[_Named(f"{name} {stage.name}", stage.fingerprint) for name in stages for stage in stages[name]],
+                libraries=("numpy", "scipy"),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class UndoneFusion(Fusion):
+    """A fusion that takes attackers in which know both sides of the background; no strict attacker itself."""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it keeps to what its scenario gives it."""
+        return False
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it serves."""
+        return ("lazy-informed", "semi-informed")
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        """Return all data directories that its scores depend on."""
+        background = attack.background
+        both = () if background is None else (background.original, *background.anonymised)
+        return tuple(dict.fromkeys((attack.enrolment, attack.tested, *attack.training, *both)))
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A fingerprint under a name of its own: stages of different folders may have one name."""
+
+    name: str
+    fingerprint: str
+    value: None = None
+
+
+def learn_weights(
+    folds: Sequence[Fold], found: Mapping[str, Sequence[Scores]], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Learn the weights of attackers from what they score in the folds.
+
+    Parameters
+    ----------
+    folds : sequence of Fold
+    found : mapping of str to sequence of Scores
+        By attacker, one for each fold.
+    about : mapping
+        What else is to stand in the file.
+
+    Returns
+    -------
+    dict
+        Weights, how they were chosen, and Cllr and EER of each attacker and of the fusion by weights of other folds.
+    """
+    names = [name for name, of_folds in found.items() if _are_finite(of_folds)]
+    left_out = {name: "it gives infinite scores" for name in found if name not in names}
+    if not names:
+        raise DataError(f"nobody can be fused: {', '.join(left_out)} give infinite scores")
+    columns = [
+        np.column_stack([align(found[name][number], fold.key) for name in names]) for number, fold in enumerate(folds)
+    ]
+    scores = np.concatenate(columns)
+    is_target = np.concatenate([fold.key.is_target for fold in folds])
+    numbers = np.concatenate([np.full(len(fold.key), fold.number) for fold in folds])
+    speakers = np.concatenate([fold.key.model_ids[fold.key.models] for fold in folds])
+    chosen = choose_fusion(scores, is_target, numbers, speakers, names)
+    return {
+        "format": _FORMAT,
+        **about,
+        "left_out": {**about.get("left_out", {}), **left_out},
+        "weights": {
+            "weights": dict(zip(names, chosen.affine.weights, strict=True)),
+            "offset": chosen.affine.offset,
+            "prior": chosen.affine.prior,
+            "ridge": chosen.ridge,
+        },
+        "cross_validated": {"cllr": chosen.cllr, "eer": error_rate(chosen.llr, is_target)},
+        "alone": {
+            name: {"cllr": chosen.alone[name], "eer": error_rate(scores[:, number], is_target)}
+            for number, name in enumerate(names)
+        },
+        "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
+        "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
+    }
+
+
+def _are_finite(found: Sequence[Scores]) -> bool:
+    return all(bool(np.isfinite(scores.values).all()) for scores in found)
+
+
+def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
+    is_target = fold.key.is_target
+    return {
+        "fold": fold.number,
+        "speakers": len(fold.speakers),
+        "targets": int(is_target.sum()),
+        "nontargets": int((~is_target).sum()),
+        "cllr": float(cllr_of_trials(llr, is_target).sum()),
+        "eer": error_rate(llr, is_target),
+    }

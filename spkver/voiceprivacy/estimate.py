@@ -1,0 +1,76 @@
+"""How long attackers will take, told before they start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spkbase.work import chunks, ordered_map
+from spkver.attackers import COSTS, absent_attackers, find_row
+from spkver.audio import audio_header
+from spkver.datadir import DataDir
+from spkver.voiceprivacy.sets import Sets
+from spkver.voiceprivacy.settings import Config, attacker_name
+
+_FILES = 64  # whose headers are one task
+
+
+def seconds_of(rates: Mapping[str, float], hours: float, n_workers: int) -> dict[str, float]:
+    """Return how long each attacker works on so many hours of speech, by seconds of one core an hour.
+
+    Examples
+    --------
+    >>> seconds_of({"gmm-svm": 6.0, "campplus": 70.0}, 2.0, 2)
+    {'gmm-svm': 6.0, 'campplus': 70.0}
+    """
+    return {name: rate * hours / n_workers for name, rate in rates.items()}
+
+
+def hours_of_speech(sets: Sets, config: Config, *, draws: int, trial_draws: int, jobs: int | None) -> float:
+    """Return how much speech attackers hear: each original once, and each version that is anonymised."""
+    training = {dataset.training for dataset in sets.datasets}
+    total = 0.0
+    for name, directory in sets.original.items():
+        versions = draws if name in training else trial_draws
+        total += (1 + versions) * _hours(directory, jobs)
+    return total
+
+
+def _hours(directory: DataDir, jobs: int | None) -> float:
+    paths = [str(path) for path in directory.recordings.values()]
+    return sum(ordered_map(_seconds, chunks(paths, _FILES), jobs=jobs, threads=True)) / 3600
+
+
+def _seconds(paths: Sequence[str]) -> float:
+    return sum(audio_header(path).seconds for path in paths)
+
+
+def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
+    """Return what is told before the start: how long all attackers take about, those that are not known left out."""
+    specs = {
+        attacker_name(entry): str(config.attacker_settings.get(entry, {}).get("preset", entry))
+        for entry in config.attackers
+    }
+    rates, unknown = {}, []
+    for name, spec in specs.items():
+        row = find_row(spec)
+        rate = COSTS.get(spec if row is None else row[0])
+        if rate is None:
+            unknown.append(name)
+        else:
+            rates[name] = rate
+    seconds = seconds_of(rates, hours, n_workers)
+    parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
+    cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
+    text = f"attackers on {hours:.1f} h of speech, about {_duration(sum(seconds.values()))} on {cores} if all is new"
+    text += f" ({parts})" if parts else ""
+    return text + (f"; how long {', '.join(unknown)} takes is not known" if unknown else "")
+
+
+def describe_absent(config: Config) -> list[str]:
+    """Return a line for each attacker that would run by default but cannot on this machine, and is not asked for."""
+    return [f"{name} is left out: {why}" for name, why in absent_attackers().items() if name not in config.attackers]
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, or minutes from a hundred seconds on."""
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"

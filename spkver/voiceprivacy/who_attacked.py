@@ -1,0 +1,106 @@
+"""Who attacked, in the words of the report: each attacker in a line, and what kinds of attackers there were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spkver.attackers import find_row, is_outside
+from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
+
+Json = dict[str, Any]
+
+_CLASSIC = {
+    "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",
+    "gmm-svm": "a support vector machine for each speaker, on the adapted means of a mixture (supervectors)",
+    "gmm-svm-cms": "the same on features whose mean over each recording is taken off",
+    "supervector-cosine": "the angle between projected supervectors of the two recordings",
+}
+_ENDINGS = {
+    "-undone": "with the anonymisation estimated and turned back first, learnt from draws of the background",
+    "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
+}
+_NETWORKS = ("campplus", "ge2e", "onnx", "vectors")
+_MODULES = {"scores": "scores made elsewhere", "vectors": "vectors made elsewhere, by a network as a rule"}
+
+
+def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
+    """Say which attackers were run, what each is, and that their figure is an upper bound of privacy.
+
+    Parameters
+    ----------
+    config : Config
+    conditions : sequence of mapping, optional
+        Entries of ``results.json``: an attacker without one was not run. All were, without any.
+
+    Returns
+    -------
+    dict
+        ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each) and ``text``.
+    """
+    served = {condition["attacker"] for condition in conditions}
+    specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    run = {name: spec for name, spec in specs.items() if not conditions or name in served}
+    others = [name for name, spec in run.items() if is_outside(spec)]
+    networks = [name for name, spec in run.items() if is_network(spec)]
+    undoing = [name for name, spec in run.items() if undoes(spec)]
+    kinds = ["classic ones (Gaussian mixtures)"] if any(spec in _CLASSIC for spec in run.values()) else []
+    kinds.append(f"networks: {', '.join(networks)}" if networks else "no neural network")
+    if undoing:
+        kinds.append(f"undoing the anonymisation: {', '.join(undoing)}")
+    if "fusion" in run.values():
+        kinds.append("all together (fusion)")
+    if strangers := [name for name in others if name not in networks]:
+        kinds.append(f"of others: {', '.join(strangers)}")
+    text = f"Attackers that were run: {', '.join(run) or 'none'}; {', '.join(kinds)}. The figure is an upper bound of"
+    if left := [name for name in specs if name not in run]:
+        text = f"Attackers without any result: {', '.join(left)}. {text}"
+    return {
+        "names": list(run),
+        "of_others": others,
+        "networks": networks,
+        "undoing": undoing,
+        "explained": {name: explained(spec) for name, spec in run.items()},
+        "text": f"{text} the privacy that is left: a stronger attacker may leave less.",
+    }
+
+
+def explained(spec: str) -> str:
+    """Return in a line what an attacker is, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> explained("supervector-cosine")
+    'the angle between projected supervectors of the two recordings'
+    >>> explained("scores:elsewhere")
+    'scores made elsewhere'
+    """
+    for ending, words in _ENDINGS.items():
+        base = spec.removesuffix(ending)
+        if base != spec:
+            return f"{explained(base)}, {words}"
+    if spec in _CLASSIC:
+        return _CLASSIC[spec]
+    if spec == "fusion":
+        return "the scores of all other attackers together, weighed by logistic regression on background speakers"
+    kind = spec.partition(":")[0]
+    if is_outside(spec):
+        return _MODULES.get(kind, "code or scores of the user, which the configuration names")
+    found = find_row(spec)
+    return found[1].summary if found is not None else "an attacker that the configuration describes"
+
+
+def is_network(spec: str) -> bool:
+    """Return whether an attacker rests on a neural network, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-undone", "vectors:exp", "gmm-svm", "ivector")]
+    [True, True, True, False, False]
+    """
+    return spec.partition(":")[0].removesuffix("-undone").removesuffix("-aligned") in _NETWORKS
+
+
+def undoes(spec: str) -> bool:
+    """Return whether an attacker learns to invert the anonymisation, or to align what comes of it."""
+    return spec.endswith(tuple(_ENDINGS))

@@ -1,0 +1,98 @@
+"""What stands beside the EER of a scenario, in tables and on the page; results of earlier versions have less."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.reports import figures_beside, format_latex, format_markdown, parse_results
+from evaluation.reports.page import render_page
+from evaluation.reports.privacy_tables import glance_rows
+
+
+def condition(attacker: str, eer: float, **more: Any) -> dict[str, Any]:
+    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "attacker": attacker}
+    return place | {"eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}} | more
+
+
+def closed(eer: float, share: float, candidates: Any = (5, 5)) -> dict[str, Any]:
+    found = {"eer": {"value": eer, "low": eer / 2, "high": 2 * eer}, "identification": {"value": share}}
+    return {"closed_set": {**found, "candidates": list(candidates), "chance": 0.2}}
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    draws = [{"draw": number, "eer": {"rocch": eer}} for number, eer in ((1, 0.181), (2, 0.192), (3, 0.057))]
+    rows = [
+        condition("gmm-svm-undone", 0.09, strict=False, draws=draws, **closed(0.05, 0.7)),
+        condition("campplus", 0.179, strict=True, draws=draws[:1], **closed(0.022, 0.9, (10, 13))),
+    ]
+    return {"format": 1, "conditions": rows, "anonymiser": {"name": "mcadams"}}
+
+
+def test_the_least_the_strict_and_the_closed_set_may_be_of_other_attackers(results: dict[str, Any]) -> None:
+    found = figures_beside(results["conditions"])
+    assert (found.strict.attacker, found.strict.rate.value) == ("campplus", 0.179)
+    assert (found.strict.rate.low, found.strict.rate.high) == (0.0895, 0.358)
+    assert (found.closed_set.attacker, found.closed_set.rate.value) == ("campplus", 0.022)
+    assert (found.identification.attacker, found.candidates) == ("campplus", (10, 13))
+    assert math.isnan(found.identification.rate.low)
+    assert found.draws == (0.181, 0.192, 0.057)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"closed_set": None, "draws": None, "strict": None},
+        {"closed_set": [], "draws": "no", "strict": "yes"},
+        {"closed_set": {"eer": 3, "identification": {"value": "x"}, "candidates": 7}, "draws": [1, None]},
+        {"closed_set": {"eer": {"value": True}, "candidates": ["<b>", 2]}},
+    ],
+)
+def test_what_is_no_such_thing_counts_as_not_known(damage: dict[str, Any]) -> None:
+    found = figures_beside([condition("a", 0.1, **damage)])
+    assert (found.strict.attacker, found.closed_set.attacker, found.identification.attacker) == ("a", "", "")
+    assert (found.draws, found.candidates) == ((), (0, 0))
+
+
+def test_the_table_for_a_glance(results: dict[str, Any]) -> None:
+    rows = glance_rows(parse_results(results))
+    assert rows == [
+        {
+            "Dataset": "libri_test",
+            "Scenario": "lazy-informed",
+            "Strongest": "gmm-svm-undone",
+            "EER [%], mean of draws": "9.0 [4.5, 18.0] (3 draws)",
+            "Strict [%]": "17.9 (campplus)",
+            "Identification [%]": "90 (campplus) of 10 to 13",
+            "Closed set, EER [%]": "2.2 (campplus)",
+        }
+    ]
+    text = format_markdown(results)
+    assert text.index("## At a glance") < text.index("## Strongest attacker")
+    assert "At a glance" in format_latex(results)
+
+
+def test_results_of_earlier_versions_have_the_tables_that_they_had(results: dict[str, Any]) -> None:
+    for row in results["conditions"]:
+        for name in ("strict", "draws", "closed_set"):
+            del row[name]
+    assert "At a glance" not in format_markdown(results)
+    page = render_page(results, folder=Path())
+    assert "Names the speaker" not in page
+    assert "draws:" not in page
+
+
+def test_the_first_screen_names_draws_strict_attackers_and_the_closed_set(results: dict[str, Any]) -> None:
+    page = render_page(results, folder=Path())
+    text = re.sub(r"<[^>]*>", " ", page.split('class="contents"')[0]).replace("\xa0", " ")
+    assert "Mean of 3 draws: 18.1, 19.2, 5.7 %." in text
+    assert "(strict): 17.9 % (8.9–35.8 %), campplus." in text
+    assert "Names the speaker of 90 % of the utterances, first of 10 to 13, campplus." in text
+    assert "Closed set, equal error rate: 2.2 % (1.1–4.4 %), campplus." in text
+    results["conditions"][1]["attacker"] = "<script>"
+    assert "<script>" not in render_page(results, folder=Path())

@@ -1,0 +1,96 @@
+"""Scores of a closed set: each segment's are centred over the models that it was scored against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose
+
+from evaluation.cli import main
+from evaluation.formats import read_scores
+from evaluation.linkage import ranks_from_scores
+from evaluation.score_maps import closed_set_scores, enrolled_blocks
+from evaluation.trials import Key, Scores, Trials
+from spkbase.errors import DataError
+
+
+def cross(models: list[str], segments: list[str]) -> tuple[list[str], list[str]]:
+    """Every model against every segment."""
+    pairs = [(model, segment) for model in models for segment in segments]
+    return [model for model, _ in pairs], [segment for _, segment in pairs]
+
+
+def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials() -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((4, 7))
+    models, segments = cross(list("abcd"), list("stuvwxy"))
+    order = rng.permutation(28)
+    values = matrix.reshape(-1)[order]
+    scores = Scores.from_ids([models[row] for row in order], [segments[row] for row in order], values)
+    expected = (matrix - matrix.mean(axis=0)).reshape(-1)[order]
+    found = closed_set_scores(scores)
+    assert_allclose(found.values, expected, atol=1e-15)
+    assert list(found.pairs()) == list(scores.pairs())
+
+
+def test_each_sex_is_a_closed_set_of_its_own() -> None:
+    women, men = cross(["a", "b", "c"], ["s", "t"]), cross(["x", "y"], ["u", "v", "w"])
+    scores = Scores.from_ids(women[0] + men[0], women[1] + men[1], np.arange(12.0) ** 2)
+    assert enrolled_blocks(scores).tolist() == [0] * 6 + [1] * 6
+    found = closed_set_scores(scores).values
+    for segment in "stuvw":
+        rows = [row for row, pair in enumerate(scores.pairs()) if pair[1] == segment]
+        assert_allclose(found[rows].sum(), 0, atol=1e-12)
+
+
+def test_who_is_first_stays_first_and_a_bad_channel_goes_out() -> None:
+    rng = np.random.default_rng(1)
+    models, segments = cross([f"m{n}" for n in range(5)], [f"s{n}" for n in range(15)])
+    owners = {segment: models[15 * (number % 5)] for number, segment in enumerate(dict.fromkeys(segments))}
+    is_target = [owners[segment] == model for model, segment in zip(models, segments, strict=True)]
+    key = Key.from_ids(models, segments, is_target)
+    channel = {segment: 10 * rng.standard_normal() for segment in owners}
+    values = rng.standard_normal(75) + 3 * np.array(is_target)
+    shifted = Scores.from_ids(models, segments, values + [channel[segment] for segment in segments])
+    found = closed_set_scores(shifted)
+    assert_allclose(found.values, closed_set_scores(Scores.from_ids(models, segments, values)).values, atol=1e-12)
+    for name in ("beaters", "ties"):
+        assert getattr(ranks_from_scores(found, key), name).tolist() == (
+            getattr(ranks_from_scores(shifted, key), name).tolist()
+        )
+
+
+@pytest.mark.parametrize(
+    ("models", "segments", "values", "message"),
+    [
+        (["a", "b", "a"], ["s", "s", "t"], [1, 2, 3], "no full cross"),
+        (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
+        (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "one model alone"),
+        (["a", "b"], ["s", "s"], [1, np.inf], "infinite"),
+    ],
+)
+def test_what_is_no_closed_set_is_told(models, segments, values, message) -> None:
+    with pytest.raises(DataError, match=message):
+        closed_set_scores(Scores.from_ids(models, segments, np.array(values, float)))
+
+
+def test_a_model_in_two_blocks_is_no_full_cross() -> None:
+    pairs = [("a", "s"), ("c", "s"), ("b", "t"), ("c", "t")]
+    with pytest.raises(DataError, match="no full cross"):
+        enrolled_blocks(Trials.from_ids([model for model, _ in pairs], [segment for _, segment in pairs]))
+
+
+def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path: Path) -> None:
+    path, output = tmp_path / "scores", tmp_path / "centred"
+    path.write_text("a s 1\nb s 3\na t -1\nb t 0\n")
+    arguments = ["normalise", "-s", str(path), "-o", str(output), "--method", "closed-set"]
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert read_scores(output).values.tolist() == [-1, 1, -0.5, 0.5]
+    path.write_text("a s 1\nb s 3\na t -1\n")
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 2
+    assert "no full cross" in outcome.output

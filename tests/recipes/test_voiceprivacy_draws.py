@@ -1,0 +1,275 @@
+"""Enrolment and trials anonymised several times: what is made, scored, taken up, and recomputed from the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+
+from evaluation.cli import main as evaluation_main
+
+SETTINGS = {
+    "anonymizer__name": "mcadams",
+    "anonymizer__trial_draws": 3,
+    "attackers": "[supervector-cosine]",
+    "evaluation__replicates": 20,
+}
+REVERSE = f"{Path(__file__).parents[1] / 'own_anonymizer.py'}:reverse"
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set without twins; read only."""
+    root = write_layout(tmp_path_factory.mktemp("originals"))
+    for twin in root.glob(f"*{SUFFIX}"):
+        shutil.rmtree(twin)
+    return root
+
+
+@pytest.fixture(scope="module")
+def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three draws of it; read only."""
+    folder = tmp_path_factory.mktemp("output") / "out"
+    run(originals, folder)
+    return folder
+
+
+@pytest.fixture
+def own(output: Path, tmp_path: Path) -> Path:
+    """A copy for a test to change, with the times of all files."""
+    return Path(shutil.copytree(output, tmp_path / "out", symlinks=True))
+
+
+def run(data: Path, output: Path, *arguments: str, **settings: object) -> dict[str, Any]:
+    """Run the recipe; returns the results."""
+    outcome = run_recipe(data, output, *arguments, **{**SETTINGS, **settings})
+    assert outcome.status == 0, outcome.err
+    return dict(json.loads((output / "results.json").read_text()))
+
+
+def results_of(output: Path) -> dict[str, Any]:
+    return dict(json.loads((output / "results.json").read_text()))
+
+
+def times(output: Path, *patterns: str) -> dict[str, int]:
+    """When the files were made that are no results, and what they hold."""
+    return {
+        str(path.relative_to(output)): path.stat().st_mtime_ns
+        for pattern in patterns
+        for path in output.glob(pattern)
+        if path.is_file()
+    }
+
+
+def contents(output: Path, pattern: str) -> dict[str, bytes]:
+    return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.glob(pattern))}
+
+
+def named(results: Mapping[str, Any], scenario: str, gender: str = "all") -> dict[str, Any]:
+    found = [row for row in results["conditions"] if (row["scenario"], row["gender"]) == (scenario, gender)]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output: Path) -> None:
+    made = sorted(path.name for path in (output / "data").iterdir())
+    tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
+    drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
+    assert made == sorted([*drawn, f"tiny_train{SUFFIX}"])
+    sounds = {(output / f"data/{name}/wav/f001-1.wav").read_bytes() for name in drawn[:3]}
+    assert len(sounds) == 3
+    assert results_of(output)["anonymiser"]["trial_draws"] == {"tiny_test": 3}
+
+
+def test_a_draw_is_scored_against_the_same_draw_of_the_other_side(output: Path) -> None:
+    found = named(results_of(output), "lazy-informed", "f")
+    folder = "exp/asv_orig/tiny_test_enrolls{0}-tiny_test_trials_f{0}/supervector-cosine/scores"
+    ends = (SUFFIX, f"{SUFFIX}-draw2", f"{SUFFIX}-draw3")
+    assert [of_draw["scores"] for of_draw in found["draws"]] == [folder.format(end) for end in ends]
+    ignorant = named(results_of(output), "ignorant", "f")["draws"][1]["scores"]
+    assert ignorant.startswith(f"exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f{SUFFIX}-draw2/")
+    assert len(named(results_of(output), "original")["draws"]) == 1
+    assert named(results_of(output), "lazy-informed")["scores"] == found["scores"].replace("_f_", "_all_")
+
+
+def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp_path: Path) -> None:
+    """Oracle: ``spkver-eval metrics`` on the files; of the closed set after ``spkver-eval normalise``."""
+
+    def metrics(scores: Path, key: str) -> dict[str, Any]:
+        arguments = ["metrics", "-s", str(scores), "-k", str(output / key), "--json", str(tmp_path / "m.json")]
+        outcome = CliRunner().invoke(evaluation_main, arguments)
+        assert outcome.exit_code == 0, outcome.output
+        return dict(json.loads((tmp_path / "m.json").read_text()))
+
+    for found in results_of(output)["conditions"]:
+        rates, costs, closed = [], [], []
+        for of_draw in found["draws"]:
+            recomputed = metrics(output / of_draw["scores"], found["key"])
+            assert of_draw["eer"] == recomputed["eer"]
+            rates.append(recomputed["eer"]["rocch"])
+            costs.append(recomputed["min_dcf"]["0.05"])
+            arguments = ["-s", str(output / of_draw["scores"]), "-o", str(tmp_path / "centred"), "-m", "closed-set"]
+            outcome = CliRunner().invoke(evaluation_main, ["normalise", *arguments])
+            assert outcome.exit_code == 0, outcome.output
+            closed.append(metrics(tmp_path / "centred", found["key"])["eer"]["rocch"])
+            assert_allclose(of_draw["closed_set"]["eer"], closed[-1], atol=1e-12)
+        assert_allclose(found["eer"]["rocch"], sum(rates) / len(rates), rtol=1e-12)
+        assert_allclose(found["min_dcf"]["0.05"], sum(costs) / len(costs), rtol=1e-12)
+        assert_allclose(found["closed_set"]["eer"]["value"], sum(closed) / len(closed), rtol=1e-9)
+        if found["gender"] != "all":  # of one sex all are candidates
+            assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
+    files = [output / named(results_of(output), "ignorant")["draws"][2]["scores"]]
+    assert (files[0].parents[1] / "scores").read_bytes() == files[0].read_bytes()
+
+
+def test_the_first_draw_is_the_run_of_one_draw_to_the_byte(originals: Path, output: Path, tmp_path: Path) -> None:
+    """Both ways: one draw first and two more later leave what was done as it is, and give the same."""
+    single = run(originals, tmp_path / "out", anonymizer__trial_draws=1)
+    for pattern in (
+        f"data/*{SUFFIX}/wav/*.wav",
+        f"exp/*/*{SUFFIX}/supervector-cosine/scores",
+        "exp/asv_orig/*/*/scores",
+    ):
+        of_one = contents(tmp_path / "out", pattern)
+        of_three = contents(output, pattern)
+        assert of_one.items() <= of_three.items()
+    for found in single["conditions"]:
+        of_draw = named(results_of(output), found["scenario"], found["gender"])["draws"][0]
+        assert of_draw == found["draws"][0]
+    patterns = ("data/**/*.wav", "exp/**/supervector-cosine/scores", "attackers/**/*")
+    before = times(tmp_path / "out", *patterns)
+    again = run(originals, tmp_path / "out")
+    after = times(tmp_path / "out", *patterns)
+    assert before.items() <= after.items()
+    assert len(after) > len(before)
+    assert again["conditions"] == results_of(output)["conditions"]
+
+
+def test_a_second_run_makes_nothing_and_a_new_attacker_its_own_numbers_alone(originals: Path, own: Path) -> None:
+    patterns = ("numbers/**/*", "exp/**/supervector-cosine/scores", "data/**/*.wav", "conditions*.json")
+    run(originals, own)  # recordings are known by their paths, and this is a copy
+    before = times(own, *patterns)
+    earlier = results_of(own)["conditions"]
+    run(originals, own)
+    assert times(own, *patterns) == before
+    more = run(originals, own, attackers="[gmm-ubm,supervector-cosine]")
+    kept = {name: when for name, when in before.items() if not name.startswith("conditions")}
+    assert kept.items() <= times(own, *patterns).items()
+    assert (own / f"numbers/tiny_test{SUFFIX}/gmm-ubm.json").is_file()
+    alone = [row for row in more["conditions"] if row["attacker"] == "supervector-cosine"]
+    assert alone == earlier
+
+
+def cut_short(twin: Path) -> None:
+    """As a run leaves it that was killed at work."""
+    (twin / "wav.scp").unlink()
+    for path in sorted((twin / "wav").iterdir())[:3]:
+        path.unlink()
+
+
+def flip_a_bit(twin: Path) -> None:
+    path = sorted((twin / "wav").iterdir())[1]
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    when = path.stat()
+    path.write_bytes(bytes(raw))
+    os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+def lose_lines(twin: Path) -> None:
+    for name in ("wav.scp", "utt2spk", "trials"):
+        write(twin / name, lines_of(twin / name)[1:])
+
+
+@pytest.mark.parametrize("damage", [cut_short, flip_a_bit, lose_lines])
+def test_a_damaged_draw_is_made_whole_again(originals: Path, output: Path, own: Path, damage: Any) -> None:
+    damage(own / f"data/tiny_test_trials_f{SUFFIX}-draw2")
+    found = run(originals, own)
+    assert found["conditions"] == results_of(output)["conditions"]
+    for pattern in ("data/*/wav/*.wav", "data/*/wav.scp", "data/*/trials", "exp/**/scores"):
+        ours, theirs = contents(own, pattern), contents(output, pattern)
+        if pattern.endswith("wav.scp"):  # absolute paths of the copy
+            ours, theirs = ({name: sorted(ids(text)) for name, text in found.items()} for found in (ours, theirs))  # type: ignore[misc]
+        assert ours == theirs
+
+
+def ids(text: bytes) -> list[bytes]:
+    return [line.split()[0] for line in text.splitlines()]
+
+
+def test_a_draw_that_is_missing_is_an_error_where_nothing_may_be_made(originals: Path, own: Path) -> None:
+    shutil.rmtree(own / f"data/tiny_test_enrolls{SUFFIX}-draw3")
+    outcome = run_recipe(originals, own, "--only", "evaluation", **SETTINGS)
+    assert outcome.status == 2
+    assert f"tiny_test_enrolls{SUFFIX}-draw3" in outcome.error
+
+
+def test_an_anonymiser_that_draws_nothing_has_one_draw_and_that_is_said(originals: Path, tmp_path: Path) -> None:
+    found = run(originals, tmp_path / "out", anonymizer__alpha="[0.8, 0.8]")
+    assert not list((tmp_path / "out/data").glob("*-draw*"))
+    assert {len(row["draws"]) for row in found["conditions"]} == {1}
+    told = [line for line in found["sanity"] if line["check"] == "trial draws"]
+    assert [line["level"] for line in told] == ["note"]
+    assert "draws nothing" in told[0]["text"]
+
+
+def test_a_function_that_gives_the_same_again_has_one_draw(originals: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("def turn(samples, rate, utterance, rng):\n    return -0.5 * samples[::-1]\n")
+    settings = {"anonymizer__name": f"{path}:turn"}
+    found = run(originals, tmp_path / "out", **settings)
+    assert {len(row["draws"]) for row in found["conditions"]} == {1}
+    assert "the first one again" in next(line["text"] for line in found["sanity"] if line["check"] == "trial draws")
+    drawn = run(originals, tmp_path / "other", anonymizer__name=REVERSE, anonymizer__trial_draws=2)
+    assert {len(row["draws"]) for row in drawn["conditions"] if row["scenario"] != "original"} == {2}
+
+
+def test_twins_of_unknown_origin_have_one_draw(originals: Path, tmp_path: Path) -> None:
+    """One standing directory that nobody knows the origin of leaves the whole set with one."""
+    data = tmp_path / "data"
+    shutil.copytree(originals, data)
+    first = tmp_path / "first"
+    made = run_recipe(originals, first, "--suffix", "_mcadams", "--until", "anonymisation", anonymizer__trial_draws=1)
+    assert made.status == 0, made.err
+    twin = shutil.copytree(first / "data/tiny_test_enrolls_mcadams", data / "tiny_test_enrolls_mcadams")
+    write(twin / "wav.scp", [f"{path.stem} {path}" for path in sorted((twin / "wav").iterdir())])
+    (twin / "anonymization.json").unlink()
+    settings = {name: value for name, value in SETTINGS.items() if name != "anonymizer__name"}
+    outcome = run_recipe(data, tmp_path / "out", "--suffix", "_mcadams", **settings)
+    assert outcome.status == 0, outcome.err
+    assert not list((tmp_path / "out/data").glob("tiny_test*-draw*"))
+    assert "nothing in its folder says" in outcome.err
+
+
+def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
+    originals: Path, output: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    for path in (output / "exp").glob("asv_*/*/supervector-cosine/scores"):
+        folder = path.parents[1]
+        if "-draw3" not in folder.name and "_all" not in folder.name:
+            target = theirs / folder.relative_to(output / "exp")
+            target.mkdir(parents=True)
+            shutil.copy(path, target / "scores")
+    found = run(originals, tmp_path / "out", attackers=f"[scores:{theirs}]")
+    ours = named(results_of(output), "lazy-informed")
+    lazy = named(found, "lazy-informed")
+    assert [of_draw["eer"] for of_draw in lazy["draws"]] == [of_draw["eer"] for of_draw in ours["draws"][:2]]
+    assert lazy["notes"]["draws"] == "no scores of draw 3: means over the other 2"
+    assert any("lack draws" in line["text"] for line in found["sanity"])
+
+
+@pytest.mark.parametrize("number", ["0", "100000"])
+def test_impossible_numbers_of_draws_end_the_run_before_it_begins(originals: Path, tmp_path: Path, number: str) -> None:
+    outcome = run_recipe(originals, tmp_path / "out", **{**SETTINGS, "anonymizer__trial_draws": number})
+    assert outcome.status == 2
+    assert f"anonymizer.trial_draws is {number}: expected 1 to 100" in outcome.error
+    assert not (tmp_path / "out/data").exists()

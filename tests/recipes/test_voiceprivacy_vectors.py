@@ -1,0 +1,156 @@
+"""The recipe with attackers by vectors: what they chose stands in results and report, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.embeddings import Embeddings, write_embeddings
+from evaluation.formats import read_scores
+from spkver.backend import read_backend
+from spkver.datadir import read_datadir
+from tests.recipes.voiceprivacy_runs import SUFFIX, Outcome, run_recipe, write_layout
+
+EMBED = """
+import numpy as np
+from pathlib import Path
+
+def embed(samples, rate):
+    with Path({calls!r}).open("a") as file:
+        file.write("x")
+    power = np.abs(np.fft.rfft(samples)) ** 2
+    return np.log([part.mean() + 1e-9 for part in np.array_split(power[1:], 8)])
+"""
+
+
+def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
+    chosen = {"attackers": json.dumps(attackers), "evaluation__replicates": 0, **settings}
+    return run_recipe(layout, output, page=page, **chosen)
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory) -> Path:
+    return write_layout(tmp_path_factory.mktemp("layout"))
+
+
+@pytest.fixture
+def own(tmp_path) -> dict[str, str]:
+    """Settings of an attacker of one's own extractor, which notes each recording that it hears."""
+    (tmp_path / "own.py").write_text(EMBED.format(calls=str(tmp_path / "calls")))
+    return {"attacker_settings__mine__preset": f"extractor:{tmp_path}/own.py:embed"}
+
+
+def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
+    outcome = run(layout, tmp_path / "out", "mine", "gmm-ubm", page=True, **own)
+    assert outcome.status == 0, outcome.err
+    assert "attackers on " in outcome.err
+    assert "gmm-ubm" in re.search(r"attackers on .*", outcome.err)[0]
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    told = [(choice["attacker"], choice["training"]) for choice in results["choices"]]
+    assert told == [("mine", "tiny_train"), ("mine", f"tiny_train{SUFFIX}")]
+    for choice in results["choices"]:
+        folder = tmp_path / "out/attackers" / choice["training"] / "mine"
+        assert json.loads((folder / "choice.json").read_text()) == choice
+        assert read_backend(folder / "backend.h5").facts["speakers"] == 6
+    assert {row["attacker"] for row in results["conditions"]} == {"mine", "gmm-ubm"}
+    page = (tmp_path / "out/report.html").read_text()
+    assert 'id="choices"' in page
+    assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page
+
+
+def test_nothing_is_heard_or_scored_twice(layout, tmp_path, own):
+    out, calls = tmp_path / "out", tmp_path / "calls"
+    assert run(layout, out, "gmm-ubm").status == 0
+    before = stamps(out)
+    assert run(layout, out, "mine", "gmm-ubm", **own).status == 0
+    heard = len(calls.read_text())
+    assert heard == sum(len(read_datadir(path)) for path in layout.iterdir())
+    after = stamps(out)
+    assert {name: after[name] for name in before} == before  # a run of before is taken up as it is
+    assert run(layout, out, "mine", "gmm-ubm", **own).status == 0
+    assert stamps(out) == after
+    assert len(calls.read_text()) == heard
+
+
+def stamps(output: Path) -> dict[str, int]:
+    files = [*output.glob("exp/*/*/*/scores"), *output.glob("attackers/*/*/*")]
+    return {str(path): path.stat().st_mtime_ns for path in files if path.is_file()}
+
+
+def write_all(layout: Path, folder: Path, *, left_out: str = "", training: bool = True) -> None:
+    """Vectors of every data directory: a speaker's place, and what differs from one recording to the next."""
+    folder.mkdir()
+    for directory in sorted(layout.iterdir()):
+        if directory.name.startswith("tiny_train") and not training:
+            continue
+        ids = [name for name in sorted(read_datadir(directory).recordings) if name != left_out]
+        rows = []
+        for name in ids:
+            place = np.random.default_rng([*name.split("-")[0].encode()]).normal(size=6)
+            session = np.random.default_rng([*f"{directory.name}{name}".encode()]).normal(size=6)
+            rows.append(place + session * [9, 9, 0.2, 0.2, 0.2, 0.2])
+        speakers = np.array([name.split("-")[0] for name in ids], object)
+        write_embeddings(folder / f"{directory.name}.h5", Embeddings(np.array(ids, object), speakers, np.array(rows)))
+
+
+def test_vectors_of_others_have_a_backend_where_they_have_the_training_set(layout, tmp_path):
+    write_all(layout, tmp_path / "with")
+    write_all(layout, tmp_path / "without", training=False)
+    outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/with", f"vectors:{tmp_path}/without")
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert [choice["attacker"] for choice in results["choices"]] == ["vectors-with"] * 2
+    assert all(choice["chosen"] != "[cosine]" for choice in results["choices"])
+    rows = [row["attackers"] for row in results["summary"] if row["gender"] == "all"]
+    assert all(row["vectors-with"] < row["vectors-without"] for row in rows)
+    # what has no training set is scored as it was before
+    folder = tmp_path / "out/exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f"
+    assert abs(read_scores(folder / "vectors-without/scores").values).max() <= 1
+
+
+def test_training_vectors_that_miss_a_recording_are_refused(layout, tmp_path):
+    write_all(layout, tmp_path / "some", left_out="f101-2")
+    outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/some")
+    assert outcome.status == 2
+    assert "1 of 18 utterances of tiny_train without an embedding: f101-2" in outcome.err
+    assert not (tmp_path / "out/exp").exists()
+
+
+@pytest.mark.slow
+def test_i_vectors_without_any_network(layout, tmp_path):
+    settings = {"attacker_settings__ivector__total_variability__rank": 10}
+    outcome = run(layout, tmp_path / "out", "ivector", **settings)
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert len(results["choices"]) == 2
+    assert {row["scenario"] for row in results["summary"]} == {
+        "original", "ignorant", "lazy-informed", "semi-informed"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attacker", "message"),
+    [
+        ("ivector:x", "expected ivector"),
+        ("campplus:/no/such/folder", "no such file or folder"),
+        ("onnx:/no/such/file.onnx", "attacker 'onnx-file'"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_before_the_start(layout, tmp_path, attacker, message):
+    outcome = run(layout, tmp_path / "out", attacker)
+    assert outcome.status == 2
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "out/work").exists()
+
+
+def test_a_network_file_that_is_none_is_refused(layout, tmp_path):
+    (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"PK\x03\x04 no network")
+    outcome = run(layout, tmp_path / "out", f"campplus:{tmp_path}/campplus_cn_en_common.pt")
+    assert outcome.status == 2
+    assert "campplus_cn_en_common.pt" in outcome.err
+    assert "Traceback" not in outcome.err

@@ -1,0 +1,121 @@
+"""The choice of a backend: against loops of one's own, for any number of workers, taken up after a crash."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evaluation.embeddings import Embeddings
+from evaluation.metrics import eer
+from evaluation.trials import Key
+from spkbase.errors import DataError
+from spkbase.runs import Journal
+from spkver.attackers.chain_choice import FoldVectors, choose_chain, simplest_of_best, standard_chains
+from spkver.backend import Facts, check_chain, parse_chain, train_chain
+
+DIMENSION = 12
+CHAINS = ["cosine", "centre", "[centre, length, wccn: 0.1]", "centre,length,lda:6,length"]
+
+
+def vectors(n_speakers: int, takes: int, *, first: int, spread: float, draw: np.random.Generator) -> Embeddings:
+    """Speakers in all dimensions; sessions differ in the first three, by `spread`."""
+    speakers = np.repeat(np.arange(first, first + n_speakers), takes)
+    means = draw.normal(size=(n_speakers, DIMENSION))[speakers - first]
+    noise = draw.normal(size=(len(speakers), DIMENSION)) * np.r_[[spread] * 3, [0.4] * (DIMENSION - 3)]
+    names = [f"u{speaker}-{take}" for speaker, take in zip(speakers, np.tile(range(takes), n_speakers), strict=True)]
+    return Embeddings(np.array(names, object), np.array([f"s{code}" for code in speakers], object), means + noise)
+
+
+def fold_of(seed: int, spread: float) -> FoldVectors:
+    draw = np.random.default_rng(seed)
+    training = vectors(30, 6, first=100, spread=spread, draw=draw)
+    tested = vectors(8, 6, first=0, spread=spread, draw=draw)
+    is_enrolled = np.arange(len(tested)) % 6 < 2
+    sides = [Embeddings(tested.ids[part], tested.speakers[part], tested.vectors[part]) for part in
+             (is_enrolled, ~is_enrolled)]  # fmt: skip
+    pairs = [(model, name, owner == model) for model in np.unique(sides[0].speakers.astype(str)).tolist()
+             for name, owner in zip(sides[1].ids, sides[1].speakers, strict=True)]  # fmt: skip
+    return FoldVectors(training, *sides, Key.from_ids(*map(list, zip(*pairs, strict=True))))
+
+
+@pytest.fixture(scope="module")
+def folds() -> list[FoldVectors]:
+    return [fold_of(seed, 4.0) for seed in range(3)]
+
+
+def choose(folds, path, chains=CHAINS, jobs=1):
+    return choose_chain(chains, folds, seed=0, jobs=jobs, journal=path / "chains.journal", fingerprint="x")
+
+
+def test_the_simplest_of_the_best_by_a_loop():
+    draw = np.random.default_rng(1)
+    for _ in range(200):
+        errors = np.round(draw.uniform(0, 0.2, (5, 4)), 2)
+        resolution = float(draw.choice([0.0, 0.02]))
+        best = min(range(5), key=lambda system: (sum(errors[system]) / 4, system))
+        for system in range(5):
+            gaps = [errors[system, fold] - errors[best, fold] for fold in range(4)]
+            mean = sum(gaps) / 4
+            error = (sum((gap - mean) ** 2 for gap in gaps) / 3) ** 0.5 / 4**0.5
+            if mean <= max(error, resolution) + 1e-9:
+                break
+        assert simplest_of_best(errors, resolution=resolution) == system
+
+
+def test_a_chain_is_chosen_as_by_hand(folds, tmp_path):
+    found = choose(folds, tmp_path)
+    errors = []
+    for chain in CHAINS:
+        row = []
+        for fold in folds:
+            scores = train_chain(fold.training, chain).score(fold.enrolled, fold.tested, fold.key.trials())
+            values = dict(zip(scores.pairs(), scores.values, strict=True))
+            sides = {True: [], False: []}
+            for pair, is_target in zip(fold.key.pairs(), fold.key.is_target, strict=True):
+                sides[bool(is_target)].append(values[pair])
+            row.append(eer(sides[True], sides[False]))
+        errors.append(row)
+    np.testing.assert_allclose([row["eer"] for row in found["chains"]], errors, rtol=0, atol=1e-12)
+    assert [row["mean_eer"] for row in found["chains"]] == pytest.approx(np.mean(errors, axis=1))
+    # what sessions add lies in three directions: only steps that learn them take it out
+    assert found["chosen"] == "[centre, length, wccn: 0.1, cosine]"
+    assert errors[2] < errors[0]
+    assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
+
+
+def test_where_nothing_is_to_be_gained_the_cosine_stays(tmp_path):
+    found = choose([fold_of(seed, 0.4) for seed in range(3)], tmp_path)
+    assert found["chosen"] == "[cosine]"
+
+
+def test_workers_and_crashes_do_not_change_the_choice(folds, tmp_path):
+    whole = choose(folds, tmp_path)
+    with Journal(tmp_path / "chains.journal", "x", total=len(CHAINS)) as journal:
+        assert len(journal) == len(CHAINS)
+        journal.truncate(2)
+    assert choose(folds, tmp_path, jobs=2) == whole
+
+
+def test_what_cannot_be_trained_is_told_and_left_out(folds, tmp_path):
+    found = choose(folds, tmp_path, ["centre,length,lda:11,length", "centre,length,lda:40", "cosine"])
+    assert "lda.rank is 40" in found["chains"][1]["why"]
+    assert "eer" not in found["chains"][1]
+    with pytest.raises(DataError, match=r"no chain can be trained: lda\.rank is 40"):
+        choose(folds, tmp_path / "none", ["centre,lda:40"])
+
+
+def test_without_folds_the_first_chain_is_taken(tmp_path):
+    found = choose([], tmp_path)
+    assert found["chosen"] == "[cosine]"
+    assert "too few speakers" in found["why"]
+
+
+@pytest.mark.parametrize("dimension", [3, 192])
+@pytest.mark.parametrize("n_speakers", [1, 2, 5, 19, 20, 51, 60, 200])
+@pytest.mark.parametrize("most", [1, 2])
+def test_standard_chains_can_be_trained(dimension, n_speakers, most):
+    chains = standard_chains(dimension, n_speakers, most)
+    assert chains[:2] == ["cosine", "centre"]
+    assert len(set(chains)) == len(chains)
+    for chain in chains:
+        check_chain(parse_chain(chain), Facts(dimension, n_speakers, most))

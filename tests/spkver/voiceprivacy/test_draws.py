@@ -1,0 +1,171 @@
+"""Draws of enrolment and trials: which anonymisers are drawn again, and means over draws in the results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spkbase.configuration import load_config
+from spkbase.errors import ConfigError
+from spkbase.files import fingerprint
+from spkver.anonymization import RECORD, AnonymizerConfig
+from spkver.datadir import DataDir
+from spkver.voiceprivacy.layout import Scored, condition_folder
+from spkver.voiceprivacy.means import mean_of, shared_notes
+from spkver.voiceprivacy.sets import Dataset, Sets
+from spkver.voiceprivacy.settings import Config, TwinConfig
+from spkver.voiceprivacy.summary import summarise, verdict
+from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_again
+
+Json = dict[str, object]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "101", "1000000000", "2.5", "many", "[2]"])
+def test_numbers_of_draws_that_are_none_are_told(number: str) -> None:
+    with pytest.raises(ConfigError, match=r"anonymizer\.trial_draws"):
+        load_config(Config, settings=[f"anonymizer.trial_draws={number}"])
+
+
+def test_three_draws_are_made_and_one_of_what_draws_nothing() -> None:
+    for settings, expected in (({}, 3), ({"trial_draws": 5}, 5), ({"name": "none"}, 1)):
+        found = find_anonymizers(TwinConfig(**settings), "_mcadams")
+        assert found is not None
+        assert found.trial_draws == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, False),
+        ({"alpha": (0.8, 0.8)}, True),
+        ({"name": "resampling", "speed": (1.1, 1.1)}, True),
+        ({"name": "world", "pitch": (1.1, 1.1)}, False),
+        ({"name": "world", "pitch": (1.1, 1.1), "formants": (1.2, 1.2)}, True),
+        ({"name": "vtln", "warp": (0.1, 0.1)}, False),  # its sign is drawn
+        ({"name": "none"}, True),
+        ({"name": "mine.py:reverse", "alpha": (0.8, 0.8)}, False),
+    ],
+)
+def test_what_draws_nothing_is_known(settings: Json, expected: bool) -> None:
+    assert is_fixed(AnonymizerConfig(**settings)) is expected
+
+
+def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) -> None:
+    twin = DataDir(tmp_path, {}, {}, {}, None, None)
+    named, by_suffix = (
+        find_anonymizers(TwinConfig(name=name, level="speaker"), "_mcadams") for name in ("mcadams", "")
+    )
+    assert named is not None
+    assert by_suffix is not None
+    assert "nothing in its folder" in not_drawn_again(twin, by_suffix, training=False)
+    assert not not_drawn_again(twin, named, training=False)
+    record = {"name": "mcadams", "level": "speaker", "seeding": "vpc2024", "alpha": [0.5, 0.9]}
+    (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
+    assert not not_drawn_again(twin, by_suffix, training=False)  # enrolment and trials by speaker, as is configured
+    assert "another level" in not_drawn_again(twin, by_suffix)  # training sets by utterance
+    (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing
+    assert not_drawn_again(twin, by_suffix, training=False)
+
+
+def test_folders_of_draws_are_named_after_both_sides() -> None:
+    from evaluation.reports import SCENARIOS
+
+    dataset = Dataset("libri_test", "libri_test_enrolls", {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}, "t")
+    names = [condition_folder(dataset, "f", scenario, "_x", 2) for scenario in SCENARIOS]
+    assert names == [
+        "exp/asv_orig/libri_test_enrolls-libri_test_trials_f",
+        "exp/asv_orig/libri_test_enrolls-libri_test_trials_f_x-draw2",
+        "exp/asv_orig/libri_test_enrolls_x-draw2-libri_test_trials_f_x-draw2",
+        "exp/asv_anon_x/libri_test_enrolls_x-draw2-libri_test_trials_f_x-draw2",
+    ]
+    assert condition_folder(dataset, "all", SCENARIOS[2], "_x", 3).endswith("_x-draw3-libri_test_trials_all_x-draw3")
+
+
+def test_a_set_has_as_many_draws_as_the_directory_with_the_fewest() -> None:
+    dataset = Dataset("a_test", "a_test_enrolls", {"f": "a_test_trials_f"}, "train")
+    twins = {name: DataDir(Path(name), {}, {}, {}, None, None) for name in dataset.directories}
+    draws = {"a_test_enrolls": (twins["train"], twins["a_test_enrolls"]), "a_test_trials_f": (twins["train"],)}
+    sets = Sets((dataset,), {}, twins, draws=draws)
+    assert sets.tested_draws(dataset) == 2
+    assert Sets((dataset,), {}, twins).tested_draws(dataset) == 1
+    assert sets.version("a_test_enrolls", 1) is twins["a_test_enrolls"]
+    assert sets.version("a_test_enrolls", 2) is twins["train"]
+
+
+def test_a_condition_of_one_draw_has_the_fingerprint_that_it_always_had() -> None:
+    """Oracle: the fields there were before."""
+    old = {
+        "dataset": "a",
+        "gender": "f",
+        "scenario": "ignorant",
+        "attacker": "x",
+        "folder": "exp/y",
+        "lists": "lists/z",
+    }
+    assert fingerprint(Scored(**old)) == fingerprint(old)
+    assert fingerprint(Scored(**old, strict=False)) != fingerprint(old)
+    assert fingerprint(TwinConfig(trial_draws=3)) != fingerprint(TwinConfig(trial_draws=2))
+    scored = Scored(**old, further=((3, "exp/y-draw3"),))
+    assert scored.draws == {1: "exp/y/x/scores", 3: "exp/y-draw3/x/scores"}
+
+
+def test_means_go_through_groups_and_lists() -> None:
+    one = {"n": 4, "eer": {"rocch": 0.1}, "curve": [1.0, 0.5], "tag": "A", "known": True, "rank": None, "far": 1.0}
+    two = {
+        "n": 4,
+        "eer": {"rocch": 0.4},
+        "curve": [0.0, 0.5],
+        "tag": "B",
+        "known": False,
+        "rank": 2,
+        "far": float("inf"),
+    }
+    assert mean_of([one]) == one
+    assert mean_of([one, two]) == {
+        "n": 4, "eer": {"rocch": 0.25}, "curve": [0.5, 0.5], "tag": "A", "known": False, "rank": None,
+        "far": float("inf"),
+    }  # fmt: skip
+
+
+def test_notes_of_some_draws_say_which() -> None:
+    notes = {1: {"a": "x"}, 3: {"a": "x", "b": "y"}, 4: {"a": "z", "b": "y"}}
+    assert shared_notes(notes) == {"a": "in draw 1 and 3: x; in draw 4: z", "b": "in draw 3 and 4: y"}
+    assert shared_notes({1: {"a": "x"}}) == {"a": "x"}
+
+
+def condition(
+    attacker: str, eer: float, *, strict: bool = True, scenario: str = "lazy-informed", **more: object
+) -> Json:
+    closed = {"eer": {"value": eer / 2, "low": 0.0, "high": 0.3}, "identification": {"value": 1 - eer}}
+    return {
+        "dataset": "libri_test", "gender": "all", "scenario": scenario, "attacker": attacker, "strict": strict,
+        "eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}, "linkability": None,
+        "zebra": {"population": 0.1, "individual": 1.0, "tag": "A"}, "n_enrolled": 10, "n_target": 70,
+        "n_nontarget": 280, "draws": [{"eer": {"rocch": eer}}], "closed_set": {**closed, "candidates": [5, 5]}, **more,
+    }  # fmt: skip
+
+
+def test_the_strict_result_stands_beside_the_least() -> None:
+    several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
+    undone = condition("gmm-svm-undone", 0.09, strict=False, **several)
+    rows = summarise([undone, condition("campplus", 0.179), condition("gmm-ubm", 0.4)])
+    assert (rows[0]["strongest"], rows[0]["strict"]["attacker"], rows[0]["strict"]["eer"]) == (
+        "gmm-svm-undone",
+        "campplus",
+        0.179,
+    )
+    assert rows[0]["identification"] == {
+        "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
+    }  # fmt: skip
+    text = verdict(rows, level=0.95, simulated=False)
+    assert (
+        "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 draws of the anonymiser (18.0, 3.0, 6.0)" in text
+    )
+    assert "; strict 17.9 % (campplus)" in text
+    assert "names the speaker of 91 % of the utterances, first of 5." in text
+    alone = verdict(summarise([condition("campplus", 0.179)]), level=0.95, simulated=False)
+    assert "strict" not in alone
+    assert "draws" not in alone
+    assert "no strict attacker" in verdict(summarise([undone]), level=0.95, simulated=False)
