@@ -56,6 +56,13 @@ _DEFAULT = ("none", "centred", "orthogonal", "wasserstein")
     help="Of ridge: share of the mean variance.",
 )
 @click.option(
+    "--prior",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Of orthogonal: draws it to the identity, for one extractor and few pairs; 1 is much.",
+)
+@click.option(
     "--top",
     multiple=True,
     type=click.IntRange(min=1),
@@ -166,7 +173,7 @@ def _report(
     """What the JSON holds."""
     original, anonymised = sides
     learnt = f"{len(training[1]):,} pairs of other speakers" if training else f"{options['folds']} folds of speakers"
-    settings = ("folds", "ridge", "plain", "other_extractor", "restarts", "replicates", "seed", "level")
+    settings = ("folds", "ridge", "prior", "plain", "other_extractor", "restarts", "replicates", "seed", "level")
     return {
         "segments": len(anonymised),
         "speakers": len(set(anonymised.speakers.tolist())),

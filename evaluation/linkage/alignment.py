@@ -98,7 +98,7 @@ def learnt_maps(
     kind : str
         One of `ALIGNMENTS`.
     options : mapping
-        ``folds``, ``seed``, ``ridge``, ``restarts`` and ``one_extractor``; see `fit_alignment` and
+        ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``; see `fit_alignment` and
         `fit_alignment_without_pairs`.
     """
     original, anonymised = sides
@@ -130,7 +130,7 @@ def _fitted(
 ) -> Alignment:
     original, anonymised = sides
     pairs = anonymised.vectors[columns], original.vectors[rows]
-    return fit_alignment(*pairs, kind, ridge=options["ridge"])  # type: ignore[arg-type]
+    return fit_alignment(*pairs, kind, ridge=options["ridge"], prior=options["prior"])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
