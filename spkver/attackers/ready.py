@@ -34,6 +34,9 @@ class ReadyScores:
 
     FOLDER/asv_orig/<enrolment>-<trials>/scores            by an attacker that learnt from original speech
     FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    from anonymised speech
+
+    Where there is no such file, that of an attacker's folder is taken, ``<enrolment>-<trials>/<attacker>/scores``: of
+    one that has this attacker's name, or of the only one.
     """
 
     name: str
@@ -41,15 +44,23 @@ class ReadyScores:
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
-        if not any(self.folder.glob("asv_*/*/scores")):
+        if not any(next(self.folder.glob(pattern), None) for pattern in ("asv_*/*/scores", "asv_*/*/*/scores")):
             inner = self.folder / "exp"
             remedy = f"give scores:{inner}" if inner.is_dir() else "lay it out as a run's folder exp"
             text = f"attacker {self.name!r}: expected files asv_orig/<enrolment>-<trials>/scores, found none"
             raise ConfigError(text, file=self.folder, remedy=remedy)
 
     def file(self, attack: Attack) -> Path:
-        """Return the file of scores for some trials."""
-        return self.folder / attack.name / "scores"
+        """Return the file of scores for some trials, whether it is there or not."""
+        place = self.folder / attack.name
+        if not (place / "scores").is_file():
+            found = self._of_attackers(attack)
+            if self.name in found or len(found) == 1:
+                return place / (self.name if self.name in found else found[0]) / "scores"
+        return place / "scores"
+
+    def _of_attackers(self, attack: Attack) -> list[str]:
+        return sorted(path.parent.name for path in (self.folder / attack.name).glob("*/scores"))
 
     def record(self, attack: Attack) -> Any:
         """Return the checksum of the file."""
@@ -58,7 +69,9 @@ class ReadyScores:
     def lacks(self, attack: Attack) -> str:
         """Return that there is no file, or nothing; a file that is there is checked."""
         if not self.file(attack).is_file():
-            return f"there is no {self.file(attack)}"
+            several = ", ".join(self._of_attackers(attack))
+            which = f", and of {several} none is called {self.name}" if several else ""
+            return f"there is no {self.file(attack)}{which}"
         self._score(attack)
         return ""
 
