@@ -1,7 +1,7 @@
 """The interval of a minimum: the smallest error rate of several attackers on the same trials.
 
 Who takes the smallest of many rates takes what chance made small, so that the smallest is below the true minimum on
-average, and the interval of the chosen attacker alone covers too little: of 14 attackers of equal strength 81 to 89 %
+average, and the interval of the chosen attacker alone covers too little: of 14 attackers of equal strength 76 to 89 %
 (docs/uncertainty.md). The *true minimum* is the smallest of the attackers' true rates.
 
 Here the choice is made anew in each resample. On the scale of the metric (logit for error rates), with the value c_a of
