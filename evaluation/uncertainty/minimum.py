@@ -1,7 +1,7 @@
 """The interval of a minimum: the smallest error rate of several attackers on the same trials.
 
 Who takes the smallest of many rates takes what chance made small, so that the smallest is below the true minimum on
-average, and the interval of the chosen attacker alone covers too little: of 14 attackers of equal strength 81 to 89 %
+average, and the interval of the chosen attacker alone covers too little: of 14 attackers of equal strength 76 to 89 %
 (docs/uncertainty.md). The *true minimum* is the smallest of the attackers' true rates.
 
 Here the choice is made anew in each resample. On the scale of the metric (logit for error rates), with the value c_a of
@@ -12,13 +12,16 @@ their mean:
     m(w) = min over a of c_a + r_a(w) - mean of r_a
     bias = mean over w of m(w) - m                                  (0 or below)
 
-    centre = m - F bias,    reach = t(n - 1) max(deviation of m(w), deviation of the chosen attacker)
+    low  = m - CLEAR_WINNER bias - t(n - 1) deviation of the chosen attacker
+    high = m - EQUALS bias       + t(n - 1) deviation of the chosen attacker
 
 The resamples see the bias of a choice among values that are spread already: with A equal attackers whose errors have
-the deviation s, the minimum is off by k_A s, and its resamples by k_A s (sqrt(2) - 1) more, so that F would be 2.41;
-with a clear winner nothing is off, and what is left of the bias wants an F of 1 at most. `SELECTION_FACTOR` is halfway.
-With few errors, as in `evaluation.uncertainty.few_errors`, the interval of the chosen attacker has a share, and all of
-it where there is hardly one.
+the deviation s, the minimum is off by k_A s, and its resamples by k_A s (sqrt(2) - 1) more, so that 1 / (sqrt(2) - 1)
+times the bias is to be taken off, `EQUALS`. Where one attacker is ahead of the others nothing is off, and what the
+resamples say of a bias is at most to be taken off once, `CLEAR_WINNER`. Which it is the data do not tell where it
+matters, so each end takes the case that puts it further out. With few errors, as in
+`evaluation.uncertainty.few_errors`, the interval of the chosen attacker has a share, and all of it where there is
+hardly one.
 
 References
 ----------
@@ -45,8 +48,8 @@ from evaluation.uncertainty.resampling import Sample, bootstrap
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
-SELECTION_FACTOR = (1 + 1 / (2**0.5 - 1)) / 2
-"""How much of what resamples say of the bias of choosing is taken off; 1.71, see the module."""
+CLEAR_WINNER, EQUALS = 1.0, 1 / (2**0.5 - 1)
+"""How much of what resamples say of the bias of choosing is taken off at the lower and at the upper end; see above."""
 
 METHOD = "speakers resampled jointly over attackers, the smallest taken in each resample, its bias removed"
 
@@ -127,10 +130,10 @@ def _chosen_anew(
     smallest = (centres[:, None] + noise).min(axis=0)
     best = int(centres.argmin())
     bias = float(smallest.mean() - centres[best])
-    deviation = max(float(smallest.std(ddof=1)), float(noise[best].std(ddof=1)))
-    reach = float(stdtrit(n_units - 1, (1 + level) / 2)) * deviation
-    middle = float(centres[best]) - SELECTION_FACTOR * bias
-    low, high = from_scale(np.array([middle - reach, middle + reach]), method).tolist()
+    reach = float(stdtrit(n_units - 1, (1 + level) / 2)) * float(noise[best].std(ddof=1))
+    middle = float(centres[best])
+    ends = np.array([middle - CLEAR_WINNER * bias - reach, middle - EQUALS * bias + reach])
+    low, high = from_scale(ends, method).tolist()
     return low, high
 
 

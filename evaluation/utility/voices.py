@@ -36,6 +36,7 @@ RIDGE = 1e-3
 _MOST_FOLDS = 5
 
 
+@one_line
 @dataclass(frozen=True)
 class Voices:
     """How scores become matrices.

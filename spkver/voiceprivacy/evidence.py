@@ -37,7 +37,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 Json = dict[str, Any]
 Place = tuple[str, str, str]
 
-_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 1"
+_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 2"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _ANONYMISED = ("lazy-informed", "semi-informed")

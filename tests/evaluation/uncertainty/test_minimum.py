@@ -16,7 +16,7 @@ from evaluation.uncertainty import (
     minimum_interval,
     minimum_over_attackers,
 )
-from evaluation.uncertainty.minimum import METHOD, SELECTION_FACTOR
+from evaluation.uncertainty.minimum import METHOD
 from spkbase.errors import DataError
 
 LINEAR, RATE = Method("identity"), method_of("eer.rocch")
@@ -54,11 +54,11 @@ def test_the_formula_by_brute_force() -> None:
     noise = np.sqrt(n / (n - 1)) * (resampled - resampled.mean(axis=1, keepdims=True))
     smallest = [min(values[a] + noise[a, w] for a in range(5)) for w in range(50)]
     best = int(np.argmin(values))
-    middle = values[best] - SELECTION_FACTOR * (np.mean(smallest) - values[best])
-    reach = stats.t.ppf(0.95, n - 1) * max(np.std(smallest, ddof=1), np.std(noise[best], ddof=1))
+    bias = np.mean(smallest) - values[best]
+    reach = stats.t.ppf(0.95, n - 1) * np.std(noise[best], ddof=1)
     found = minimum_interval(values, resampled, method=LINEAR, n_units=n, level=0.9)
-    assert ends(found) == pytest.approx((middle - reach, middle + reach))
-    assert middle > values[best], "the smallest of several is too small on average"
+    assert ends(found) == pytest.approx((values[best] - bias - reach, values[best] - bias / (np.sqrt(2) - 1) + reach))
+    assert bias < 0, "the smallest of several is too small on average"
 
 
 @pytest.mark.parametrize(("count", "gap"), [(4, 0.0), (14, 0.0), (14, 0.5), (14, 3.0)])
