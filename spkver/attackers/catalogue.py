@@ -130,7 +130,7 @@ _ALONE: dict[str, float] = {
     "prosody": 20,
     "session": 15,
     "content": 1,
-    # "attackers and scores" of a run with it alone
+    # the same of a run with it alone, on a machine that did other work too: less exact
     "ivector": 30,
 }
 # "anonymisation" in the timings of the same run: to turn the poles back is as much work as to turn them

@@ -19,7 +19,7 @@ from spkver.attackers.attack import match_trials
 from spkver.attackers.kept import Kept
 from spkver.attackers.own import joined
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
-from spkver.attackers.vector_attacker import Choice, learn_backend
+from spkver.attackers.vector_attacker import Choice, learn_backend, limited
 from spkver.backend import Backend
 from spkver.datadir import DataDir
 
@@ -297,7 +297,8 @@ class BackedVectors:
         depends = {"background": _digest(background)}
         try:
             source = ReadySource(background)
-            return learn_backend(self.name, source, depends, self.choice, attack.training, self.place).backend
+            training = limited(attack.training, self.choice.utterances, seed=self.place.seed)
+            return learn_backend(self.name, source, depends, self.choice, training, self.place).backend
         except DataError as error:
             text = f"attacker {self.name!r}: {error.text}"
             raise DataError(text, file=error.file or self.ready.folder, remedy=error.remedy) from error

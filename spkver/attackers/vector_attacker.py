@@ -26,11 +26,15 @@ from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_fol
 from spkver.attackers.kept import Kept
 from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
 from spkver.attackers.protocol import Attack, Place, Scorer
+from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.training import merge_versions
 from spkver.backend import Backend, format_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
+
+UTTERANCES = 8000
+"""Recordings of a training set that are used at most: a large one would cost hours."""
 
 
 class Source(Protocol):
@@ -54,17 +58,33 @@ class Choice:
         Recordings of a model in their trials.
     cut : bool
         Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
+    utterances : int or None
+        At most so many recordings are used, all versions counted; see `limited`.
     """
 
     chains: tuple[str, ...] = ()
     folds: int = FOLDS
     enrolled: int = ENROLLED
     cut: bool = True
+    utterances: int | None = UTTERANCES
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         pieces = [PIECES, SHORTEST] if self.cut else []
-        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces]
+        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces, self.utterances]
+
+
+def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
+    """Return versions of a training set with at most `limit` recordings in all, spread evenly over the speakers.
+
+    Each version keeps the same utterances, at least two of a speaker who has them; a set that is small enough stays.
+    """
+    if limit is None or sum(map(len, training)) <= limit:
+        return training
+    speakers = training[0].speakers
+    most = max(limit // len(training), 2 * len(set(speakers.values())))
+    chosen = set(choose_utterances(speakers, limit=most, seed=seed))
+    return tuple(_only(version, chosen) for version in training)
 
 
 @one_line
@@ -216,11 +236,15 @@ class VectorAttacker:
         if known:
             count = f"{len(known)} of {len(set(training[0].speakers.values()))} speakers of {training[0].name}"
             logger.warning("%s: %s are enrolled or tested: it learns without them: %s", name, count, few(sorted(known)))
-            training = tuple(_without(version, known) for version in training)
+            training = tuple(
+                _only(version, {name for name, speaker in version.speakers.items() if speaker not in known})
+                for version in training
+            )
             name = f"{name}-without-{fingerprint(sorted(known))[:8]}"
         if not training[0].recordings:
             text = f"all speakers of {training[0].name} are enrolled or tested: nothing is left to learn from"
             raise DataError(text, file=training[0].path, remedy="give a training set of other speakers")
+        training = limited(training, self.choice.utterances, seed=self.place.seed)
         source = self.open_source(training)
         learnt = learn_backend(name, source, self.depends, self.choice, training, self.place)
         logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
@@ -235,9 +259,10 @@ def _background_speakers(training: Sequence[DataDir], attack: Attack) -> frozens
     return frozenset(targets.intersection(*(version.speakers.values() for version in training)))
 
 
-def _without(version: DataDir, known: frozenset[str]) -> DataDir:
-    speakers = {utterance: speaker for utterance, speaker in version.speakers.items() if speaker not in known}
-    recordings = {utterance: path for utterance, path in version.recordings.items() if utterance in speakers}
+def _only(version: DataDir, utterances: set[str]) -> DataDir:
+    """Some utterances of a version."""
+    speakers = {name: speaker for name, speaker in version.speakers.items() if name in utterances}
+    recordings = {name: path for name, path in version.recordings.items() if name in utterances}
     return replace(version, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
 
 

@@ -12,7 +12,7 @@ from spkbase.showing import one_line
 from spkver.attackers.context import Context
 from spkver.attackers.folds import ENROLLED, FOLDS
 from spkver.attackers.protocol import Attacker, Place
-from spkver.attackers.vector_attacker import Choice, VectorAttacker
+from spkver.attackers.vector_attacker import UTTERANCES, Choice, VectorAttacker
 from spkver.attackers.vector_store import VectorStore
 from spkver.backend import parse_chain
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
@@ -32,23 +32,28 @@ class ChoiceConfig:
         Parts that background speakers are dealt into.
     enrolled : int
         Recordings of a model in the trials of these folds.
+    utterances : int or None
+        Recordings of the training set that are used at most, spread evenly over the speakers; None takes all.
     """
 
     name: str
     chains: tuple[str, ...] = ()
     folds: int = FOLDS
     enrolled: int = ENROLLED
+    utterances: int | None = UTTERANCES
 
     def __post_init__(self) -> None:
         for key, least in (("folds", 2), ("enrolled", 1)):
             if getattr(self, key) < least:
                 raise ConfigError(f"{key} is {getattr(self, key)}: expected a whole number of at least {least}")
+        if self.utterances is not None and self.utterances < 2:
+            raise ConfigError(f"utterances is {self.utterances}: expected a whole number of at least 2")
         check_chains(self.chains)
 
     @property
     def choice(self) -> Choice:
         """The same without the rest."""
-        return Choice(self.chains, self.folds, self.enrolled)
+        return Choice(self.chains, self.folds, self.enrolled, utterances=self.utterances)
 
 
 @dataclass(frozen=True)

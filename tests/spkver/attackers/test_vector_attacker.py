@@ -20,7 +20,7 @@ from spkver.attackers.context import Context
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.kept import Kept
 from spkver.attackers.protocol import Attack, Place
-from spkver.attackers.vector_attacker import VectorAttacker
+from spkver.attackers.vector_attacker import VectorAttacker, limited
 from spkver.attackers.vector_settings import check_chains, wanted_network
 from spkver.attackers.vector_store import VectorStore
 from spkver.audio import write_audio
@@ -196,10 +196,21 @@ def test_a_recording_that_is_gone_is_named(speech, extractor, tmp_path):
         scores_of(attacker_of(extractor, tmp_path / "out"), replace(attack_on(speech), tested=gone))
 
 
+def test_large_training_sets_are_thinned_out_evenly(speech):
+    training = speech["training"]
+    assert limited((training,) * 2, 96, seed=0) == (training,) * 2
+    for limit, expected in ((72, 36), (10, 24)):  # of two versions; two of each speaker whatever the limit
+        one, two = limited((training, replace(training)), limit, seed=0)
+        assert one.recordings.keys() == two.recordings.keys() == one.speakers.keys()
+        assert {len(names) for names in one.by_speaker().values()} == {expected // 12}
+    assert limited((training,), 36, seed=1)[0].recordings != limited((training,), 36, seed=0)[0].recordings
+
+
 def test_settings_are_checked():
     for settings, message in (
         ({"folds": 1}, "folds is 1"),
         ({"enrolled": 0}, "enrolled is 0"),
+        ({"utterances": 1}, "utterances is 1"),
         ({"chains": ["centre,nothing"]}, "no step 'nothing'"),
         ({"window": -1}, "window"),
         ({"fold": 3}, "fold"),
