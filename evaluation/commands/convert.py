@@ -196,7 +196,9 @@ def calibrate(
         if save is not None:
             raise click.UsageError("cross-validation trains several calibrations: there is none to --save")
         people = (model_speakers, segment_speakers)
-        result = _cross_validated(given, read_key(key, reader.key), people, parse_prior(prior), folds, seed, ridge)
+        truth = read_key(key, reader.key)
+        chosen = {"prior": parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
+        result = _cross_validated(align(given, truth), truth, people, **chosen)
         write_scores(output, result, formats=reader.scores.formats)
         return
     if train_scores is not None and train_key is not None:
@@ -209,15 +211,8 @@ def calibrate(
     write_scores(output, replace(given, values=apply_affine(affine, given.values)), formats=reader.scores.formats)
 
 
-def _cross_validated(
-    scores: Scores,
-    key: Key,
-    people: tuple[Path | None, Path | None],
-    prior: float,
-    folds: int,
-    seed: int,
-    ridge: float,
-) -> Scores:
+def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Path | None], **options: Any) -> Scores:
+    """Calibrate or fuse scores (N,) or (N, K) of the trials of a key by trials of other speakers."""
     from evaluation.score_maps import cross_validate_affine
     from evaluation.trials import doubt_speakers, find_speakers, read_speakers
 
@@ -227,15 +222,7 @@ def _cross_validated(
         text = "folds may part a speaker's trials, which makes the calibration look better than it is"
         logger.warning("%s: %s (give the speakers: --%s-speakers FILE)", text, doubt.text, doubt.side)
     speakers = find_speakers(key, model_speakers=models, segment_speakers=segments)
-    llr = cross_validate_affine(
-        align(scores, key),
-        key.is_target,
-        speakers,
-        prior=prior,
-        folds=folds,
-        seed=seed,
-        ridge=ridge,
-    )
+    llr = cross_validate_affine(scores, key.is_target, speakers, **options)
     return Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=llr)
 
 
@@ -249,6 +236,16 @@ def _cross_validated(
 )
 @click.option("--train-key", type=FILE, help="Key of the trials to train on.")
 @click.option("--calibration", type=FILE, help="Apply this saved fusion instead of training one.")
+@click.option(
+    "--cross-validate",
+    "folds",
+    type=click.IntRange(min=3),
+    metavar="K",
+    help="Fuse the trials of --train-key by those of other speakers, in K folds.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Deals the speakers into folds.")
+@click.option("--model-speakers", type=FILE, help="Lines 'model speaker'; by default from the key.")
+@click.option("--segment-speakers", type=FILE, help="Lines 'segment speaker', as utt2spk; by default from the key.")
 @_prior_option
 @_ridge_option
 @_save_option
@@ -259,6 +256,10 @@ def fuse(
     train_paths: tuple[Path, ...],
     train_key: Path | None,
     calibration: Path | None,
+    folds: int | None,
+    seed: int,
+    model_speakers: Path | None,
+    segment_speakers: Path | None,
     prior: str,
     ridge: float,
     save: Path | None,
@@ -266,8 +267,9 @@ def fuse(
 ) -> None:
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
-    Without --train-scores, the systems' own scores of the trials of --train-key are trained on. Trials are joined by
-    their ids; each system must score those of the first.
+    Without --train-scores, the systems' own scores of the trials of --train-key are trained on; with --cross-validate,
+    each of these trials is fused by those of other speakers alone. Trials are joined by their ids; each system must
+    score those of the first.
     """
     from evaluation.score_maps import apply_affine, load_affine, save_affine, train_affine
 
@@ -277,7 +279,17 @@ def fuse(
         raise click.UsageError(
             f"expected --train-scores for each of {len(scores_paths)} systems, got {len(train_paths)}"
         )
+    if folds is not None and (train_key is None or train_paths or save is not None):
+        text = "--cross-validate takes the systems' own scores of --train-key, and trains several fusions"
+        raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
     systems = [read_scores(path, reader.scores) for path in scores_paths]
+    if folds is not None and train_key is not None:
+        key = read_key(train_key, reader.key)
+        rows = _stacked(systems, key, scores_paths)
+        chosen = {"prior": parse_prior(prior), "folds": folds, "seed": seed, "ridge": ridge}
+        result = _cross_validated(rows, key, (model_speakers, segment_speakers), **chosen)
+        write_scores(output, result, formats=reader.scores.formats)
+        return
     if train_key is not None:
         key = read_key(train_key, reader.key)
         training = [read_scores(path, reader.scores) for path in train_paths] or systems

@@ -8,8 +8,8 @@ system round would not hold for others. Which ridge, and which systems stay, is 
 weights were not trained on:
 
 1. The ridge is the one with the least cost over the folds, all systems together.
-2. The system whose absence costs least is left out, again and again, while what it costs is less than its standard
-   error over speakers: who tells nothing gets no weight.
+2. The system whose absence costs least is left out, again and again, while what it costs is less than two of its
+   standard errors over speakers: who tells nothing gets no weight.
 3. Where one system alone, calibrated, costs less than what is left, it is taken alone.
 
 The cost is Cllr [1]_, in bits.
@@ -37,6 +37,7 @@ from spkbase.work import one_blas_thread
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 """Penalties that are tried."""
 
+_ERRORS = 2.0  # standard errors: of systems that tell nothing one in 40 stays
 _TOLERANCE = 1e-12  # of the minimum, relative
 _MAX_STEPS = 2000
 
@@ -176,7 +177,7 @@ def choose_fusion(
     while len(kept) > 1:
         without = {k: cost([other for other in kept if other != k], ridge) for k in kept}
         least = min(kept, key=lambda k: float(without[k].sum()))
-        if float((without[least] - current).sum()) >= _standard_error(without[least] - current, owners):
+        if float((without[least] - current).sum()) >= _ERRORS * _standard_error(without[least] - current, owners):
             break
         kept.remove(least)
         current = without[least]

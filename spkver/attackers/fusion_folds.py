@@ -74,8 +74,17 @@ def fold_attacks(background: Background, kind: str, place: Place) -> list[Fold]:
             original[number].attack.training[0], anonymised[number].attack.training if anonymised else ()
         )
         training = sides.anonymised if kind == "semi-informed" else (sides.original,)
-        name = f"{fold.attack.name}-{kind}"
-        attack = replace(fold.attack, name=name, training=training, scenario=kind, background=sides)
+        # under the name of the set, by which vectors that were made elsewhere are found
+        path = (background.original if kind == "original" else background.anonymised[0]).path
+        attack = replace(
+            fold.attack,
+            name=f"{fold.attack.name}-{kind}",
+            training=training,
+            enrolment=replace(fold.attack.enrolment, path=path),
+            tested=replace(fold.attack.tested, path=path),
+            scenario=kind,
+            background=sides,
+        )
         made.append(_fewer(replace(fold, attack=attack), place.seed))
     return made
 

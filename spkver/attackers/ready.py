@@ -24,6 +24,7 @@ from spkver.backend import Backend
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
+CACHES = "emb_xvect"
 _NAMED = 3
 
 
@@ -33,6 +34,9 @@ class ReadyScores:
 
     FOLDER/asv_orig/<enrolment>-<trials>/scores            by an attacker that learnt from original speech
     FOLDER/asv_anon<suffix>/<enrolment>-<trials>/scores    from anonymised speech
+
+    Where there is no such file, that of an attacker's folder is taken, ``<enrolment>-<trials>/<attacker>/scores``: of
+    one that has this attacker's name, or of the only one.
     """
 
     name: str
@@ -40,15 +44,23 @@ class ReadyScores:
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
-        if not any(self.folder.glob("asv_*/*/scores")):
+        if not any(next(self.folder.glob(pattern), None) for pattern in ("asv_*/*/scores", "asv_*/*/*/scores")):
             inner = self.folder / "exp"
             remedy = f"give scores:{inner}" if inner.is_dir() else "lay it out as a run's folder exp"
             text = f"attacker {self.name!r}: expected files asv_orig/<enrolment>-<trials>/scores, found none"
             raise ConfigError(text, file=self.folder, remedy=remedy)
 
     def file(self, attack: Attack) -> Path:
-        """Return the file of scores for some trials."""
-        return self.folder / attack.name / "scores"
+        """Return the file of scores for some trials, whether it is there or not."""
+        place = self.folder / attack.name
+        if not (place / "scores").is_file():
+            found = self._of_attackers(attack)
+            if self.name in found or len(found) == 1:
+                return place / (self.name if self.name in found else found[0]) / "scores"
+        return place / "scores"
+
+    def _of_attackers(self, attack: Attack) -> list[str]:
+        return sorted(path.parent.name for path in (self.folder / attack.name).glob("*/scores"))
 
     def record(self, attack: Attack) -> Any:
         """Return the checksum of the file."""
@@ -57,7 +69,9 @@ class ReadyScores:
     def lacks(self, attack: Attack) -> str:
         """Return that there is no file, or nothing; a file that is there is checked."""
         if not self.file(attack).is_file():
-            return f"there is no {self.file(attack)}"
+            several = ", ".join(self._of_attackers(attack))
+            which = f", and of {several} none is called {self.name}" if several else ""
+            return f"there is no {self.file(attack)}{which}"
         self._score(attack)
         return ""
 
@@ -82,6 +96,7 @@ class ReadyVectors:
 
         FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
         FOLDER/asv_anon<suffix>/<data directory>{the same}           of one that learnt from anonymised speech
+        FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   what VoicePrivacy's toolkits keep below ``exp``
 
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
@@ -100,7 +115,15 @@ class ReadyVectors:
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
         name = directory.path.name
-        for folder in (self.folder / attack.name.split("/")[0], self.folder):
+        of_attacker = self.folder / attack.name.split("/")[0]
+        folders = (
+            of_attacker,
+            of_attacker / CACHES,
+            self.folder,
+            self.folder / CACHES,
+            self.folder / "asv_orig" / CACHES,
+        )
+        for folder in folders:
             for suffix in SUFFIXES:
                 if (path := folder / f"{name}{suffix}").is_file():
                     return path

@@ -16,6 +16,8 @@ import pytest
 from recipe_runs import Outcome
 from voiceprivacy_runs import SUFFIX, recipe_options, run_recipe, write_layout
 
+from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.sets import Embeddings
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.trials import align
 
@@ -191,6 +193,28 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
         assert "there is no" in fusion["left_out"]["ready"]
     told = [one["text"] for one in results["sanity"] if one["check"] == "fusion"]
     assert any("ready" in text for text in told)
+
+
+def test_vectors_of_the_training_set_let_those_of_others_have_a_part(layout, oracles, tmp_path):
+    """Of original speech; the anonymised training set has none here, and that is told."""
+    rng = np.random.default_rng(0)
+    places = {name: rng.standard_normal(16) for name in {path.name[:4] for path in layout.glob("*/wav/*")}}
+    for directory in (*layout.glob("tiny_test_*"), layout / "tiny_train"):
+        ids = sorted(path.stem for path in directory.glob("wav/*"))
+        vectors = np.array([places[name[:4]] + 0.4 * rng.standard_normal(16) for name in ids])
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        write_embeddings(
+            tmp_path / "mine" / f"{directory.name}.npz",
+            Embeddings(np.array(ids, object), np.array(["?"] * len(ids), object), vectors),
+        )
+    chosen = {"attacker_settings.vec.preset": f"vectors:{tmp_path}/mine"}
+    outcome = run(layout, tmp_path / "out", oracles, more=("vec",), **chosen)
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    original, anonymised = sorted(results["fusions"], key=lambda fusion: fusion["kind"])
+    assert original["alone"]["vec"]["eer"] < 0.1
+    assert "vec" in original["weights"]["weights"]
+    assert f"there is no {tmp_path}/mine/tiny_train{SUFFIX}.h5" in anonymised["left_out"]["vec"]
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):

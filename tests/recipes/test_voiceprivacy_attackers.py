@@ -304,6 +304,23 @@ def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
     assert trial_files("semi-informed")[1][0] in left_out
 
 
+@pytest.mark.parametrize("name", ["mine", "other"])
+def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_one(layout, outside, tmp_path, name):
+    """As a run has them for each attacker; several of other names are nobody's."""
+    for path in sorted((outside / "oracle/exp").glob("asv_*/*/scores")):
+        place = tmp_path / "exp" / path.parent.relative_to(outside / "oracle/exp")
+        for folder in ("mine", "third") if "asv_anon" in str(path) else ("mine",):
+            (place / folder).mkdir(parents=True)
+            shutil.copy(path, place / folder / "scores")
+    outcome = run(layout, tmp_path / "out", name, **{f"attacker_settings.{name}.preset": f"scores:{tmp_path}/exp"})
+    assert outcome.status == 0, outcome.err
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    served = {one["scenario"] for one in results["conditions"]}
+    assert served == set(SCENARIOS) - ({"semi-informed"} if name == "other" else set())
+    if name == "other":
+        assert "of mine, third none is called other" in outcome.err
+
+
 def write_function(text: str) -> Callable[[Path], str]:
     def write_it(folder: Path) -> str:
         (folder / "own.py").write_text(f"def attack(training, seed):\n    {text}\n")

@@ -13,8 +13,10 @@ from evaluation import formats
 from evaluation.cli import main
 from evaluation.formats.joining import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
-from evaluation.score_maps.affine import train_affine
+from evaluation.score_maps.affine import cross_validate_affine, train_affine
+from evaluation.trials.joins import align
 from evaluation.trials.lists import Key, Scores
+from evaluation.trials.speakers import find_speakers, read_speakers
 
 
 def run(*arguments: str | Path | float) -> Result:
@@ -138,6 +140,24 @@ def test_systems_are_fused(lists: Path) -> None:
     assert (lists / "third.txt").read_text() == (lists / "fused.txt").read_text()
 
 
+def test_systems_are_fused_by_other_speakers(lists: Path) -> None:
+    both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
+    options = ["--train-key", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--cross-validate", 5]
+    result = run("fuse", *both, *options, "-o", lists / "fused.txt")
+    assert result.exit_code == 0, result.output
+    target, nontarget = read_split(lists / "fused.txt", lists / "key.txt")
+    assert (len(target), len(nontarget)) == (60, 540)
+    # each trial by those of other speakers alone, as the function has it
+    key = formats.read_key(lists / "key.txt")
+    rows = np.column_stack([align(formats.read_scores(lists / f"{name}.txt"), key) for name in ("one", "two")])
+    speakers = find_speakers(key, segment_speakers=read_speakers(lists / "utt2spk"))
+    expected = cross_validate_affine(rows, key.is_target, speakers, folds=5)
+    np.testing.assert_allclose(align(formats.read_scores(lists / "fused.txt"), key), expected)
+    # what saw the trials is not better by chance alone: the honest figure is no better
+    run("fuse", *both, "--train-key", lists / "key.txt", "-o", lists / "seen.txt")
+    assert cllr(target, nontarget) >= cllr(*read_split(lists / "seen.txt", lists / "key.txt"))
+
+
 def test_a_system_without_a_trial_is_named(lists: Path) -> None:
     rows = (lists / "two.txt").read_text().splitlines(keepends=True)
     (lists / "two.txt").write_text("".join(rows[:-1]))
@@ -155,6 +175,9 @@ def test_a_system_without_a_trial_is_named(lists: Path) -> None:
         ("calibrate", "-s", "one.txt", "-o", "x", "--train-scores", "one.txt"),
         ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--save", "c.json"),
         ("fuse", "-s", "one.txt", "-o", "x"),
+        ("fuse", "-s", "one.txt", "-o", "x", "--train-key", "key.txt", "--cross-validate", "5", "--save", "f.json"),
+        ("fuse", "-s", "one.txt", "-o", "x", "--calibration", "f.json", "--cross-validate", "5"),
+        ("fuse", "-s", "one.txt", "-o", "x", "--train-key", "key.txt", "--cross-validate", "2"),
         ("fuse", "-s", "one.txt", "-s", "two.txt", "--train-scores", "one.txt", "--train-key", "key.txt", "-o", "x"),
     ],
 )

@@ -1,0 +1,136 @@
+"""Weights that are not negative, against other libraries, brute force, and attackers that tell nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evaluation.metrics.calibration import cllr
+from evaluation.score_maps.affine import apply_affine, train_affine
+from evaluation.score_maps.chosen_fusion import RIDGES, choose_fusion, cllr_of_trials, train_nonnegative
+from spkbase.errors import DataError
+
+
+def background(
+    seed: int, strengths: tuple[float, ...], *, speakers: int = 30, folds: int = 3
+) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Trials of each speaker of a fold against each other one, with a bias of each model; one column a strength."""
+    rng = np.random.default_rng(seed)
+    rows, is_target, numbers, names = [], [], [], []
+    for fold in range(folds):
+        for model in range(speakers):
+            bias = 0.3 * rng.standard_normal(len(strengths))
+            for segment in range(speakers):
+                rows.append(np.array(strengths) * (model == segment) + rng.standard_normal(len(strengths)) + bias)
+                is_target.append(model == segment)
+                numbers.append(fold)
+                names.append(f"{fold}-{model}")
+    return np.array(rows), np.array(is_target), np.array(numbers), np.array(names)
+
+
+def test_where_all_weights_are_positive_it_is_plain_logistic_regression():
+    rows, is_target, *_ = background(0, (2.0, 1.5))
+    found = train_nonnegative(rows, is_target)
+    expected = train_affine(rows[is_target], rows[~is_target])
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-5)
+    assert found.offset == pytest.approx(expected.offset, rel=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1e-1])
+def test_with_a_ridge_it_is_that_of_scikit_learn(ridge):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rows, is_target, *_ = background(1, (2.0, 1.0, 0.7))
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    shares = np.where(is_target, 0.5 / is_target.sum(), 0.5 / (~is_target).sum())
+    other = linear_model.LogisticRegression(C=1 / ridge, tol=1e-12, max_iter=10_000)
+    other.fit(scaled, is_target, sample_weight=shares)
+    found = train_nonnegative(rows, is_target, ridge=ridge)
+    np.testing.assert_allclose(np.array(found.weights) * rows.std(axis=0), other.coef_[0], rtol=1e-5)
+
+
+def test_the_minimum_under_the_bound_is_that_of_a_grid():
+    """A system whose scores are turned round has weight 0, and the other the weight that it has alone."""
+    rows, is_target, *_ = background(2, (2.0, -1.5))
+    found = train_nonnegative(rows, is_target)
+    assert found.weights[1] == 0
+
+    def cost(first: float, second: float, offset: float) -> float:
+        llr = rows @ np.array([first, second]) + offset
+        return float(cllr_of_trials(llr, is_target).sum())
+
+    best = cost(*found.weights, found.offset)
+    steps = np.linspace(-0.05, 0.05, 5)
+    others = [
+        cost(found.weights[0] + first, second, found.offset + offset)
+        for first in steps
+        for second in (0.0, 0.01, 0.05)
+        for offset in steps
+    ]
+    assert best <= min(others) + 1e-9
+
+
+def test_what_trials_add_is_cllr():
+    rng = np.random.default_rng(3)
+    llr, is_target = rng.normal(size=500), rng.random(500) < 0.2
+    assert cllr_of_trials(llr, is_target).sum() == pytest.approx(cllr(llr[is_target], llr[~is_target]), rel=1e-12)
+
+
+def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_best():
+    """One in 40 that tell nothing stays by the rule; of 40 here at most 3, and the sum is not harmed."""
+    kept = 0
+    for seed in range(10):
+        rows, is_target, folds, speakers = background(seed, (0.0, 2.5, 0.0, 0.0, 0.0), speakers=20)
+        chosen = choose_fusion(rows, is_target, folds, speakers, "abcde")
+        assert chosen.affine.weights[1] > 0
+        kept += sum(chosen.affine.weights[number] > 0 for number in (0, 2, 3, 4))
+        assert chosen.cllr <= min(chosen.alone.values()) == chosen.alone["b"]
+    assert kept <= 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_that_tell_different_things_are_better_than_each(seed):
+    rows, is_target, folds, speakers = background(seed, (2.0, 2.0, 0.0))
+    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "two", "idle"])
+    assert min(chosen.affine.weights[:2]) > 0
+    assert chosen.affine.weights[2] == 0
+    assert chosen.cllr < 0.9 * min(chosen.alone.values())
+
+
+def test_trials_are_judged_by_weights_of_other_folds():
+    rows, is_target, folds, speakers = background(4, (2.0, 1.0))
+    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "two"])
+    for fold in range(3):
+        others = folds != fold
+        affine = train_nonnegative(rows[others], is_target[others], ridge=chosen.ridge)
+        np.testing.assert_array_equal(chosen.llr[~others], apply_affine(affine, rows[~others]))
+    assert chosen.tried.keys() == set(RIDGES)
+    assert chosen.tried[chosen.ridge] == min(chosen.tried.values())
+
+
+def test_scores_that_separate_without_error_have_finite_weights():
+    rows, is_target, folds, speakers = background(5, (50.0, 0.0))
+    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "idle"])
+    assert 0 < chosen.affine.weights[0] < 100
+    assert chosen.cllr < 0.01
+
+
+def test_a_constant_attacker_has_no_weight():
+    rows, is_target, folds, speakers = background(6, (2.0, 0.0))
+    rows[:, 1] = 7
+    chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "same"])
+    assert chosen.affine.weights[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows, truth, folds: (rows * np.inf, truth, folds), "expected finite scores"),
+        (lambda rows, truth, folds: (rows, truth & False, folds), "trials of both classes"),
+        (lambda rows, truth, folds: (rows, truth, folds * 0), "two folds of speakers"),
+    ],
+)
+def test_what_cannot_be_learnt_from(change, message):
+    rows, is_target, folds, speakers = background(7, (2.0, 0.0), speakers=5)
+    with np.errstate(invalid="ignore"), pytest.raises(DataError, match=message):
+        choose_fusion(*change(rows, is_target, folds), speakers, ["one", "two"])
