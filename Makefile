@@ -67,4 +67,4 @@ bench: venv
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo build dist docs/api *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -47,6 +48,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+logging.getLogger("traitlets").setLevel(logging.ERROR)  # which says of each lesson that it is run
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

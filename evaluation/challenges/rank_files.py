@@ -264,20 +264,28 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         for name, cell in zip(columns, cells[1:], strict=True):
             if name in numeric and not _NUMBER.match(cell):
                 raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)
-            row.append(float(cell) if name in numeric else cell)
+            value = float(cell) if name in numeric else cell
+            if title in COLUMNS and isinstance(value, float) and not _is_rate(name, value):
+                raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
+            row.append(value)
         rows.append(tuple(row))
     if not rows:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
     return Section(title, tuple(columns), tuple(rows), () if bare else tuple(index), subtitles, time)
 
 
+def _is_rate(name: str, value: float) -> bool:
+    """Whether a number can be a rate in per cent: insertions may push a WER beyond 100; what is undefined is NaN."""
+    return math.isnan(value) or (0 <= value < math.inf and (name == "WER" or value <= 100))
+
+
 def _numeric_columns(columns: Sequence[str], title: str, rows: Sequence[Sequence[str]]) -> set[str]:
-    """Name the columns that hold numbers: the known one, and others whose cells all are."""
+    """Name the columns that hold numbers: the known one, recalls of emotions, and others whose cells all are."""
     known = COLUMNS.get(title, ())
     found = {
         name
         for column, name in enumerate(columns)
-        if name not in known and all(len(row) > column and _NUMBER.match(row[column]) for row in rows)
+        if name not in known and (title == SER or all(len(row) > column and _NUMBER.match(row[column]) for row in rows))
     }
     return found | set(known[-1:])
 

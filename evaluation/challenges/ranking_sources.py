@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.challenges.rank_files import ASR, ASV_ANON, SER, RankFile, read_rank_file
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
 from evaluation.reports import SCENARIO_ORDER, strongest
@@ -79,12 +79,22 @@ class Reading:
         Of the split, for approximate intervals of files without; None for none.
     alike : dict of str to float
         Intraclass correlation of ``eer``, ``wer`` and ``uar``.
+    datasets : tuple of str
+        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); empty for all. Emotions have sets
+        of their own, and count in each case.
     """
 
     split: str = "test"
     average: Average = "mean"
     sizes: Sizes | None = SIZES["test"]
     alike: Mapping[str, float] = field(default_factory=lambda: ALIKE)
+    datasets: tuple[str, ...] = ()
+
+    def counts(self, dataset: str) -> bool:
+        """Whether a set counts, by its name with or without the split."""
+        match = _SET.fullmatch(dataset)
+        corpus = dataset if match is None else match["corpus"] + (match["subset"] or "")
+        return not self.datasets or dataset in self.datasets or corpus in self.datasets
 
 
 def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> ComparedSystem:
@@ -152,8 +162,9 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     rows = [] if section is None else section.records()
     wanted = (reading.split, "anon", "anon")
     anon = [row for row in rows if (row["split"], row["enrollment"], row["trial"]) == wanted]
+    anon = [row for row in anon if reading.counts(str(row["dataset"]))]
     if not anon:
-        remedy = "the semi-informed attacker's results are needed"
+        remedy = "the semi-informed attacker's results are needed" + (", of other sets" if reading.datasets else "")
         raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
     sizes = reading.sizes if {str(row["dataset"]) for row in anon} == {_GUESSED["eer"]} else None
     eers = []
@@ -161,16 +172,26 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
         size = None if sizes is None else sizes.targets.get(str(row["gender"]))
         eers.append(_guess(float(row["EER"]) / 100, size, reading.alike["eer"]))
     utilities = {}
-    wer = _mean_row(file, path, ASR, "WER", "asr", reading.split)
+    wer = _mean_row(file, path, (ASR, "WER", "asr"), reading)
     if wer is not None:
         words = reading.sizes.words if reading.sizes and _is_known(file, ASR, "wer", reading.split) else None
         utilities["wer"] = _guess(wer, words, reading.alike["wer"])
-    uar = _mean_row(file, path, SER, "UAR", "ser", reading.split)
+    uar = _mean_row(file, path, (SER, "UAR", "ser"), replace(reading, datasets=()))
     if uar is not None:
         utilities["uar"] = _recall(file, uar, reading)
     sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
-    note = _origin(path, eers, sizes)
-    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, (note,), sets)
+    notes = [_origin(path, eers, sizes), *_stronger_lazy(file, anon)]
+    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, tuple(notes), sets)
+
+
+def _stronger_lazy(file: RankFile, anon: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Tell where the lazy-informed EER is below the semi-informed one, who knows more: privacy is overestimated."""
+    for row in anon:
+        where = {name: str(row[name]) for name in ("dataset", "split", "gender", "enrollment", "trial")}
+        lazy = file.value(ASV, "EER", **where)
+        if lazy is not None and lazy < row["EER"]:
+            text = f"the lazy-informed EER of {row['dataset']} {row['gender']}, {lazy:g} %, is below the semi-informed"
+            yield f"{text} {row['EER']:g} %: privacy is overestimated, the semi-informed attacker is too weak"
 
 
 def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
@@ -184,12 +205,14 @@ def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Interval:
     return Interval(rate) if size is None else binomial(rate, size[0], design=design_effect(*size, alike))
 
 
-def _mean_row(file: RankFile, path: Path, title: str, column: str, kind: str, split: str) -> float | None:
-    """Mean of a column over the sets of a split, for anonymised speech, as a fraction of 1."""
+def _mean_row(file: RankFile, path: Path, where: tuple[str, str, str], reading: Reading) -> float | None:
+    """Mean of a section's column over the sets of a split, for anonymised speech, as a fraction of 1."""
+    title, column, kind = where
     section = file.section(title)
     if section is None:
         return None
-    recalls = [float(row[column]) for row in section.records() if (row["split"], row[kind]) == (split, "anon")]
+    rows = [row for row in section.records() if (row["split"], row[kind]) == (reading.split, "anon")]
+    recalls = [float(row[column]) for row in rows if reading.counts(str(row["dataset"]))]
     if any(math.isnan(value) for value in recalls):
         raise DataError(f"{column} of anonymised speech is undefined in {title!r}", file=path)
     return sum(recalls) / len(recalls) / 100 if recalls else None
@@ -246,7 +269,9 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     results = load_results(path)
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in filter(_is_mapping, results["conditions"]):
-        if row.get("scenario") == SCENARIO_ORDER[-1] and _is_of(str(row.get("dataset", "")), reading.split):
+        dataset = str(row.get("dataset", ""))
+        is_counted = _is_of(dataset, reading.split) and reading.counts(dataset)
+        if row.get("scenario") == SCENARIO_ORDER[-1] and is_counted:
             rows.setdefault((str(row.get("dataset", "")), str(row.get("gender", "all"))), []).append(row)
     best = {group: measure for group, part in rows.items() if (measure := condition_eer(strongest(part))) is not None}
     sexes = {group: measure for group, measure in best.items() if group[1] != "all"}
@@ -257,7 +282,10 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     utilities = {}
     utility = _mapping(results, "utility")
     for key in ("wer", "cer", "uar", "f0"):
-        blocks = _blocks(utility.get(key), reading.split)
+        rates = utility.get(key)
+        if key != "uar" and isinstance(rates, Mapping) and not {"value", "anonymised"} & rates.keys():
+            rates = {dataset: inner for dataset, inner in rates.items() if reading.counts(str(dataset))}
+        blocks = _blocks(rates, reading.split)
         measures = [measure for block in blocks if (measure := utility_rate(block)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")

@@ -44,7 +44,7 @@ spkver-eval similarity --original oo.txt --original-anonymised oa.txt --anonymis
     "cosine": "spkver-eval cosine --enroll enrol.h5 --trial trial.h5 --trials trials.txt --output scores.txt",
     "align": """
 spkver-eval align --original orig/xvector.scp --anonymised anon/xvector.scp --model-speakers utt2spk
-spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5 --output aligned
+spkver-eval align --original o.h5 --anonymised a.h5 --train-original to.h5 --train-anonymised ta.h5 --json linked.json
 """,
     "attributes": "spkver-eval attributes -e trials.h5 --anonymised trials_anon.h5 --labels spk2gender",
     "wer": "spkver-eval wer --ref text --hyp text_heard --segment-speakers utt2spk",

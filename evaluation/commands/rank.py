@@ -37,6 +37,9 @@ label_option = click.option("-l", "--label", "labels", multiple=True, help="Name
 )
 @click.option("--split", default="test", show_default=True, help="Split of the sets.")
 @click.option(
+    *("--dataset", "datasets"), multiple=True, help="Sets of EER and WER, such as libri or en; repeatable; else all."
+)
+@click.option(
     "--average",
     type=click.Choice(["mean", "least"]),
     default="mean",
@@ -68,6 +71,7 @@ def rank(
     utilities: tuple[str, ...],
     assignment: str,
     split: str,
+    datasets: tuple[str, ...],
     average: str,
     correlation: float,
     no_guess: bool,
@@ -97,11 +101,16 @@ def rank(
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(RULES[rule_name], **changes)
-    reading: Reading = Reading(split=split, average=average, sizes=None if no_guess else SIZES.get(split))  # type: ignore[arg-type]
+    reading: Reading = Reading(
+        split=split,
+        average=average,  # type: ignore[arg-type]
+        sizes=None if no_guess else SIZES.get(split),
+        datasets=datasets,
+    )
     names = labels or ("",) * len(files)
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
-    systems = [read_system(path, name, reading) for path, name in zip(files, names, strict=True)]
+    systems = _told_apart([read_system(path, name, reading) for path, name in zip(files, names, strict=True)], files)
     orders = order_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
@@ -117,6 +126,17 @@ def rank(
     if figures:
         click.echo("\n" + format_table(figure_rows(details)))
     click.echo("\n" + _orders(systems, orders, rule))
+
+
+def _told_apart(systems: Sequence[ComparedSystem], files: Sequence[Path]) -> list[ComparedSystem]:
+    """Add the folder to the names of systems that have the same."""
+    names = [system.name for system in systems]
+    return [
+        replace(system, name=f"{system.name} ({path.resolve().parent.name})")
+        if names.count(system.name) > 1
+        else system
+        for system, path in zip(systems, files, strict=True)
+    ]
 
 
 def _write_papers(

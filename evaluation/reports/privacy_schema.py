@@ -3,7 +3,9 @@
 `spkver.voiceprivacy` writes results in this form; reports, rankings and pages read it. `conditions` of the results
 has an entry for each set, sex, scenario and attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (a
 number, or readings by name), ``intervals``, ``zebra``, ``linkability`` and more; ``summary`` has the strongest
-attacker of each scenario.
+attacker of each scenario. Entries of later versions tell more (`evaluation.reports.beside`): ``strict``, whether the
+attacker keeps to its scenario; ``draws``, what each anonymised version of enrolment and trials gives, of which the
+other numbers are means; ``closed_set``, error rate and identification where the attacker knows the enrolled.
 """
 
 from __future__ import annotations

@@ -93,6 +93,18 @@ def train_affine(
     >>> round(affine.weights[0], 3), abs(round(affine.offset, 3))
     (0.756, 0.0)
     """
+    affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
+    if min(affine.weights) < 0:
+        weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
+        logger.warning("calibration turns scores round: weights %s", weights)
+    return affine
+
+
+@one_blas_thread()
+def _trained(
+    target: ArrayLike, nontarget: ArrayLike, *, prior: float, ridge: float, names: tuple[str, ...] = ()
+) -> Affine:
+    """Train without a word; see `train_affine`."""
     target, nontarget = _matrix(target, "target"), _matrix(nontarget, "nontarget")
     if target.shape[1] != nontarget.shape[1]:
         raise DataError(f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}")
@@ -116,8 +128,6 @@ def train_affine(
     if not ridge:
         _refuse_separated(rows @ solution, is_target)
     weights = solution[:-1] / scale
-    if (weights < 0).any():
-        logger.warning("calibration turns scores round: weights %s", ", ".join(f"{weight:.3g}" for weight in weights))
     return Affine(tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names))
 
 
@@ -212,20 +222,23 @@ def cross_validate_affine(
     fold = np.empty(len(names), np.int64)
     fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
     models, segments = fold[codes].reshape(2, -1)
-    result = np.empty(len(scores))
+    result, turned = np.empty(len(scores)), []
     for pair in combinations_with_replacement(range(folds), 2):
         tested = (np.minimum(models, segments) == pair[0]) & (np.maximum(models, segments) == pair[1])
         if not tested.any():
             continue
         trained = ~(np.isin(models, pair) | np.isin(segments, pair))
         try:
-            affine = train_affine(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
+            affine = _trained(scores[trained & is_target], scores[trained & ~is_target], prior=prior, ridge=ridge)
         except DataError as error:
             remedy = error.remedy or "use fewer folds"
             raise DataError(
                 f"without the speakers of folds {pair[0]} and {pair[1]}: {error.text}", remedy=remedy
             ) from error
         result[tested] = apply_affine(affine, scores[tested])
+        turned.append(min(affine.weights) < 0)
+    if any(turned):
+        logger.warning("calibration turns scores round in %d of %d pairs of folds", sum(turned), len(turned))
     return result
 
 

@@ -228,7 +228,9 @@ def _check_batch(tasks: Sequence[Task]) -> list[DataError]:
 
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
     """Copy the other lists and give their names: texts only, so that no audio of the original gets into the twin."""
-    copied = []
+    copied: list[str] = []
+    if not source.path.is_dir():  # a selection, which has no folder of its own
+        return copied
     for path in sorted(source.path.iterdir()):
         derived = path.name in NOT_COPIED or path.name.startswith((".", "wav.scp")) or path.suffix in (".scp", ".ark")
         if derived or not path.is_file():

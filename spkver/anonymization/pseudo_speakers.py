@@ -25,7 +25,7 @@ from evaluation.embeddings import Embeddings
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
-from spkbase.work import one_blas_thread
+from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.anonymization.config import LEVELS
 from spkver.backend import Backend, Sessions, parse_chain, train_chain
 
@@ -34,27 +34,29 @@ SEXES = ("same", "other", "random", "any")
 PLDA_CHAIN = "centre,length,plda"
 """What is trained on the pool where no backend is given: the mean subtracted, unit length, a PLDA."""
 
+_BLOCK = 256
 Affinity = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def cosine_affinities(vector: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cosine of a vector with each vector of a pool: a_j = x p_j / (|x| |p_j|).
+def cosine_affinities(vectors: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosine of each vector with each of a pool: a_ij = x_i p_j / (|x_i| |p_j|).
 
     Parameters
     ----------
-    vector : ndarray of shape (D,)
+    vectors : ndarray of shape (N, D)
     pool : ndarray of shape (P, D)
 
     Returns
     -------
-    ndarray of float64 of shape (P,)
+    ndarray of float64 of shape (N, P)
 
     Examples
     --------
-    >>> cosine_affinities(np.array([2.0, 0.0]), np.array([[1.0, 0.0], [0.0, 3.0], [-1.0, 0.0]])).tolist()
-    [1.0, 0.0, -1.0]
+    >>> cosine_affinities(np.array([[2.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 3.0], [-1.0, 0.0]])).tolist()
+    [[1.0, 0.0, -1.0]]
     """
-    return (pool @ vector) / (np.linalg.norm(pool, axis=1) * np.linalg.norm(vector))
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units @ (pool / np.linalg.norm(pool, axis=1, keepdims=True)).T
 
 
 def farthest_voices(affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
@@ -187,8 +189,8 @@ def anonymize_embeddings(
     Returns
     -------
     Embeddings
-        In the order of the source, draw after draw, in its floating type. No vector depends on the others, nor on their
-        order or that of the pool; on speaker level it depends on the speaker's own.
+        In the order of the source, draw after draw, in its floating type. None depends on the order of the source or of
+        the pool, nor on other speakers or, on utterance level, other utterances.
 
     Raises
     ------
@@ -202,26 +204,30 @@ def anonymize_embeddings(
     females = np.array([(sexes or {}).get(speaker) == "f" for speaker in speakers])
     with one_blas_thread():
         affinity = _affinity(voices, pool, rules, backend)
+        # sorted, so that blocks do not hang on the order of the list
+        order = np.argsort(source.ids.astype(str), kind="stable")
         if rules.level == "speaker":
             names, originals = _means(source)
             codes = np.searchsorted(np.array(names, object), source.speakers)
             owners = names
         else:
-            names, codes = source.ids.tolist(), np.arange(len(source))
-            originals, owners = np.asarray(source.vectors, np.float64), source.speakers.tolist()
-        made = np.empty((rules.draws, len(names), source.vectors.shape[1]))
-        for row, (name, owner) in enumerate(zip(names, owners, strict=True)):
-            affinities = affinity(originals[row])
-            for draw in range(rules.draws):
-                generator = stream(rules.seed, "pseudo-speaker", rules.level, name, f"draw {draw}")
-                allowed = _allowed(females, (sexes or {}).get(owner), rules.sex, generator)
-                candidates = farthest_voices(affinities, allowed, rules.farthest)
-                made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
+            names, owners = source.ids[order].tolist(), source.speakers[order].tolist()
+            originals, codes = np.asarray(source.vectors[order], np.float64), np.argsort(order)
+        made = np.empty((rules.draws, len(names), source.vectors.shape[1]), source.vectors.dtype)
+        for start, stop in chunk_bounds(len(names), _BLOCK):
+            affinities = affinity(originals[start:stop])
+            for row in range(start, stop):
+                sex = (sexes or {}).get(owners[row])
+                for draw in range(rules.draws):
+                    generator = stream(rules.seed, "pseudo-speaker", rules.level, names[row], f"draw {draw}")
+                    allowed = _allowed(females, sex, rules.sex, generator)
+                    candidates = farthest_voices(affinities[row - start], allowed, rules.farthest)
+                    made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
     endings = ["", *(f"-draw{number}" for number in range(2, rules.draws + 1))]
     return Embeddings(
         np.array([f"{utterance}{ending}" for ending in endings for utterance in source.ids], object),
         np.tile(source.speakers, rules.draws),
-        np.concatenate(made[:, codes]).astype(source.vectors.dtype),
+        np.concatenate(made[:, codes]),
         (*source.notes, _note(rules, len(voices))),
     )
 
@@ -263,11 +269,9 @@ def _check(
 def _affinity(
     voices: NDArray[np.float64], pool: Embeddings, rules: PseudoSpeakerRules, backend: Backend | None
 ) -> Affinity:
-    """Return the function of a vector that gives its affinity to each voice; one vector at a time, so that its bits
-    hang on no other.
-    """
+    """Return the function of some vectors that gives the affinity of each to each voice, shape (n, P)."""
     if rules.distance == "cosine":
-        return lambda vector: cosine_affinities(vector, voices)
+        return lambda vectors: cosine_affinities(vectors, voices)
     if backend is None:
         counts = np.unique(np.asarray(pool.speakers, np.str_), return_counts=True)[1]
         if (counts > 1).sum() < 2:
@@ -276,16 +280,16 @@ def _affinity(
             raise DataError(text, file=pool.source or None, remedy=remedy)
         backend = train_chain(pool, parse_chain(PLDA_CHAIN))
     mapped = backend.transform(voices)
-    ids = np.arange(len(voices)).astype(str).astype(object)
-    trials = Trials.trusted(
-        model_ids=np.array(["source"], object), segment_ids=ids, models=np.zeros(len(voices), np.int32),
-        segments=np.arange(len(voices), dtype=np.int32),
-    )  # fmt: skip
-    chosen = backend
+    chosen, voice_ids = backend, np.arange(len(voices)).astype(str).astype(object)
 
-    def ratios(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        sessions = Sessions(chosen.transform(vector[None]), np.zeros(1, np.int64))
-        return chosen.score_vectors(sessions, mapped, trials).values
+    def ratios(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        codes = np.arange(len(vectors) * len(voices), dtype=np.int32)
+        trials = Trials.trusted(
+            model_ids=np.arange(len(vectors)).astype(str).astype(object), segment_ids=voice_ids,
+            models=codes // len(voices), segments=codes % len(voices),
+        )  # fmt: skip
+        sessions = Sessions(chosen.transform(vectors), np.arange(len(vectors)))
+        return chosen.score_vectors(sessions, mapped, trials).values.reshape(len(vectors), -1)
 
     return ratios
 

@@ -65,6 +65,8 @@ class Row:
         return ":" in self.form
 
 
+_NETWORKS = {"campplus": "CAM++", "ge2e": "GE2E"}
+
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
     "campplus": Row(
@@ -78,15 +80,23 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
-    "campplus-undone": Row("campplus-undone", "CAM++ on undone speech", wanted_undone(wanted_network), _is_absent),
-    "ge2e-undone": Row("ge2e-undone", "GE2E on undone speech", wanted_undone(wanted_network), _is_absent),
+    **{
+        f"{base}-undone": Row(
+            f"{base}-undone", f"{what} on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
+        )
+        for base, what in _NETWORKS.items()
+    },
     "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
-    "campplus-aligned": Row(
-        "campplus-aligned", "CAM++ after a map to original vectors", wanted_aligned(wanted_network), _is_absent
-    ),
-    "ge2e-aligned": Row(
-        "ge2e-aligned", "GE2E after a map to original vectors", wanted_aligned(wanted_network), _is_absent
-    ),
+    **{
+        f"{base}-aligned": Row(
+            f"{base}-aligned",
+            f"{what} after a map to original vectors",
+            wanted_aligned(wanted_network),
+            _is_absent,
+            is_network=True,
+        )
+        for base, what in _NETWORKS.items()
+    },
     "ivector-aligned": Row(
         "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
     ),
@@ -100,30 +110,37 @@ CATALOGUE: dict[str, Row] = {
 
 DEFAULT: tuple[str, ...] = (
     "campplus",
-    "gmm-svm-cms",
-    "gmm-svm",
-    "supervector-cosine",
-    "ge2e",
-    "ivector",
-    "gmm-ubm",
+    *("gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
+    *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone", "ge2e-undone"),
+    *("campplus-aligned", "prosody", "content", "session"),
+    "fusion",  # of those before it
 )
-"""Those that run where none are named and they can, about from the strongest to the weakest; what others are put
-together of comes before it."""
+"""Those that run where none are named and they can: voices, voices with the anonymisation undone, cues beside the
+voice, each about from the strongest to the weakest; then all together."""
 
-
-COSTS: dict[str, float] = {
+_ALONE: dict[str, float] = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
     "gmm-ubm": 6,
     "gmm-svm": 6,
     "gmm-svm-cms": 6,
     "supervector-cosine": 6,
-    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and ge2e), 4.6 minutes of speech
+    # user time of: spkver embed DIR --extractor campplus --jobs 1 --output v.h5 (and others), 4.6 minutes of it
     "campplus": 70,
     "ge2e": 40,
+    "prosody": 20,
+    "session": 15,
+    "content": 1,
     # "attackers and scores" of a run with it alone
     "ivector": 30,
 }
-"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on a Xeon of 2023."""
+# "anonymisation" in the timings of the same run: to turn the poles back is as much work as to turn them
+_UNDOING = 15
+COSTS: dict[str, float] = {
+    **_ALONE,
+    **{f"{base}-undone": _ALONE[base] + _UNDOING for base in (*PRESETS, *_NETWORKS, "ivector")},
+}
+"""Seconds of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
+others are faster or slower."""
 
 
 def absent_attackers() -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,10 @@ class ContentConfig:
 @one_line
 @dataclass(frozen=True)
 class ContentAttacker:
-    """The attacker by words; see `spkver.attackers.Attacker` and `Wanted`."""
+    """The attacker by words; see `spkver.attackers.Attacker`.
+
+    How it chose stands in ``OUTPUT/attackers/<training set>/<name>/choice.json``, where it has a place.
+    """
 
     config: ContentConfig
     seed: int = 0
@@ -84,10 +87,6 @@ class ContentAttacker:
     def name(self) -> str:
         """As its configuration has it."""
         return self.config.name
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work: how it chose stands in OUTPUT/attackers/<training set>/<name>/choice.json."""
-        return replace(self, place=place)
 
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
@@ -159,13 +158,32 @@ class ContentAttacker:
         return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
 
 
-def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> ContentAttacker:
+@one_line
+@dataclass(frozen=True)
+class WantedContent:
+    """The attacker by words, before it is at work; see `spkver.attackers.Wanted`.
+
+    It is asked what it lacks when the twins and their lists are there: where nobody has transcripts it is left out.
+    """
+
+    config: ContentConfig
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.config.name
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it at work."""
+        return ContentAttacker(self.config, self.seed, place)
+
+
+def wanted_content(name: str, settings: Mapping[str, Any], context: Context) -> WantedContent:
     """Make the attacker of its settings; it reads what a recogniser heard where the configuration names that."""
     text = {"text": context.hypotheses} if context.hypotheses else {}
     try:
-        return ContentAttacker(
-            load_config(ContentConfig, defaults=merged(text, settings, {"name": name})), context.seed
-        )
+        return WantedContent(load_config(ContentConfig, defaults=merged(text, settings, {"name": name})), context.seed)
     except ConfigError as error:
         raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
 

@@ -69,7 +69,7 @@ def with_pieces(training: Sequence[DataDir], place: Place) -> tuple[DataDir, ...
 
 
 def cut_directory(source: DataDir, place: Place) -> DataDir:
-    """Cut the recordings of a data directory into pieces, which are written once.
+    """Cut the recordings of a data directory into pieces, which are written once and checked whenever they are used.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
         With all recordings that cannot be read or written.
     """
     folder = make_folder(place.output / "data" / f"{source.name}-pieces")
-    run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
+    run = Run(folder, jobs=place.jobs, quiet=True)  # not made anew by force: they are copies, and are asked for often
 
     def make(draft: Draft) -> None:
         tasks = chunks(sorted(source.recordings.items()), _RECORDINGS)

@@ -24,6 +24,7 @@ from spkver.backend import Backend
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
+CACHES = "emb_xvect"
 _NAMED = 3
 
 
@@ -95,6 +96,7 @@ class ReadyVectors:
 
         FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
         FOLDER/asv_anon<suffix>/<data directory>{the same}           of one that learnt from anonymised speech
+        FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   what VoicePrivacy's toolkits keep below ``exp``
 
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
@@ -113,7 +115,15 @@ class ReadyVectors:
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
         name = directory.path.name
-        for folder in (self.folder / attack.name.split("/")[0], self.folder):
+        of_attacker = self.folder / attack.name.split("/")[0]
+        folders = (
+            of_attacker,
+            of_attacker / CACHES,
+            self.folder,
+            self.folder / CACHES,
+            self.folder / "asv_orig" / CACHES,
+        )
+        for folder in folders:
             for suffix in SUFFIXES:
                 if (path := folder / f"{name}{suffix}").is_file():
                     return path

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import DataError
 from spkbase.files import load_json, make_folder, read_arrays, write_arrays, write_json
 from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
 from spkbase.seeding import stream
@@ -84,11 +84,21 @@ def known_anonymizer(background: Background) -> Known | None:
     """
     if not background.anonymised:
         return None
-    config = recorded_anonymizer(background.anonymised[0].path)
+    config = _recorded(background.anonymised[0])
     if config is None:
         return _recognised(background.original, background.anonymised[0])
     inverse = INVERSES.get(config.name)
     return None if inverse is None else Known(inverse, getattr(config, inverse.parameter), "record")
+
+
+def _recorded(directory: DataDir) -> AnonymizerConfig | None:
+    """What the record of a directory says; of a selection, which has none, that of the folder of its recordings."""
+    found = recorded_anonymizer(directory.path)
+    if found is None and not directory.path.is_dir():
+        folders = sorted({Path(path).parent.parent for path in directory.recordings.values()})
+        configs = [recorded_anonymizer(folder) for folder in folders]
+        found = configs[0] if configs and all(config == configs[0] for config in configs) else None
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -136,11 +146,7 @@ def why_not(attack: Attack) -> str:
     targets = {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}
     if shared := targets & set(original.speakers.values()):
         return f"{len(shared)} speakers of the background are among those that are enrolled or tested"
-    try:
-        known = known_anonymizer(background)
-    except ConfigError as error:
-        return f"the record of {background.anonymised[0].path}: {error.text}"
-    if known is None:
+    if known_anonymizer(background) is None:
         kinds = ", ".join(INVERSES)
         return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be undone); try -aligned"
     return ""
@@ -239,7 +245,7 @@ class Undoing:
     def numbers(self, directory: DataDir) -> dict[str, float]:
         """Guess the number of each recording; where a speaker has one number, it is the mean of the guesses."""
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
-        config = recorded_anonymizer(directory.path)
+        config = _recorded(directory)
         is_shared = config is not None and config.level == "speaker"
         speakers = [directory.speakers[name] for name in recordings]
         folds = None

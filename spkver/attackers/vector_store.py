@@ -111,7 +111,7 @@ class VectorStore:
 
     def _digests_of(self, paths: list[Path]) -> list[str]:
         """SHA-256 of audio files, of each that has not changed once."""
-        stamps = [(str(path), (status := path.stat()).st_size, status.st_mtime_ns) for path in paths]
+        stamps = [_stamp(path) for path in paths]
         due = [path for path, stamp in zip(paths, stamps, strict=True) if stamp not in self._digests]
         digested = [
             digest
@@ -121,6 +121,16 @@ class VectorStore:
         new = [stamp for stamp in stamps if stamp not in self._digests]
         self._digests.update(dict(zip(new, digested, strict=True)))
         return [self._digests[stamp] for stamp in stamps]
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(
+            f"cannot be read: {error.strerror}", file=path, remedy="give it back, or correct wav.scp"
+        ) from error
+    return str(path), status.st_size, status.st_mtime_ns
 
 
 def _by_path(item: tuple[str, Path]) -> str:

@@ -163,8 +163,9 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
 
     up, down = Fraction(_RATE, int(rate)).as_integer_ratio()
     taps = signal.firwin(20 * max(up, down) + 1, min(_CUTOFF, rate / 2) / (_RATE * down / 2))
-    quiet = np.asarray(samples, np.float32)
-    resampled: NDArray = signal.resample_poly(quiet, up, down, window=taps)  # type: ignore[call-overload]
+    peak = float(np.abs(samples).max()) or 1.0  # the level does not count, and float32 ends at 1e38
+    scaled = np.asarray(samples / peak, np.float32)
+    resampled: NDArray = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1
     padded = np.pad(np.cumsum(np.pad(resampled, length // 2, mode="edge"), dtype=np.float64), (1, 0))
     trend = (padded[length:] - padded[:-length]) / length

@@ -110,9 +110,17 @@ def declare_scores(
         for dataset, gender, scenario, draw, attack in _attacks(sets, suffix)
     }
     lacking = _lacking(attackers, list(attacks.values()))
+    reasons: dict[tuple[str, str], list[str]] = {}
     for (name, condition), why in lacking.items():
+        reasons.setdefault((name, why), []).append(condition)
+    for (name, why), left in reasons.items():
         if not failed:  # else it was said before
-            logger.warning("%s is left out of %s: %s", name, condition, why)
+            where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
+            logger.warning("%s is left out of %s: %s", name, where, why)
+    wanted = [(attacker.name, attack.name) for attacker in attackers for attack in attacks.values()]
+    if lacking and not failed and lacking.keys() >= set(wanted):
+        (name, condition), why = next(iter(lacking.items()))
+        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
     lacking |= dict.fromkeys(failed, "it failed")
     scorer = _Scorer(quiet, seed)
     conditions = []

@@ -73,7 +73,10 @@ def measure_attributes(
     def make(draft: Draft) -> None:
         measured: Json = {"vectors": attacker.name, "sets": {}, "notes": []}
         for dataset in sets.datasets:
-            found, notes = _of_set(dataset, sets, attacker, tables, resampling)
+            try:
+                found, notes = _of_set(dataset, sets, attacker, tables, resampling)
+            except DataError as error:  # the rest of the report stands without it
+                found, notes = {}, [f"{dataset.name}: not measured: {error.text}"]
             measured["sets"][dataset.name] = found
             measured["notes"] += notes
         write_text(draft.path, to_json(measured) + "\n")

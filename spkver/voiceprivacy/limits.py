@@ -21,6 +21,9 @@ Json = Mapping[str, Any]
 FEW_TRAINING_SPEAKERS = 100
 """Fewer teach an attacker little of how voices differ; the attackers of the challenges learn from 921."""
 
+OVERESTIMATED = "overestimated privacy"
+"""Name of the check whose text the alarm is."""
+
 _NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")  # who is ahead of these, or behind, tells nothing
 
 

@@ -19,7 +19,7 @@ from spkbase.runs import Depends, Draft, Run, versions
 from spkver.corpora import is_simulated
 from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.limits import overestimation
+from spkver.voiceprivacy.limits import OVERESTIMATED, overestimation
 from spkver.voiceprivacy.making import found_failures, found_fusions
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
@@ -99,7 +99,7 @@ def _results(
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
         failed = [failure.attacker for failure in experiment.outcome.failures]
         alarm = overestimation(conditions, sets, config, failed=failed)
-        sanity += [{"level": "warning", "check": "overestimated privacy", "text": alarm}] if alarm else []
+        sanity += [{"level": "warning", "check": OVERESTIMATED, "text": alarm}] if alarm else []
         told = verdict(
             summary,
             level=config.evaluation.level,
@@ -183,7 +183,8 @@ def _percent(share: float | None) -> float | None:
 
 
 def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [f"Warning ({finding['check']}): {finding['text']}" for finding in sanity if finding["level"] == "warning"]
+    told = [finding for finding in sanity if finding["level"] == "warning" and finding["check"] != OVERESTIMATED]
+    lines = [f"Warning ({finding['check']}): {finding['text']}" for finding in told]  # the verdict has that one
     return [*lines, ""] if lines else []
 
 

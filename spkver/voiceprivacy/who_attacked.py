@@ -13,7 +13,7 @@ Json = dict[str, Any]
 _CLASSIC = {
     "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",
     "gmm-svm": "a support vector machine for each speaker, on the adapted means of a mixture (supervectors)",
-    "gmm-svm-cms": "the same on features whose mean over each recording is taken off",
+    "gmm-svm-cms": "the support vector machines of gmm-svm, on features whose mean over each recording is taken off",
     "supervector-cosine": "the angle between projected supervectors of the two recordings",
 }
 _ENDINGS = {
@@ -95,10 +95,11 @@ def is_network(spec: str) -> bool:
 
     Examples
     --------
-    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-undone", "vectors:exp", "gmm-svm", "ivector")]
+    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-undone", "extractor:ge2e", "gmm-svm", "ivector")]
     [True, True, True, False, False]
     """
-    return spec.partition(":")[0].removesuffix("-undone").removesuffix("-aligned") in _NETWORKS
+    kind = spec.removeprefix("extractor:").partition(":")[0]
+    return kind.removesuffix("-undone").removesuffix("-aligned") in _NETWORKS
 
 
 def undoes(spec: str) -> bool:

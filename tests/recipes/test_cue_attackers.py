@@ -133,3 +133,10 @@ def test_a_table_that_is_none_is_told_before_the_start(data: Path, tmp_path: Pat
     assert outcome.status == 2
     assert "empty.csv" in outcome.error
     assert SUFFIX not in str(list((tmp_path / "out").glob("exp/*")))
+
+
+def test_content_alone_without_transcripts_is_told(tmp_path: Path) -> None:
+    outcome = run_recipe(write_layout(tmp_path / "vp"), tmp_path / "out", attackers="[content]")
+    assert outcome.status == 2
+    assert "no attacker serves any condition: content lacks" in outcome.error
+    assert "no transcripts" in outcome.error

@@ -272,6 +272,29 @@ def test_configurations_of_the_challenges_are_whole(name):
     assert set(config.training_sets) <= set(config.datasets)
 
 
+def test_sets_of_languages_train_on_their_own_language(tmp_path):
+    languages = ("en", "de", "es", "fr")
+    parts = [
+        f"{name}_{part}_{what}"
+        for name in languages
+        for part in ("dev", "test")
+        for what in ("enrolls", "trials_mixed")
+    ]
+    data = folders(
+        tmp_path, *parts, *(f"{name}_train" for name in languages), "ja_test_enrolls", "ja_test_trials_mixed"
+    )
+    config = load_config(Config, file=CONFIGS / "vpc2026_track2.yaml")
+    found = {one.name: (one.training, one.trials) for one in find_datasets(data, config)}
+    assert found == {
+        f"{name}_{part}": (f"{name}_train", {"all": f"{name}_{part}_trials_mixed"})
+        for name in languages
+        for part in ("dev", "test")
+    }
+    (data / "ja_train").mkdir()
+    more = load_config(Config, file=CONFIGS / "vpc2026_track2.yaml", settings=["datasets=[ja_test]"])
+    assert [(one.name, one.training) for one in find_datasets(data, more)] == [("ja_test", "ja_train")]
+
+
 def test_a_twin_enrols_with_what_the_original_lists(layout, tmp_path):
     """A twin without `enrolls` would enrol with all of its utterances."""
     data = Path(shutil.copytree(layout, tmp_path / "data"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,11 @@ from numpy.testing import assert_allclose
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
 
 from evaluation.cli import main as evaluation_main
+from spkbase.files import file_digest, to_json, write_json
+from spkbase.runs import Depends, Draft, Run, Stage
+from spkver.voiceprivacy.conditions import Condition
+from spkver.voiceprivacy.numbers import assess
+from spkver.voiceprivacy.settings import EvaluationConfig
 
 SETTINGS = {
     "anonymizer__name": "mcadams",
@@ -273,3 +279,51 @@ def test_impossible_numbers_of_draws_end_the_run_before_it_begins(originals: Pat
     assert outcome.status == 2
     assert f"anonymizer.trial_draws is {number}: expected 1 to 100" in outcome.error
     assert not (tmp_path / "out/data").exists()
+
+
+def as_before(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Stage[list[Any]]:
+    """Declare the numbers as versions did that knew one draw: one stage for all, without closed sets."""
+    scored = [condition.scored for condition in conditions]
+    lists = dict.fromkeys(
+        name for one in scored for name in (one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
+    )
+
+    def make(draft: Draft) -> None:
+        entries = [assess(one, output=run.output, config=config, seed=seed) for one in scored]
+        for entry in entries:
+            for name in ("strict", "closed_set", "draws"):
+                del entry[name]
+        write_json(draft.path, json.loads(to_json(entries)))
+
+    digests = {name: file_digest(run.path(name)) for name in lists}
+    method = "intervals that hold where errors are few"
+    return run.stage(
+        "evaluation",
+        f"conditions{suffix}.json",
+        make=make,
+        read=lambda path: list(json.loads(path.read_text())),
+        depends=Depends(
+            inputs=[scored, digests, config, seed, method],
+            after=[condition.stage for condition in conditions],
+            libraries=("numpy", "scipy"),
+        ),
+    )
+
+
+def test_numbers_of_earlier_versions_are_taken_up(originals: Path, tmp_path: Path) -> None:
+    """Oracle: a run of this version in a fresh folder; nothing but closed sets may be worked out."""
+    settings = {**SETTINGS, "anonymizer__trial_draws": 1}
+    with patch("spkver.voiceprivacy.arrows.declare_assessment", as_before):
+        outcome = run_recipe(originals, tmp_path / "out", "--until", "evaluation", **settings)
+    assert outcome.status == 0, outcome.err
+    before = times(tmp_path / "out", "exp/**/scores", "data/**/*.wav", "attackers/**/*")
+    with patch("spkver.voiceprivacy.numbers.confidence_over_draws", side_effect=AssertionError("worked out again")):
+        found = run(originals, tmp_path / "out", anonymizer__trial_draws=1)
+    assert before.items() <= times(tmp_path / "out", "exp/**/scores", "data/**/*.wav", "attackers/**/*").items()
+    fresh = run(originals, tmp_path / "fresh", anonymizer__trial_draws=1)
+    assert found["conditions"] == fresh["conditions"]
+    assert found["summary"] == fresh["summary"]
+    with_more = run(originals, tmp_path / "out", attackers="[supervector-cosine,gmm-ubm]", anonymizer__trial_draws=1)
+    assert [row for row in with_more["conditions"] if row["attacker"] == "supervector-cosine"] == found["conditions"]

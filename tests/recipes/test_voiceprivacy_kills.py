@@ -30,6 +30,7 @@ from spkver.commands.status import twin_status
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 BRIEF = {
     "anonymizer__training_draws": 2,
+    "anonymizer__trial_draws": 2,
     "attackers": "[gmm-ubm,gmm-svm]",
     "attacker_settings.gmm-svm.norm": "{kind: s, speakers: 2}",
     "evaluation__replicates": 50,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from evaluation.reports.page.markup import Html, element
@@ -21,9 +21,8 @@ _LEAD = (
 
 def choices(results: Results) -> Html | None:
     """Build the section of the backends that were chosen; None where the results hold none."""
-    held = results.raw.get("choices")
-    found = [choice for choice in held if isinstance(choice, Mapping)] if isinstance(held, Sequence) else []
-    if not found or isinstance(held, str):
+    found = _mappings(results.raw.get("choices"))
+    if not found:
         return None
     return element(
         "section",
@@ -40,7 +39,7 @@ def _folded(choice: Mapping[str, Any]) -> Html:
     title = f"{choice.get('attacker')} on {choice.get('training')}: {choice.get('chosen')}"
     facts = f"Trained on {size}; chosen because {choice.get('why')}."
     trials = ", ".join(
-        f"{len(fold.get('speakers') or ())} speakers and {count(as_number(fold.get('targets')))} target trials"
+        f"{len(_items(fold.get('speakers')))} speakers and {count(as_number(fold.get('targets')))} target trials"
         for fold in folds
     )
     columns = ("Chain", "Mean EER", "above the best", "Mean Cllr", "EER of each fold")
@@ -58,10 +57,10 @@ def _folded(choice: Mapping[str, Any]) -> Html:
 def _row(chain: Mapping[str, Any], is_chosen: bool) -> Row:
     name = str(chain.get("chain"))
     header = element("strong", name) if is_chosen else name
-    if not isinstance(chain.get("eer"), Sequence):
+    if not _items(chain.get("eer")):
         return header, [Cell(f"not trained: {chain.get('why')}" if chain.get("why") else "not tried"), "", "", ""]
-    errors = [as_number(value) for value in chain["eer"]]
-    cllr = [as_number(value) for value in chain.get("cllr") or ()]
+    errors = [as_number(value) for value in _items(chain.get("eer"))]
+    cllr = [as_number(value) for value in _items(chain.get("cllr"))]
     above, spread = (as_number(chain.get(key)) for key in ("above_best", "standard_error"))
     mean = sum(cllr) / len(cllr) if cllr else math.nan
     return header, [
@@ -73,4 +72,8 @@ def _row(chain: Mapping[str, Any], is_chosen: bool) -> Row:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in _items(value) if isinstance(item, Mapping)]
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

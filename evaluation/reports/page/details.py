@@ -38,6 +38,8 @@ def curves(results: Results, folder: Path) -> Html:
     lead = (
         "The strongest attacker of each scenario at every threshold, prior suspicion and number of enrolled speakers."
     )
+    if any(len(outcome.beside.draws) > 1 for outcome in results.outcomes):
+        lead += " Curves of scores are those of the first draw."
     body = [element("h2", "Curves"), element("p", lead, class_="lead"), parts]
     return element("section", body, id="curves", class_="newpage")
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from evaluation.challenges import (
     Figure,
+    Reading,
     figure_rows,
     figures_of_results,
     plot_systems,
@@ -149,6 +150,12 @@ def test_sections_of_one_title_are_joined_with_or_without_row_numbers(tmp_path: 
         (language("en", 1) + language("de", 2).replace("gender", "sex"), ":6: expected the columns"),
         # a row whose name is missing is no row without a number
         (f"---- {ASR} ----\ndataset split asr WER\n0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
+        (language("en", 101), ":3: expected a rate in per cent as EER, got '101.000'"),
+        (language("en", 1).replace("1.000", "-1"), "expected a rate in per cent as EER, got '-1'"),
+        (
+            "---- SER results ----\ndataset split ser UAR ACC_sad\n0 a test anon 50 4x\n1 a dev anon 50 40\n",
+            ":3: expected a number as ACC_sad, got '4x'",
+        ),
         (language("en", 1).replace("1.000", "low"), "results' has no row"),
     ],
 )
@@ -158,6 +165,26 @@ def test_bad_sections_of_languages(tmp_path: Path, text: str, message: str) -> N
     with pytest.raises(DataError) as caught:
         read_rank_file(path)
     assert message in str(caught.value)
+
+
+def test_one_language_of_several(tmp_path: Path) -> None:
+    path = tmp_path / "result_for_rank_x"
+    words = [{"dataset": name, "split": "test", "asr": "anon", "WER": wer} for name, wer in (("en", 5.0), ("de", 7.0))]
+    asr = make_section(ASR, words)
+    path.write_text(language("en", 3.734) + language("de", 1.75))
+    write_rank_file(path, RankFile((*read_rank_file(path).sections, asr)))
+    system = read_system(path, reading=Reading(datasets=("de",)))
+    assert 100 * system.eer.value == pytest.approx(1.75)
+    assert 100 * system.utilities["wer"].value == pytest.approx(7.0)
+    with pytest.raises(DataError, match=r"no EER anon-anon .* of other sets"):
+        read_system(path, reading=Reading(datasets=("fr",)))
+    results = own_results()
+    results["conditions"] += [results["conditions"][0] | {"dataset": "en_test", "eer": {"rocch": 0.3}, "intervals": {}}]
+    results["utility"]["wer"]["en_test"] = {"anonymised": {"value": 0.5}}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    own = read_system(tmp_path, reading=Reading(datasets=("en",)))
+    assert (own.eer.value, own.utilities["wer"].value) == (0.3, 0.5)
+    assert read_system(tmp_path, reading=Reading(datasets=("en_test",))).eer.value == 0.3
 
 
 def own_results() -> dict:
@@ -217,6 +244,19 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
 
 
+def test_systems_of_one_name_are_told_apart_by_their_folders(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "track1").mkdir()
+    again = tmp_path / "track1/result_for_rank_x"
+    again.write_text(files[1].read_text())
+    outcome = CliRunner().invoke(main, ["rank", str(files[1]), str(again), "--dataset", "mine"])
+    assert outcome.exit_code == 0, outcome.output
+    assert f"x ({tmp_path.name})" in outcome.stdout
+    assert "x (track1)" in outcome.stdout
+    outcome = CliRunner().invoke(main, ["rank", str(again), str(again)])
+    assert outcome.exit_code == 2
+    assert "two systems are named 'x (track1)'" in outcome.output
+
+
 def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) -> None:
     first = ComparedSystem("B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)})
     second = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06, 0.05, 0.07)})
@@ -230,6 +270,15 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
     assert not (tmp_path / "none.png").exists()
     rows = system_rows([first, second])
     assert rows[1] == {"system": "B4", "EER [%]": "14.00", "WER [%]": "6.00 [5.00, 7.00]", "UAR [%]": "-"}
+
+
+def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path: Path) -> None:
+    anon = {"dataset": "mine", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
+    path = tmp_path / "result_for_rank_x"
+    for lazy, told in ((12.5, True), (22.25, False), (30.0, False)):
+        sections = (make_section(ASV, [anon | {"EER": lazy}]), make_section(ASV_ANON, [anon | {"EER": 22.25}]))
+        write_rank_file(path, RankFile(sections))
+        assert any("12.5 %, is below the semi-informed 22.25 %" in note for note in read_system(path).notes) == told
 
 
 def test_summaries_of_2022_have_no_rows(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_all_of_the_farthest_averaged_leave_no_chance() -> None:
 
 def test_formulas_of_arrays() -> None:
     pool = np.random.default_rng(0).standard_normal((9, 4))
-    affinities = cosine_affinities(pool[2] * 3, pool)
+    affinities = cosine_affinities(pool[2:3] * 3, pool)[0]
     assert affinities[2] == pytest.approx(1)
     chosen = farthest_voices(affinities, np.arange(9) != 4, 3)
     assert chosen.tolist() == [row for row in np.argsort(affinities).tolist() if row != 4][:3]

@@ -48,6 +48,18 @@ def test_folders_and_tables_of_others(tmp_path: Path, write: Any, below: str) ->
     assert (found.ids.tolist(), found.vectors.tolist()) == (list("abcd"), ROWS.tolist())
 
 
+@pytest.mark.parametrize("below", ["asv_anon_x/emb_xvect", "emb_xvect", "asv_orig/emb_xvect"])
+def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path: Path, below: str) -> None:
+    """Below ``exp``; an attacker that learnt from anonymised speech has its own vectors, else those of ASV_eval."""
+    cache(tmp_path / below / "test_enrolls")
+    vectors = ReadyVectors("mine", tmp_path)
+    found = vectors._embeddings(ATTACK, DIRECTORY)
+    assert (found.ids.tolist(), found.speakers.tolist()) == (list("abcd"), ["s", "s", "t", "t"])
+    if below.startswith("asv_orig"):
+        cache(tmp_path / "asv_anon_x/emb_xvect/test_enrolls")
+        assert vectors.file(ATTACK, DIRECTORY) == tmp_path / "asv_anon_x/emb_xvect/test_enrolls"
+
+
 def test_a_data_directory_is_no_folder_of_vectors(tmp_path: Path) -> None:
     """Nor is a pickle taken for one: an attacker's vectors are read without being asked."""
     folder = tmp_path / "test_enrolls"

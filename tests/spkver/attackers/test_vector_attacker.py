@@ -190,6 +190,12 @@ def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message
     assert not (tmp_path / "out/attackers/train/mine/choice.json").exists()
 
 
+def test_a_recording_that_is_gone_is_named(speech, extractor, tmp_path):
+    gone = replace(speech["tested"], recordings={**speech["tested"].recordings, "f20-0": tmp_path / "gone.wav"})
+    with pytest.raises(DataError, match="attacker 'mine': cannot be read"):
+        scores_of(attacker_of(extractor, tmp_path / "out"), replace(attack_on(speech), tested=gone))
+
+
 def test_settings_are_checked():
     for settings, message in (
         ({"folds": 1}, "folds is 1"),

@@ -162,7 +162,7 @@ def test_bandwidth_and_offset_are_heard() -> None:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-@pytest.mark.parametrize("kind", ["offset", "click", "square", "tiny", "short", "loud", "half"])
+@pytest.mark.parametrize("kind", ["offset", "click", "square", "tiny", "short", "loud", "huge", "half"])
 def test_strange_signals_give_finite_vectors_of_one_length(name: str, kind: str) -> None:
     signals = {
         "offset": np.full(RATE, 0.25),
@@ -170,6 +170,7 @@ def test_strange_signals_give_finite_vectors_of_one_length(name: str, kind: str)
         "square": np.sign(np.sin(np.arange(RATE) / 20)),
         "tiny": np.full(RATE, 1e-30),
         "short": np.random.default_rng(0).standard_normal(RATE // 10),
+        "huge": 1e12 * np.random.default_rng(0).standard_normal(RATE),
         "loud": 1e6 * np.random.default_rng(0).standard_normal(RATE),
         "half": np.r_[np.zeros(RATE), 0.1 * np.random.default_rng(0).standard_normal(RATE)],
     }

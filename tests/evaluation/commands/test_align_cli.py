@@ -1,0 +1,156 @@
+"""The command `align`: what it links, from which files, and what it says of what is wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evaluation.cli import main
+from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
+
+N_SPEAKERS, EACH, DIMENSIONS = 24, 3, 8
+
+
+def write(name: str, speakers: list[str], vectors: np.ndarray) -> None:
+    ids = [f"{speaker}-{number % EACH}" for number, speaker in enumerate(speakers)]
+    write_embeddings(name, Embeddings(np.array(ids, object), np.array(speakers, object), vectors))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Voices, and the same turned and moved; half of the speakers to learn from."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = [f"s{number:02d}" for number in range(2 * N_SPEAKERS) for _ in range(EACH)]
+    voices = rng.gamma(1.0, 1.0, (2 * N_SPEAKERS, DIMENSIONS)) * np.linspace(3, 1, DIMENSIONS)
+    voices = np.repeat(voices, EACH, axis=0)
+    original = voices + 0.05 * rng.standard_normal(voices.shape)
+    turn = np.linalg.qr(rng.standard_normal((DIMENSIONS, DIMENSIONS)))[0]
+    anonymised = (voices + 0.05 * rng.standard_normal(voices.shape)) @ turn + 0.1
+    half = N_SPEAKERS * EACH
+    for side, vectors in (("original", original), ("anonymised", anonymised)):
+        write(f"{side}.h5", names[:half], vectors[:half])
+        write(f"train_{side}.h5", names[half:], vectors[half:])
+    return tmp_path
+
+
+def run(*arguments: str, original: str = "original.h5", anonymised: str = "anonymised.h5") -> Result:
+    sides = ["--original", original, "--anonymised", anonymised]
+    return CliRunner().invoke(main, ["align", *sides, "--bootstrap", "50", *arguments])
+
+
+def shares(*arguments: str, **sides: str) -> dict[tuple[str, str, int], float]:
+    result = run("--json", "-", *arguments, **sides)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    return {(row["alignment"], row["linked"], row["top"]): row["share"] for row in report["links"]}
+
+
+TRAINED = ("--train-original", "train_original.h5", "--train-anonymised", "train_anonymised.h5")
+
+
+@pytest.mark.parametrize("learnt", [(), TRAINED], ids=["folds", "trained"])
+def test_a_turned_space_links_once_it_is_turned_back(folder: Path, learnt: tuple[str, ...]) -> None:
+    found = shares(*learnt, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--alignment", "ridge")
+    for linked in ("segments to segments", "segments to speakers", "speakers to speakers"):
+        assert found["none", linked, 1] < 0.3
+        assert found["orthogonal", linked, 1] > 0.95
+        assert found["orthogonal", linked, 5] == 1
+        assert found["ridge", linked, 1] > 0.9
+
+
+def test_the_share_is_that_of_nearest_neighbours(folder: Path) -> None:
+    """Counted anew, one by one: the speaker of the nearest vector, by cosine."""
+    original, anonymised = read_embeddings("original.h5"), read_embeddings("anonymised.h5")
+    unit = [side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None] for side in (original, anonymised)]
+    linked = [
+        original.speakers[np.argmax([vector @ other for other in unit[0]])] == speaker
+        for vector, speaker in zip(unit[1], anonymised.speakers, strict=True)
+    ]
+    found = shares("--alignment", "none", "--top", "1", "--top", str(N_SPEAKERS))
+    assert found["none", "segments to segments", 1] == pytest.approx(np.mean(linked))
+    assert found["none", "segments to segments", N_SPEAKERS] == 1
+
+
+def test_without_pairs(folder: Path) -> None:
+    found = shares("--alignment", "wasserstein", "--other-extractor", "--plain")
+    assert found["wasserstein", "speakers to speakers", 1] > 0.9
+    assert run("--alignment", "wasserstein").stdout == run("--alignment", "wasserstein").stdout
+
+
+def test_kaldi_archives_and_the_table(folder: Path) -> None:
+    lines = []
+    for side in ("original", "anonymised"):
+        embeddings = read_embeddings(f"{side}.h5")
+        Path(side).mkdir()
+        with Path(f"{side}/xvector.ark").open("wb") as file:
+            for name, vector in zip(embeddings.ids, np.float32(embeddings.vectors), strict=True):
+                file.write(f"{name} ".encode() + b"\0BFV \4" + struct.pack("<i", len(vector)) + vector.tobytes())
+        lines = [f"{name} {speaker}\n" for name, speaker in zip(embeddings.ids, embeddings.speakers, strict=True)]
+    Path("utt2spk").write_text("".join(lines))
+    sides = {"original": "original/xvector.ark", "anonymised": "anonymised/xvector.ark"}
+    result = run("--model-speakers", "utt2spk", "--alignment", "orthogonal", **sides)
+    assert result.exit_code == 0, result.output
+    assert "72 segments of 24 speakers among 24; maps are learnt from 5 folds of speakers" in result.stdout
+    expected = shares("--alignment", "orthogonal")
+    assert shares("--model-speakers", "utt2spk", "--alignment", "orthogonal", **sides) == pytest.approx(expected)
+
+
+def test_aligned_vectors_are_written_for_other_backends(folder: Path) -> None:
+    result = run(*TRAINED, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--output", "aligned")
+    assert result.exit_code == 0, result.output
+    original, plain, aligned = map(read_embeddings, ("original.h5", "aligned/none.h5", "aligned/orthogonal.h5"))
+    assert np.array_equal(plain.vectors, read_embeddings("anonymised.h5").vectors)
+    assert aligned.ids.tolist() == original.ids.tolist()
+    assert np.abs(aligned.vectors - original.vectors).max() < 0.5 < np.abs(plain.vectors - original.vectors).max()
+
+
+def test_intervals_hold_the_share(folder: Path) -> None:
+    result = run("--json", "-", "--alignment", "centred", "--top", "1")
+    for row in json.loads(result.stdout)["links"]:
+        assert row["low"] <= row["share"] <= row["high"]
+        assert row["chance"] == pytest.approx(1 / N_SPEAKERS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--train-original", "train_original.h5"), "expected --train-original and --train-anonymised"),
+        (("--train-original", "original.h5", "--train-anonymised", "anonymised.h5"), "both learnt from and linked"),
+        (("--train-original", "train_original.h5", "--train-anonymised", "foreign.h5"), "0 of 6 anonymised"),
+        (("--segment-speakers", "others"), "speakers have no original vector"),
+        (("--model-speakers", "one"), "at least two original speakers"),
+        (("--alignment", "sinkhorn"), "Invalid value"),
+        (("--folds", "1"), "Invalid value"),
+        (("--train-original", "nowhere.h5", "--train-anonymised", "foreign.h5"), "nowhere.h5"),
+    ],
+)
+def test_bad_input(folder: Path, arguments: tuple[str, ...], text: str) -> None:
+    ids = read_embeddings("anonymised.h5").ids.tolist()
+    Path("others").write_text("".join(f"{name} x{name}\n" for name in ids))
+    Path("one").write_text("".join(f"{name} anna\n" for name in ids))
+    write("foreign.h5", ["x1"] * EACH + ["x2"] * EACH, np.random.default_rng(0).standard_normal((2 * EACH, DIMENSIONS)))
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert text in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("vectors", "text"),
+    [
+        (np.full((N_SPEAKERS * EACH, DIMENSIONS), np.nan), "not finite"),
+        (np.zeros((N_SPEAKERS * EACH, DIMENSIONS)), "zero"),
+        (np.ones((N_SPEAKERS * EACH, DIMENSIONS + 1)), "expected as many dimensions on both sides"),
+    ],
+)
+def test_bad_vectors(folder: Path, vectors: np.ndarray, text: str) -> None:
+    write("bad.h5", read_embeddings("anonymised.h5").speakers.tolist(), vectors)
+    result = run(anonymised="bad.h5")
+    assert (result.exit_code, "Traceback" in result.output) == (2, False), result.output
+    assert text in result.output

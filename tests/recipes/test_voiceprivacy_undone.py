@@ -1,0 +1,209 @@
+"""Attackers that undo the anonymisation, or align its vectors: what they know, what they leave, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from voiceprivacy_runs import run_recipe, write_layout
+
+from evaluation.embeddings import Embeddings
+from evaluation.trials import Trials
+from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
+from spkver.anonymization.seeding import named_stream
+from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
+from spkver.attackers.aligned_attacker import AlignedSource, choose_map
+from spkver.attackers.undoing import why_not
+from spkver.datadir import DataDir, read_datadir
+
+ONE = "[gmm-ubm,gmm-ubm-undone]"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_layout(tmp_path_factory.mktemp("undone") / "data")
+
+
+@pytest.fixture(scope="module")
+def background(data: Path) -> Background:
+    original = read_datadir(data / "tiny_train")
+    draws = [
+        anonymize_datadir(original, data.parent / f"train{seed}", AnonymizerConfig(), seed=seed, jobs=1)
+        for seed in (1, 2)
+    ]
+    return Background(original, tuple(draws))
+
+
+def attack(background: Background | None, data: Path, **changes: object) -> Attack:
+    enrolled, tested = (read_datadir(data / f"tiny_test_{name}_anon") for name in ("enrolls", "trials_f"))
+    trials = Trials.from_ids(["f001"], ["f001-3"])
+    found = Attack("a", (enrolled,), enrolled, tested, trials, "lazy-informed", background)
+    return replace(found, **changes)
+
+
+def drawn(directory: DataDir, seed: int) -> dict[str, float]:
+    """The numbers that the record of a directory tells."""
+    files = json.loads((directory.path / RECORD).read_text())["files"]
+    return {name: float(named_stream(entry["stream"], seed).uniform(0.5, 0.9)) for name, entry in files.items()}
+
+
+def wavs(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.wav"))}
+
+
+def test_the_anonymiser_is_known_by_its_record_or_by_what_it_did(background, tmp_path):
+    known = known_anonymizer(background)
+    assert (known.inverse.anonymizer, known.bounds, known.by) == ("mcadams", (0.5, 0.9), "record")
+    for name in ("mcadams", "vtln", "resampling"):
+        config = AnonymizerConfig(name)
+        made = anonymize_datadir(background.original, tmp_path / name, config, seed=4, jobs=1)
+        (made.path / RECORD).unlink()
+        known = known_anonymizer(Background(background.original, (made,)))
+        assert (known.inverse.anonymizer, known.by) == (name, "pairs")
+    none = anonymize_datadir(background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1)
+    assert known_anonymizer(Background(background.original, (none,))) is None
+
+
+def test_numbers_are_guessed_and_shared_by_a_speaker_where_it_has_one(background, tmp_path):
+    undoing = Undoing(background, Place(tmp_path, tmp_path / "work", jobs=1))
+    truth, found = drawn(background.anonymised[0], 1), undoing.numbers(background.anonymised[0])
+    errors = [found[name] - truth[name] for name in truth]
+    facts = json.loads((tmp_path / "attackers" / "train1" / "undoing" / "undoing.json").read_text())
+    assert np.sqrt(np.mean(np.square(errors))) < 0.5 * facts["spread"]
+    assert facts["rmse"] < 0.5 * facts["spread"]
+    assert (facts["anonymizer"], facts["known_by"], facts["recordings"], facts["speakers"]) == (
+        "mcadams", "record", 18, 6,
+    )  # fmt: skip
+    by_speaker = anonymize_datadir(
+        background.original, tmp_path / "speaker", AnonymizerConfig(level="speaker"), seed=5, jobs=1
+    )
+    found = undoing.numbers(by_speaker)
+    for utterances in by_speaker.by_speaker().values():
+        assert len({found[name] for name in utterances}) == 1
+    truth = drawn(by_speaker, 5)
+    assert np.sqrt(np.mean([(found[name] - truth[name]) ** 2 for name in truth])) < 0.5 * facts["spread"]
+
+
+def test_undone_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
+    for jobs in (1, 2):
+        output = tmp_path / str(jobs)
+        Undoing(background, Place(output, output / "work", jobs=jobs)).undone(background.anonymised[0])
+    one, two = wavs(tmp_path / "1"), wavs(tmp_path / "2")
+    assert len(one) == 18
+    assert one == two
+    kept = sorted((tmp_path / "1").rglob("*.wav"))
+    kept[3].unlink()
+    stamps = {path: path.stat().st_mtime_ns for path in kept if path.exists()}
+    Undoing(background, Place(tmp_path / "1", tmp_path / "work", jobs=1)).undone(background.anonymised[0])
+    assert wavs(tmp_path / "1") == one
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+
+
+def test_selections_without_a_folder_are_undone_too(background, tmp_path):
+    """As folds of the background are: their record is that of the folder of their recordings."""
+
+    def select(directory: DataDir, name: str, speakers: tuple[str, ...]) -> DataDir:
+        kept = {utterance: speaker for utterance, speaker in directory.speakers.items() if speaker in speakers}
+        recordings = {utterance: directory.recordings[utterance] for utterance in kept}
+        return replace(directory, path=tmp_path / name, recordings=recordings, speakers=kept)
+
+    people = sorted(set(background.original.speakers.values()))
+    original = select(background.original, "train-without1", tuple(people[:4]))
+    draw = select(background.anonymised[0], "train1-without1", tuple(people[:4]))
+    tested = select(background.anonymised[0], "train1-fold1", tuple(people[4:]))
+    undoing = Undoing(Background(original, (draw,)), Place(tmp_path / "out", tmp_path / "work", jobs=1))
+    assert undoing.known.by == "record"
+    undone = undoing.undone(tested)
+    assert undone.path == tmp_path / "out" / "data" / "train1-fold1-undone"
+    assert sorted(undone.recordings) == sorted(tested.recordings)
+    assert len(wavs(undone.path)) == 6
+
+
+def test_what_cannot_be_undone_is_said(background, data, tmp_path):
+    assert why_not(attack(background, data)) == ""
+    assert why_not(attack(None, data)) == "there is no anonymised background"
+    assert why_not(attack(Background(background.original), data)) == "there is no anonymised background"
+    few = replace(background.original, recordings=dict(list(background.original.recordings.items())[:5]))
+    assert "is too small to learn from" in why_not(attack(Background(few, background.anonymised), data))
+    one = replace(background.original, speakers=dict.fromkeys(background.original.speakers, "anna"))
+    assert "18 recordings of 1 speakers is too small" in why_not(attack(Background(one, background.anonymised), data))
+    same = attack(background, data, enrolment=background.original)
+    assert why_not(same) == "6 speakers of the background are among those that are enrolled or tested"
+    unknown = Background(background.original, (read_datadir(data / "tiny_train_anon"),))
+    assert "nothing inverts what made tiny_train_anon (mcadams, vtln, resampling can be undone)" in why_not(
+        attack(unknown, data)
+    )
+
+
+def test_the_evaluation_tells_undone_from_strict(data, tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    for twin in copy.glob("*_anon"):
+        shutil.rmtree(twin)
+    output = tmp_path / "out"
+    options = {"attackers": ONE, "anonymizer__training_draws": 2}
+    outcome = run_recipe(copy, output, "--suffix", "_mcadams", **options)
+    assert outcome.status == 0, outcome.err
+    found = {path.relative_to(output): path for path in output.glob("exp/*/*/gmm-ubm-undone/scores")}
+    assert len(found) == 6  # lazy- and semi-informed; women, men, both
+    assert all(path.parts[2].startswith("tiny_test_enrolls_mcadams-") for path in found)
+    conditions = json.loads((output / "results.json").read_text())["conditions"]
+    of_undone = {row["scenario"] for row in conditions if row["attacker"] == "gmm-ubm-undone"}
+    assert of_undone == {"lazy-informed", "semi-informed"}
+    # what learns from original speech is the same attacker, trained once
+    attackers = output / "attackers"
+    trained = [path.parent.relative_to(attackers) for path in attackers.glob("*/*/attacker.yaml")]
+    assert {str(path) for path in trained} == {
+        "tiny_train/gmm-ubm", "tiny_train_mcadams-undone/gmm-ubm", "tiny_train_mcadams/gmm-ubm",
+    }  # fmt: skip
+    before = {path: path.stat().st_mtime_ns for path in found.values()}
+    again = run_recipe(copy, output, "--suffix", "_mcadams", **options)
+    assert again.status == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_twins_of_an_unknown_anonymiser_leave_the_others_alone(data, tmp_path):
+    outcome = run_recipe(data, tmp_path, attackers=ONE)
+    assert outcome.status == 0, outcome.err
+    assert "gmm-ubm-undone is left out of" in outcome.err
+    assert "nothing inverts what made tiny_train_anon" in outcome.err
+    assert list(tmp_path.glob("exp/*/*/gmm-ubm/scores"))
+    assert not list(tmp_path.glob("exp/*/*/gmm-ubm-undone/scores"))
+
+
+def test_settings_of_the_base_attacker_are_checked(data, tmp_path):
+    outcome = run_recipe(data, tmp_path, attackers=ONE, **{"attacker_settings.gmm-ubm-undone.kinds": "x"})
+    assert outcome.status == 2
+    assert "gmm-ubm-undone" in outcome.err
+    assert "kinds" in outcome.err
+
+
+def test_a_map_is_chosen_by_how_it_links_other_speakers():
+    rng = np.random.default_rng(0)
+    speakers = np.repeat([f"s{number:02d}" for number in range(40)], 5).astype(object)
+    voices = np.repeat(rng.standard_normal((40, 6)), 5, axis=0)
+    original, version = (voices + 0.1 * rng.standard_normal(voices.shape) for _ in "ab")
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    assert choose_map(version + 3, original, speakers)[0] == "centred"
+    chosen, scores = choose_map(version @ turn, original, speakers)
+    assert chosen == "orthogonal"
+    assert scores["centred"] < 0.6 < 0.95 < scores["orthogonal"]
+    assert choose_map(version @ rng.standard_normal((6, 6)), original, speakers)[0].startswith("ridge")
+
+
+def test_anonymised_directories_alone_are_mapped():
+    class Constant:
+        def vectors(self, directory, utterances=None):
+            return Embeddings(np.array(["u"], object), np.array(["s"], object), np.ones((1, 3)))
+
+    from evaluation.embeddings import Alignment
+
+    alignment = Alignment(np.zeros(3), np.full(3, 5.0), -np.eye(3))
+    known, other = DataDir(Path("a"), {}, {}), DataDir(Path("b"), {}, {})
+    source = AlignedSource(Constant(), alignment, {known})
+    assert source.vectors(known).vectors.tolist() == [[4.0, 4.0, 4.0]]
+    assert source.vectors(other).vectors.tolist() == [[1.0, 1.0, 1.0]]

@@ -1,0 +1,118 @@
+"""Guessing how far a recording is warped: closed forms of the regression, and simulated voices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from evaluation.embeddings import speaker_folds
+from spkver.anonymization import turn_poles
+from spkver.attackers import fit_warp_estimator, warp_cues
+from spkver.attackers import warp_estimation as module
+
+RATE = 16000
+
+
+def speech(speaker: int, take: int, seconds: float = 0.6) -> np.ndarray:
+    """Vowels of a voice: pulses and noise through resonances that are longer or shorter for each speaker."""
+    rng = np.random.default_rng([speaker, take])
+    length = 1 + 0.06 * np.random.default_rng(speaker).standard_normal()
+    parts = []
+    for _ in range(4):
+        n = round(seconds / 4 * RATE)
+        source = 0.02 * rng.standard_normal(n)
+        source[:: RATE // int(rng.integers(100, 220))] += 1
+        for frequency in (rng.uniform(300, 800), rng.uniform(900, 2200), 2700, 3700, 4800, 6200, 7300):
+            radius = np.exp(-np.pi * 150 / RATE)
+            angle = 2 * np.pi * frequency / length / RATE
+            source = lfilter([1], [1, -2 * radius * np.cos(angle), radius**2], source)
+        parts.append(source / np.abs(source).max())
+    return np.float32(0.5 * np.concatenate(parts))
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Cues of own draws, their numbers and speakers."""
+    rng, cues, values, speakers = np.random.default_rng(0), [], [], []
+    for speaker in range(14):
+        for take in range(2):
+            alpha = rng.uniform(0.5, 0.9, 2)
+            for output in turn_poles([speech(speaker, take)] * 2, [RATE] * 2, alpha.tolist()):
+                cues.append(warp_cues(output, RATE))
+            values += alpha.tolist()
+            speakers += [f"s{speaker}"] * 2
+    return np.stack(cues), np.array(values), speakers
+
+
+def test_cues_are_of_what_is_loud_whatever_its_level():
+    samples = speech(1, 1)
+    cues = warp_cues(samples, RATE)
+    assert cues.shape == (224,)
+    assert np.allclose(warp_cues(samples / 8, RATE), cues, atol=1e-3)
+    padded = np.concatenate([samples, 1e-5 * np.random.default_rng(0).standard_normal(RATE).astype(np.float32)])
+    assert np.abs(warp_cues(padded, RATE) - cues).mean() < 0.1
+    assert cues[: module.BANDS].mean() == pytest.approx(0, abs=1e-9)
+    assert np.array_equal(module.mean_spectrum(samples, RATE), cues[: module.BANDS])
+
+
+@pytest.mark.parametrize("samples", [np.zeros(RATE), np.zeros(0), np.ones(100)])
+def test_silence_and_less_than_a_frame_show_nothing(samples):
+    assert not warp_cues(np.float32(samples), RATE).any()
+
+
+@pytest.mark.parametrize("rate", [8000, 22050, 48000])
+def test_any_rate_and_one_frame_alone(rate):
+    noise = np.float32(np.random.default_rng(0).standard_normal(round(0.025 * rate)))
+    assert np.isfinite(warp_cues(noise, rate)).all()
+
+
+def test_poles_are_counted_at_their_angles():
+    """Of white noise through one resonance the weight is at its angle."""
+    radius, angle = 0.97, 1.1
+    noise = np.random.default_rng(0).standard_normal(RATE)
+    samples = np.float32(lfilter([1], [1, -2 * radius * np.cos(angle), radius**2], noise))
+    weights = warp_cues(samples, RATE)[2 * module.BANDS + module.ANGLES :]
+    assert abs(np.argmax(weights) + 0.5 - angle / np.pi * module.ANGLES) <= 1
+
+
+def test_a_kernel_of_width_0_is_ridge_regression():
+    rng = np.random.default_rng(0)
+    points, values = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    weights, mean = module._dual_weights(module.warp_kernel(points, points, 0.0), values, np.ones(40, bool), 0.3)
+    primal = np.linalg.solve(points.T @ points / 6 + 0.3 * np.eye(6), points.T @ (values - values.mean()))
+    other = rng.standard_normal((5, 6))
+    expected = other @ primal / 6 + values.mean()
+    assert np.abs(module.warp_kernel(other, points, 0.0) @ weights + mean - expected).max() < 1e-10
+
+
+def test_the_gaussian_kernel():
+    left, right = np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[1.0, 2.0]])
+    assert module.warp_kernel(left, right, 0.4)[:, 0] == pytest.approx([np.exp(-0.4 / 2 * 5 / 2), 1])
+
+
+def test_simulated_voices(drawn):
+    """The number is known to a fraction of its spread, from other speakers; and what learnt without a fold is so."""
+    cues, values, speakers = drawn
+    folds = speaker_folds(speakers, 5)
+    estimator = fit_warp_estimator(cues, values, folds, (0.5, 0.9))
+    assert estimator.rmse < 0.4 * estimator.spread
+    guesses = estimator.estimate(cues, folds)
+    assert np.sqrt(np.mean((guesses - values) ** 2)) == pytest.approx(estimator.rmse, rel=1e-9)
+    for fold in range(5):
+        assert not estimator.weights[fold][folds == fold].any()
+        assert estimator.weights[fold][folds != fold].all()
+    assert np.sqrt(np.mean((estimator.estimate(cues) - values) ** 2)) < estimator.rmse
+    far = estimator.estimate(1e3 * np.ones((1, 224)))
+    assert 0.5 <= far[0] <= 0.9
+
+
+def test_an_estimator_is_read_back_as_it_was_written(drawn, tmp_path):
+    cues, values, speakers = drawn
+    estimator = fit_warp_estimator(cues, values, speaker_folds(speakers, 3), (0.5, 0.9))
+    module.write_warp_estimator(tmp_path / "e.h5", estimator, {"fingerprint": "x"})
+    read = module.read_warp_estimator(tmp_path / "e.h5")
+    assert np.array_equal(read.estimate(cues), estimator.estimate(cues))
+    assert (read.cues, read.width, read.ridge, read.rmse) == (
+        estimator.cues, estimator.width, estimator.ridge, estimator.rmse,
+    )  # fmt: skip

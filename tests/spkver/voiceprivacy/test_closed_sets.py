@@ -1,0 +1,103 @@
+"""Closed sets of a condition: the error rate of centred scores, and how often the speaker is first among all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from evaluation.linkage import Ranks, linkability_at_sizes, ranks_from_scores
+from evaluation.metrics import eer
+from evaluation.trials import Key, Scores
+from evaluation.uncertainty import Resampling
+from spkver.voiceprivacy.closed_sets import closed_set_of, first_among_all
+from spkver.voiceprivacy.numbers import rank_owners
+
+WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
+RESAMPLING = Resampling(50, 0)
+
+
+def trials(seed: int, *, left_out: int = 0) -> tuple[Scores, Key, dict[str, str]]:
+    """Every woman against every segment of women, the same of men; each segment has a channel of its own."""
+    rng = np.random.default_rng(seed)
+    pairs = [
+        (model, f"{owner}-{take}", model == owner)
+        for group in (WOMEN, MEN)
+        for owner in group
+        for take in range(6)
+        for model in group
+    ]
+    pairs = pairs[: len(pairs) - left_out]
+    models, segments, same = ([pair[place] for pair in pairs] for place in range(3))
+    channel = dict.fromkeys(segments, 0.0)
+    channel = {segment: 4 * np.random.default_rng(number).standard_normal() for number, segment in enumerate(channel)}
+    values = [2.5 * is_target + channel[segment] + rng.standard_normal() for _, segment, is_target in pairs]
+    speakers = {segment: segment.partition("-")[0] for segment in segments}
+    return Scores.from_ids(models, segments, values), Key.from_ids(models, segments, same), speakers
+
+
+def tables_of(draws: list[Scores], key: Key) -> list[Ranks]:
+    genders = {name: name[0] for name in WOMEN + MEN}
+    found = [rank_owners(scores, key, genders)[0] for scores in draws]
+    assert all(found)
+    return found  # type: ignore[return-value]
+
+
+def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
+    (first, key, speakers), (second, _, _) = trials(0), trials(1)
+    draws = [first, second]
+    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
+    assert found is not None
+    assert notes == {}
+    rates, shares = [], []
+    for scores in draws:
+        centred, firsts = np.empty(len(scores)), []
+        for segment in range(len(scores.segment_ids)):
+            rows = scores.segments == segment
+            centred[rows] = scores.values[rows] - scores.values[rows].mean()
+            firsts.append(key.is_target[rows][scores.values[rows].argmax()])
+        rates.append(eer(centred[key.is_target], centred[~key.is_target]))
+        shares.append(np.mean(firsts))
+    assert_allclose([of_draw["eer"] for of_draw in found["draws"]], rates)
+    assert_allclose([of_draw["identification"] for of_draw in found["draws"]], shares)
+    assert_allclose(found["eer"]["value"], np.mean(rates))
+    assert_allclose(found["identification"]["value"], np.mean(shares))
+    assert found["eer"]["value"] < eer(first.values[key.is_target], first.values[~key.is_target])  # no channel any more
+    assert found["candidates"] == [3, 4]
+    assert_allclose(found["chance"], (24 / 4 + 18 / 3) / 42)
+    for name in ("eer", "identification"):
+        assert 0 <= found[name]["low"] <= found[name]["high"] <= 1
+
+
+def test_identification_among_all_is_linkability_at_the_size_of_the_gallery() -> None:
+    scores, key, _ = trials(3)
+    rows = np.flatnonzero(np.isin(key.model_ids[key.models].astype(str), WOMEN))
+    ranks = ranks_from_scores(scores, key.subset(rows))
+    assert_allclose(first_among_all(ranks).mean(), linkability_at_sizes(ranks, [4])[0])
+
+
+def test_a_list_that_is_no_full_cross_has_none_and_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    scores, key, speakers = trials(0, left_out=1)
+    ranks, _ = rank_owners(scores, key, {name: name[0] for name in WOMEN + MEN})
+    assert ranks is None
+    found, notes = closed_set_of([scores], key, speakers, None, RESAMPLING)
+    assert found is None
+    assert notes == {"closed_set": "not given: the trial list is not a full cross of models and segments"}
+
+
+def test_infinite_scores_have_none_and_the_reason() -> None:
+    scores, key, speakers = trials(0)
+    values = scores.values.copy()
+    values[0] = np.inf
+    draws = [Scores.from_ids(*zip(*scores.pairs(), strict=True), values)]  # type: ignore[misc]
+    found, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
+    assert found is None
+    assert "infinite" in notes["closed_set"]
+
+
+def test_without_resamples_there_are_values_alone() -> None:
+    scores, key, speakers = trials(0)
+    found, _ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
+    assert found is not None
+    assert set(found["eer"]) == {"value"}
+    assert np.isnan(found["identification"]["low"])
