@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
-from evaluation.challenges.ranking_sources import condition_eer, load_results, utility_rate
+from evaluation.challenges.ranking_sources import condition_eer, load_results, split_of, utility_rate
 from evaluation.reports import SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
 from spkbase.showing import one_line
@@ -104,8 +104,10 @@ def figures_of_results(results: Mapping[str, Any]) -> tuple[Figure, ...]:
         if isinstance(row, Mapping):
             place = (str(row.get("dataset", "")), str(row.get("gender", "all")), str(row.get("scenario", "")))
             groups.setdefault(place, []).append(row)
+    by_sex = {dataset for dataset, speakers, _ in groups if speakers != "all"}
     figures = [
-        Figure("EER", dataset, "", speakers, scenario, eer)
+        # without lists by sex there was one across them
+        Figure("EER", *split_of(dataset), speakers if dataset in by_sex else "mixed", scenario, eer)
         for (dataset, speakers, scenario), rows in groups.items()
         if (eer := condition_eer(strongest(rows))) is not None
     ]
@@ -154,7 +156,7 @@ def _rates(measure: str, block: Any, dataset: str, condition: str) -> Iterator[F
     if "value" in block:
         rate = utility_rate(block)
         if rate is not None:
-            yield Figure(measure, dataset, "", "", condition or "anonymised", rate)
+            yield Figure(measure, *split_of(dataset), "", condition or "anonymised", rate)
         return
     for name, inner in block.items():
         is_kind = str(name) in _KINDS.values()

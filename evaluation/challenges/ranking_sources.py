@@ -92,9 +92,7 @@ class Reading:
 
     def counts(self, dataset: str) -> bool:
         """Whether a set counts, by its name with or without the split."""
-        match = _SET.fullmatch(dataset)
-        corpus = dataset if match is None else match["corpus"] + (match["subset"] or "")
-        return not self.datasets or dataset in self.datasets or corpus in self.datasets
+        return not self.datasets or dataset in self.datasets or split_of(dataset)[0] in self.datasets
 
 
 def read_system(path: str | Path, name: str = "", reading: Reading | None = None) -> ComparedSystem:
@@ -289,12 +287,26 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
         measures = [measure for block in blocks if (measure := utility_rate(block)) is not None]
         if measures:
             utilities[key] = _together(measures, "mean")
-    sets = tuple(f"{dataset} {sex}" for dataset, sex in sorted(chosen))
+    listed = [f"{dataset} {sex}" for dataset, sex in sorted(chosen)]
+    # without lists by sex there was one across them, which rank files call so
+    sets = tuple(f"{dataset} {'mixed' if sex == 'all' else sex}" for dataset, sex in sorted(chosen))
     label = name or str(_mapping(results, "anonymiser").get("name") or _name(path))
     weights = _weights(results, [dataset for dataset, _ in chosen])
     eer = _together(list(chosen.values()), reading.average, weights)
     weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
-    return ComparedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(sets)}{weighted}",), sets)
+    return ComparedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(listed)}{weighted}",), sets)
+
+
+def split_of(dataset: str) -> tuple[str, str]:
+    """Return a set as rank files name it, and its split; blank where the name tells none.
+
+    Examples
+    --------
+    >>> split_of("libri_test"), split_of("vctk_dev_common"), split_of("mine")
+    (('libri', 'test'), ('vctk_common', 'dev'), ('mine', ''))
+    """
+    match = _SET.fullmatch(dataset)
+    return (dataset, "") if match is None else (match["corpus"] + (match["subset"] or ""), match["split"])
 
 
 def _is_of(dataset: str, split: str) -> bool:

@@ -25,6 +25,7 @@ from evaluation.embeddings import Embeddings
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.seeding import stream
+from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.anonymization.config import LEVELS
 from spkver.backend import Backend, Sessions, parse_chain, train_chain
@@ -116,6 +117,7 @@ def drawn_mean(
     return pool[drawn].mean(axis=0)
 
 
+@one_line
 @dataclass(frozen=True)
 class PseudoSpeakerRules:
     """How pseudo-speakers are chosen; the defaults are those of B1 in VoicePrivacy 2020.
