@@ -108,7 +108,8 @@ def test_a_command_is_ended_at_its_limits_with_its_children(tmp_path):
     wait_for(lambda: not any(map(is_alive, map(int, children.read_text().split()))), "the children should have ended")
 
 
-def test_a_child_that_is_left_behind_does_not_hold_up_a_command_with_limits(tmp_path):
+def test_a_child_that_is_left_behind_does_not_hold_up_a_command_with_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkbase.own_code._SECONDS_FOR_CHILDREN", 0.3)
     began = time.monotonic()
     run_command(f"sleep 600 & echo $! > {tmp_path}/child", limits=Limits(600))
     assert time.monotonic() - began < PATIENCE
