@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
 _SHOWN = 200  # characters of what a command says
 _REMEMBERED = 1 << 14  # bytes of it that are kept while it runs
 _SECONDS_BETWEEN_LOOKS = 0.05
+_LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000
 _SECONDS_FOR_CHILDREN = 5.0  # that a command with limits leaves behind, to let go of its standard error
 # A shell with two children in a group of processes of its own: the command, and a guard that waits for the end of a
 # pipe, at standard input, whose other end this process holds. However this process ends, SIGKILL included, the guard
@@ -169,6 +170,18 @@ class Limits:
     said: int = 64 << 20
     file: Path | None = None
     file_bytes: int = 1 << 30
+
+
+def usual_seconds(recordings: Iterable[Path]) -> float:
+    """Return how long somebody else's code may work on recordings: half an hour, and as long as they last.
+
+    Their length is taken from the sizes of the files, as if they were WAV of 16 bits at 16 kHz.
+    """
+    size = 0
+    for path in sorted(set(recordings)):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return _LEAST_SECONDS + size / _BYTES_A_SECOND
 
 
 def run_filled(template: str, values: Mapping[str, Any], limits: Limits | None = None) -> None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,7 +35,7 @@ from evaluation.formats import read_scores, write_trials
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError
 from spkbase.files import file_digest
-from spkbase.own_code import Limits, TimeLimitError, check_places, import_function, run_filled
+from spkbase.own_code import Limits, TimeLimitError, check_places, import_function, run_filled, usual_seconds
 from spkver.attackers.attack import match_trials
 from spkver.attackers.kept import Kept
 from spkver.attackers.own_process import FunctionProcess
@@ -47,7 +46,6 @@ from spkver.datadir import DataDir
 PLACES = ("training", "enrolment", "tested", "trials", "scores", "work", "seed")
 _NEEDED = ("enrolment", "tested", "trials", "scores")
 _REMEDY = "correct the attacker, or leave it out of 'attackers'"
-_LEAST_SECONDS, _BYTES_A_SECOND = 1800.0, 32000  # of `usual_limit`
 _FEWEST_BYTES, _BYTES_A_TRIAL = 1 << 20, 1 << 10  # that a file of scores may have
 
 
@@ -241,16 +239,8 @@ def _as_scores(name: str, attack: Attack, values: NDArray) -> Scores:
 
 
 def usual_limit(speech: Iterable[DataDir]) -> float:
-    """Return how many seconds an attacker of somebody else may take with some speech: half an hour, and as long as the
-    speech lasts, were it WAV files of 16 bits at 16 kHz."""
-    files = {path for directory in speech for path in directory.recordings.values()}
-    return _LEAST_SECONDS + sum(_size(path) for path in sorted(files)) / _BYTES_A_SECOND
-
-
-def _size(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_size
-    return 0
+    """Return how many seconds an attacker of somebody else may take with some speech, see `usual_seconds`."""
+    return usual_seconds(path for directory in speech for path in directory.recordings.values())
 
 
 def _refuse(name: str, directory: DataDir, error: DataError) -> NoReturn:

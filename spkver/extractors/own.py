@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
-from spkbase.own_code import check_places, import_function, run_filled
+from spkbase.own_code import Limits, check_places, import_function, run_filled, usual_seconds
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, each_by, extract_by, guarded
 
 PLACES = ("recordings", "vectors")
@@ -57,12 +57,13 @@ def run_command(recordings: Sequence[Recording], *, template: str) -> dict[str, 
     Raises
     ------
     DataError
-        If it fails, or writes no vectors.
+        If it fails, writes no vectors, takes longer than `usual_seconds` or writes more than a GiB; it is ended then.
     """
     with tempfile.TemporaryDirectory() as folder:
         scp, vectors = Path(folder) / "wav.scp", Path(folder) / "vectors.ark"
         scp.write_text("".join(f"{name} {Path(path).resolve()}\n" for name, path in recordings), encoding="utf-8")
-        run_filled(template, {"recordings": scp, "vectors": vectors})
+        limits = Limits(usual_seconds(Path(path) for _, path in recordings), file=vectors)
+        run_filled(template, {"recordings": scp, "vectors": vectors}, limits)
         written = next((file for file in (vectors, vectors.with_name("vectors.ark.npz")) if file.is_file()), None)
         if written is None:
             raise DataError("it wrote no {vectors}")

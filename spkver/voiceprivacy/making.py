@@ -80,13 +80,16 @@ def make_all_scores(
 ) -> list[Condition]:
     """Make the scores of all conditions, those of fusions last; return the conditions that have scores.
 
-    What fails goes to `outcome`, and to a file that later steps take up; the weights of fusions go there too.
+    What fails goes to `outcome`, and to a file that later steps take up; the weights of fusions go there too. With
+    `force` the features and statistics that attackers share are made again.
 
     Raises
     ------
     DataError, Exception
         See `make_scores`.
     """
+    if run.force:
+        shutil.rmtree(run.path(WORK), ignore_errors=True)
     fused = {attacker.name for attacker in outcome.attackers if isinstance(attacker, Fusion)}
     records: dict[str, Any] = {}
     left = list(conditions)
@@ -130,8 +133,8 @@ def make_scores(
 ) -> list[Failure]:
     """Train the attackers and score all conditions that are not up to date; return what single attackers failed at.
 
-    With `force` the features and statistics that attackers share are made again too. What failed is not up to date, so
-    that the next run tries it again; one that was ended for its time is not tried again in this run.
+    What failed is not up to date, so that the next run tries it again; one that was ended for its time is not tried
+    again in this run.
 
     Parameters
     ----------
@@ -148,8 +151,6 @@ def make_scores(
     DataError, Exception
         What all attackers fail at that serve a list of trials, where one of ours is among them: it is the data's.
     """
-    if run.force:
-        shutil.rmtree(run.path(WORK), ignore_errors=True)
     attempts = _Attempts(run, {} if records is None else records)
     names = {condition.scored.attacker for condition in conditions}
     for (dataset, scenario), of_scenario in groupby(conditions, lambda condition: _place(condition)[:2]):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from recipe_runs import Outcome
-from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+from test_interrupts import wait_for
+from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, run_recipe, write, write_layout
 
+RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 LIMIT = 3.0  # seconds; whoever hangs, hangs for long
 PLACES = "{training} {enrolment} {tested} {trials} {scores} {work}"
 
@@ -181,8 +186,6 @@ def test_an_attacker_that_fails_at_one_list_is_kept_for_the_others(layout, tmp_p
 
 def test_what_is_wrong_with_the_data_ends_the_run_at_once(layout, tmp_path):
     """A recording whose end is missing: every built-in attacker needs it."""
-    import shutil
-
     data = tmp_path / "data"
     shutil.copytree(layout, data)
     path = data / "tiny_test_trials_f/wav/f001-3.wav"
@@ -202,6 +205,40 @@ def test_interrupts_and_memory_end_the_run(layout, tmp_path, monkeypatch):
     assert outcome.status == 2
     assert "memory ran out" in outcome.error
     assert not (tmp_path / "out/results.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_function_and_its_children_end_with_the_run(layout, tmp_path, number):
+    settings = zoo(tmp_path, "hangs")
+    started = tmp_path / "started"
+    body = (
+        "def score(enrolment, tested, trials):\n"
+        "    child = subprocess.Popen(['sleep', '3600'])\n"
+        f"    open({str(started)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
+        "    time.sleep(3600)\n"
+    )
+    (tmp_path / "hangs.py").write_text(HEAD + body + LEARNS)
+    arguments = recipe_options(layout, tmp_path / "out", **{**settings, "attackers_time_limit": 3600})
+    with subprocess.Popen(
+        [sys.executable, str(RECIPE), *arguments], stderr=subprocess.DEVNULL, preexec_fn=hear
+    ) as process:
+        wait_for(lambda: started.exists() and started.read_text().endswith("\n"), seconds=120)
+        process.send_signal(number)
+        process.wait(60)
+    wait_for(lambda: not any(is_alive(int(child)) for child in started.read_text().split()))
+
+
+def hear() -> None:
+    """Let Ctrl-C be heard, which jobs in the background ignore."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "soon"])

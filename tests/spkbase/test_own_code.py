@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spkbase.errors import DataError
-from spkbase.own_code import run_command, run_filled
+from spkbase.own_code import Limits, TimeLimitError, run_command, run_filled, usual_seconds
 
 PATIENCE = 20.0  # seconds; the commands below run longer
 
@@ -90,3 +90,39 @@ def test_workers_run_nothing_of_the_folder_that_they_start_in(tmp_path):
     )
     assert (run.stdout, run.stderr) == ("1 2\nNone None\nNone\n", "")
     assert not (tmp_path / "it ran").exists()
+
+
+def test_a_command_is_ended_at_its_limits_with_its_children(tmp_path):
+    began = time.monotonic()
+    children = tmp_path / "children"
+    with pytest.raises(TimeLimitError, match=r"ended after 0.5 s, the time limit"):
+        run_command(f"sh -c 'echo $$ >> {children}; sleep 600' & sleep 600", limits=Limits(0.5))
+    with pytest.raises(DataError, match="ended after 1 MiB on standard error"):
+        run_command(f"yes somebody >&2 & echo $! >> {children}; wait", limits=Limits(said=1 << 20))
+    with pytest.raises(DataError, match=r"it wrote more than 1000 bytes to \{scores\}, and was ended"):
+        run_command(f"yes > {tmp_path}/scores", limits=Limits(file=tmp_path / "scores", file_bytes=1000))
+    # what was written too much before anybody looked is told too
+    with pytest.raises(DataError, match="wrote more than"):
+        run_command(f"echo much > {tmp_path}/scores", limits=Limits(file=tmp_path / "scores", file_bytes=2))
+    assert time.monotonic() - began < PATIENCE
+    wait_for(lambda: not any(map(is_alive, map(int, children.read_text().split()))), "the children should have ended")
+
+
+def test_a_child_that_is_left_behind_does_not_hold_up_a_command_with_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr("spkbase.own_code._SECONDS_FOR_CHILDREN", 0.3)
+    began = time.monotonic()
+    run_command(f"sleep 600 & echo $! > {tmp_path}/child", limits=Limits(600))
+    assert time.monotonic() - began < PATIENCE
+    wait_for(lambda: not is_alive(int((tmp_path / "child").read_text())), "the child should have ended")
+
+
+def test_what_a_command_says_is_kept_to_its_end_alone():
+    with pytest.raises(DataError) as caught:
+        run_command("yes somebody | head -c 30000000 >&2; echo the end >&2; exit 3")
+    assert str(caught.value).endswith("the end")
+    assert len(str(caught.value)) < 300
+
+
+def test_the_usual_time_grows_with_the_recordings(tmp_path):
+    (tmp_path / "a.wav").write_bytes(bytes(64000))
+    assert usual_seconds([tmp_path / "a.wav", tmp_path / "a.wav", tmp_path / "none.wav"]) == 1802

@@ -1,0 +1,237 @@
+"""Fusions of attackers that score from ids alone: who has a part in which, what is kept, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from evaluation.metrics.equal_error import eer
+from evaluation.trials.joins import align
+from evaluation.trials.lists import Scores, Trials
+from spkbase.errors import DataError
+from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion, error_rate
+from spkver.attackers.fusion_folds import MOST_SPEAKERS, MOST_TESTED, fold_attacks, kind_of
+from spkver.attackers.kept import Kept
+from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place
+from spkver.datadir.directory import DataDir
+
+
+@dataclass
+class Fake:
+    """An attacker that tells speakers apart as well as it is strong, and notes what it was asked."""
+
+    name: str
+    strength: float = 0.0
+    error: Exception | None = None
+    asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+
+    def record(self, attack: Attack) -> Any:
+        return {"fake": self.strength}
+
+    def lacks(self, attack: Attack) -> str:
+        return ""
+
+    def learn(self, training: tuple[DataDir, ...]) -> Callable[[Attack, Kept], Scores]:
+        names = tuple(directory.name for directory in training)
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            if self.error is not None:
+                raise self.error
+            self.asked.append((attack.scenario, attack.enrolment.name, names))
+            heard = {speaker for directory in training for speaker in directory.speakers.values()}
+            assert not heard & set(attack.enrolment.speakers.values())
+            rng = np.random.default_rng([*map(ord, self.name + attack.name)])
+            same = [model == attack.tested.speakers[segment] for model, segment in attack.trials.pairs()]
+            values = self.strength * np.array(same) + rng.standard_normal(len(same))
+            trials = attack.trials
+            return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+
+        return score
+
+
+@dataclass
+class FakeUndone(Fake):
+    """One that knows both sides of the background."""
+
+    scenarios: tuple[str, ...] = ("lazy-informed", "semi-informed")
+
+    def speech(self, attack: Attack) -> tuple[DataDir, ...]:
+        assert attack.background is not None
+        assert attack.background.anonymised
+        return (attack.enrolment, attack.tested, attack.background.original, *attack.background.anonymised)
+
+
+def training_set(path: Path, *, speakers: int = 24, takes: int = 6) -> DataDir:
+    speech = {f"s{speaker:03d}-{take}": f"s{speaker:03d}" for speaker in range(speakers) for take in range(takes)}
+    sexes = {f"s{speaker:03d}": "fm"[speaker % 2] for speaker in range(speakers)}
+    return DataDir(path, {name: path / f"{name}.wav" for name in speech}, speech, sexes)
+
+
+@pytest.fixture
+def background(tmp_path: Path) -> Background:
+    draws = tuple(training_set(tmp_path / f"train_anon{number}") for number in ("", "-draw2"))
+    return Background(training_set(tmp_path / "train"), draws)
+
+
+def attack_on(background: Background, scenario: str) -> Attack:
+    """Trials of two people who are not in the background."""
+    tested = DataDir(background.original.path.with_name("tested"), {}, {"a-1": "a", "b-1": "b"})
+    training = background.anonymised if scenario == "semi-informed" else (background.original,)
+    trials = Trials.from_ids(["a", "a", "b", "b"], ["a-1", "b-1", "a-1", "b-1"])
+    return Attack(f"asv/{scenario}", training, tested, tested, trials, scenario, background)
+
+
+def fusion_of(tmp_path: Path, *attackers: Attacker, presets: dict[str, str] | None = None) -> Fusion:
+    place = Place(tmp_path / "out", tmp_path / "out/work", seed=1)
+    return WantedFusion("fusion", presets or {}).at(place, {attacker.name: attacker for attacker in attackers})
+
+
+def fused(fusion: Fusion, attack: Attack, names: list[str]) -> tuple[Scores, dict[str, Any], dict[str, Scores]]:
+    rng, trials = np.random.default_rng(0), attack.trials
+    found = {
+        name: Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=rng.normal(size=4))
+        for name in names
+    }
+    scores = fusion.fuse(attack, found)
+    return scores, json.loads(fusion.file(attack, names).read_text()), found
+
+
+@pytest.mark.parametrize("scenario", ["original", "ignorant", "lazy-informed", "semi-informed"])
+def test_a_fused_score_is_the_sum_that_the_file_says(tmp_path, background, scenario):
+    fusion = fusion_of(tmp_path, Fake("strong", 3.0), Fake("idle"), Fake("good", 2.0))
+    scores, written, found = fused(fusion, attack_on(background, scenario), ["strong", "idle", "good"])
+    weights = written["weights"]["weights"]
+    assert weights["idle"] == 0 < min(weights["strong"], weights["good"])
+    expected = sum(weight * align(found[name], scores) for name, weight in weights.items())
+    np.testing.assert_allclose(scores.values, written["weights"]["offset"] + expected)
+    alone = [written["alone"][name]["cllr"] for name in weights]
+    assert written["cross_validated"]["cllr"] < min(alone)
+
+
+def test_scenarios_of_one_training_share_the_weights_and_the_folds(tmp_path, background):
+    strong = Fake("strong", 3.0)
+    fusion = fusion_of(tmp_path, strong)
+    files = set()
+    for scenario in ("original", "ignorant", "lazy-informed", "semi-informed"):
+        fused(fusion, attack_on(background, scenario), ["strong"])
+        files.add(fusion.file(attack_on(background, scenario), ["strong"]))
+    assert len(files) == 2
+    assert sorted({(scenario, enrolment) for scenario, enrolment, _ in strong.asked}) == [
+        ("original", "train"), ("semi-informed", "train_anon"),
+    ]  # fmt: skip
+    assert len(strong.asked) == 2 * 3
+
+
+def test_attackers_that_know_both_sides_enter_the_second_fusion_alone(tmp_path, background):
+    undone = FakeUndone("undone", 3.0)
+    fusion = fusion_of(tmp_path, Fake("strict", 3.0), undone)
+    second = fusion.undone()
+    assert isinstance(second, UndoneFusion)
+    assert isinstance(second, BackgroundAttacker)
+    assert not isinstance(fusion, BackgroundAttacker)
+    assert second.name == "fusion-undone"
+    assert [fusion.takes(name) for name in ("strict", "undone")] == [True, False]
+    assert second.takes("undone")
+    assert second.scenarios == ("lazy-informed", "semi-informed")
+    attack = attack_on(background, "lazy-informed")
+    _, written, _ = fused(second, attack, ["strict", "undone"])
+    assert written["kind"] == "lazy-informed"
+    assert min(written["weights"]["weights"].values()) > 0
+    # trials are anonymised, and what is learnt from is original
+    assert {(enrolment, names[0].partition("-")[0]) for _, enrolment, names in undone.asked} == {
+        ("train_anon", "train")
+    }
+    assert set(background.anonymised) < set(second.speech(attack))
+    assert fusion_of(tmp_path, Fake("strict")).undone() is None
+
+
+def test_kinds():
+    original, anonymised = DataDir(Path("o"), {}, {}), DataDir(Path("a"), {}, {})
+    both = Background(original, (anonymised,))
+    trials = Trials.from_ids(["a"], ["b"])
+    learnt = {
+        training.name: Attack("x", (training,), original, original, trials, "", both)
+        for training in (original, anonymised)
+    }
+    assert [kind_of(learnt["o"], strict=strict) for strict in (True, False)] == ["original", "lazy-informed"]
+    assert [kind_of(learnt["a"], strict=strict) for strict in (True, False)] == ["semi-informed"] * 2
+
+
+@pytest.mark.parametrize("error", [DataError("no luck"), ZeroDivisionError("no luck"), OSError("no luck")])
+def test_who_fails_on_the_background_is_left_out_and_told(tmp_path, background, error):
+    fusion = fusion_of(tmp_path, Fake("strong", 3.0), Fake("bad", 3.0, error))
+    _, written, _ = fused(fusion, attack_on(background, "original"), ["strong", "bad"])
+    assert "bad" not in written["weights"]["weights"]
+    assert "no luck" in written["left_out"]["bad"]
+    with pytest.raises(DataError, match=r"has nobody to fuse \(bad: "):
+        fusion.weights(attack_on(background, "original"), ["bad"])
+
+
+def test_memory_and_interrupts_are_nobodys_own(tmp_path, background):
+    for error in (MemoryError(), KeyboardInterrupt()):
+        fusion = fusion_of(tmp_path, Fake("bad", 3.0, error))
+        with pytest.raises(type(error)):
+            fusion.weights(attack_on(background, "original"), ["bad"])
+
+
+def test_what_is_done_is_taken_up_and_what_changes_is_redone(tmp_path, background):
+    first = Fake("strong", 3.0)
+    fused(fusion_of(tmp_path, first), attack_on(background, "original"), ["strong"])
+    again, other = Fake("strong", 3.0), Fake("other", 2.0)
+    fused(fusion_of(tmp_path, again, other), attack_on(background, "original"), ["strong", "other"])
+    assert (len(first.asked), len(again.asked), len(other.asked)) == (3, 0, 3)
+
+
+def test_who_recognises_recordings_is_left_out_where_speakers_have_one_each(tmp_path):
+    sets = []
+    for name in ("train", "train_anon"):
+        directory = training_set(tmp_path / name, speakers=12, takes=1)
+        (tmp_path / name).mkdir()
+        for path in directory.recordings.values():
+            soundfile.write(path, np.random.default_rng(0).uniform(-0.1, 0.1, 2200), 1000, subtype="PCM_16")
+        sets.append(directory)
+    fusion = fusion_of(tmp_path, Fake("strong", 3.0), Fake("hum", 9.0), presets={"hum": "session"})
+    _, written, _ = fused(fusion, attack_on(Background(sets[0], (sets[1],)), "original"), ["strong", "hum"])
+    assert set(written["weights"]["weights"]) == {"strong"}
+    assert "it recognises recordings" in written["left_out"]["hum"]
+
+
+def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
+    many = training_set(tmp_path / "train", speakers=240, takes=20)
+    folds = fold_attacks(Background(many), "original", Place(tmp_path / "out", tmp_path / "work", seed=3))
+    assert len(folds) == 3
+    for fold in folds:
+        assert len(fold.speakers) == MOST_SPEAKERS
+        assert set(fold.attack.enrolment.speakers.values()) == set(fold.speakers)
+        counts = [len(names) for names in fold.attack.tested.by_speaker().values()]
+        assert max(counts) == min(counts) == MOST_TESTED
+        assert fold.key.is_target.sum() == MOST_SPEAKERS * MOST_TESTED
+        assert not set(fold.attack.enrolment.recordings) & set(fold.attack.tested.recordings)
+        sexes = fold.attack.tested.genders
+        assert all(sexes[model] == sexes[segment[:4]] for model, segment in fold.key.pairs())
+
+
+def test_too_few_speakers_are_told(tmp_path, background):
+    few = training_set(tmp_path / "few", speakers=3)
+    fusion = fusion_of(tmp_path, Fake("strong", 3.0))
+    assert fusion.lacks(attack_on(Background(few), "original")) == "3 background speakers: a fusion needs 4"
+    assert fusion.lacks(attack_on(background, "original")) == ""
+    with pytest.raises(DataError, match="four background speakers"):
+        fold_attacks(Background(few), "original", Place(tmp_path / "out", tmp_path / "work"))
+
+
+def test_the_error_rate_is_that_of_the_metrics():
+    rng = np.random.default_rng(5)
+    for size in (20, 300):
+        for values in (rng.normal(size=size), rng.integers(0, 5, size).astype(float)):
+            is_target = rng.random(size) < 0.4
+            values = values + 1.0 * is_target
+            expected = eer(values[is_target], values[~is_target], method="interpolated")
+            assert error_rate(values, is_target) == pytest.approx(expected, abs=1e-12)
