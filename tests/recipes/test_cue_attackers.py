@@ -103,6 +103,15 @@ def test_page_holds_no_section_where_nothing_was_measured_and_takes_nonsense(res
     assert "<u>" not in page
 
 
+def test_page_shows_recalls_with_their_intervals(results: dict) -> None:
+    found = {"original": {"value": 0.875, "interval": [0.75, 0.9375], "chance": 0.5}}
+    page = render_page(
+        {**results, "attributes": {"vectors": "ge2e", "sets": {"tiny_test": {"sex": found}}}}, folder="."
+    )
+    assert "87.5\xa0% (75.0\u201393.8\xa0%)" in page
+    assert "50.0\xa0%" in page
+
+
 def test_a_second_run_takes_all_up(data: Path, tmp_path: Path) -> None:
     first = run(data, tmp_path / "out", ["prosody"])
     written = {

@@ -63,6 +63,6 @@ def _cell(value: Any) -> str:
     """A recall with its interval."""
     if not isinstance(value, Mapping):
         return ""
-    figure = Interval(as_number(value.get("value")), *interval_ends(value))
+    figure = Interval(as_number(value.get("value")), *interval_ends(value.get("interval")))
     span = interval(figure)
     return percent(figure.value) + (f" ({span})" if span else "")
