@@ -111,7 +111,7 @@ CATALOGUE: dict[str, Row] = {
 DEFAULT: tuple[str, ...] = (
     "campplus",
     *("gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
-    *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone", "ge2e-undone"),
+    *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone"),
     *("campplus-aligned", "prosody", "content", "session"),
     "fusion",  # of those before it
 )
