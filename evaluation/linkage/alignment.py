@@ -36,6 +36,7 @@ from evaluation.linkage.intervals import linkability_curve
 from evaluation.linkage.table import Ranks
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError, few
+from spkbase.showing import one_line
 
 Vectors = NDArray[np.float64]
 
@@ -46,6 +47,7 @@ ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
 an orthogonal map that is learnt without pairs."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Side:
     """Vectors of length 1 with their ids and speakers."""
@@ -133,6 +135,7 @@ def _fitted(
     return fit_alignment(*pairs, kind, ridge=options["ridge"], prior=options["prior"])  # type: ignore[arg-type]
 
 
+@one_line
 @dataclass(frozen=True, eq=False)
 class Aligned:
     """Anonymised vectors in the space of original ones, and the ranks of their owners.

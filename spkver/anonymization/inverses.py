@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import load_json
+from spkbase.showing import one_line
 from spkver.anonymization.baselines import change_speed, draw_speed, draw_warp, warp_envelope
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.mcadams_coefficient import turn_poles, turn_poles_back
@@ -34,6 +35,7 @@ Changed = list[NDArray[Any] | DataError]
 Change = Callable[[Signals, Sequence[int], Sequence[float]], Changed]
 
 
+@one_line
 @dataclass(frozen=True)
 class Inverse:
     """An anonymiser as a function of one number a recording, and its inverse.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import ConfigError
+from spkbase.showing import one_line
 from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
@@ -35,6 +36,7 @@ def _is_absent(preset: str) -> str:
     return network_is_absent(preset.partition("-")[0])
 
 
+@one_line
 @dataclass(frozen=True)
 class Row:
     """An attacker that is known by name.

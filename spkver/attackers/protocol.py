@@ -111,6 +111,7 @@ class BackgroundAttacker(Protocol):
         """Return all data directories that its scores depend on."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Place:
     """Where the attackers of a run work.

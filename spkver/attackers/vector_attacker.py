@@ -44,6 +44,7 @@ class Source(Protocol):
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
 
 
+@one_line
 @dataclass(frozen=True)
 class Choice:
     """How a backend is chosen.
