@@ -21,7 +21,7 @@ from spkbase.runs import Depends, Draft, Run
 from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import Dataset, Sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
 from spkver.voiceprivacy.summary import number
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ Json = dict[str, Any]
 
 SEX = "sex"
 FILE = "attributes.json"
+_NO_VOICES = ("prosody", "session")  # vectors of a voice say more of its owner, also where these are ahead
 _MISSING = "no attacker by vectors has scores of original speech"
 
 
@@ -57,6 +58,8 @@ def measure_attributes(
     rates = original_rates(conditions)
     able = {attacker.name: attacker for attacker in attackers if isinstance(attacker, VectorAttacker)}
     known = [name for name in able if name in rates]
+    presets = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    known = [name for name in known if presets.get(name) not in _NO_VOICES] or known
     if not known:
         return {"vectors": None, "sets": {}, "notes": [_MISSING]}
     attacker = able[min(known, key=lambda name: rates[name])]
