@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
 
     Examples
     --------
-    >>> words("It's Mr. O\u2019Neil -- THE\x00 end_")
+    >>> words("It's Mr. O\u2019Neil -- THE ** end_")
     ["it's", 'mr', "o'neil", 'the', 'end']
     """
     return _WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())

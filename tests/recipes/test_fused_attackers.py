@@ -183,6 +183,7 @@ def test_who_fails_is_left_out_of_the_fusion(layout, oracles, tmp_path):
     assert all("bad" not in fusion["weights"]["weights"] for fusion in results["fusions"])
 
 
+@pytest.mark.slow
 def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracles, output, tmp_path):
     ready = {"attacker_settings.ready.preset": f"scores:{output}/exp"}
     outcome = run(layout, tmp_path / "out", oracles, more=("ready",), **ready)
@@ -195,6 +196,7 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
     assert any("ready" in text for text in told)
 
 
+@pytest.mark.slow
 def test_vectors_of_the_training_set_let_those_of_others_have_a_part(layout, oracles, tmp_path):
     """Of original speech; the anonymised training set has none here, and that is told."""
     rng = np.random.default_rng(0)

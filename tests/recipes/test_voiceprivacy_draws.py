@@ -227,6 +227,7 @@ def test_an_anonymiser_that_draws_nothing_has_one_draw_and_that_is_said(original
     assert "draws nothing" in told[0]["text"]
 
 
+@pytest.mark.slow
 def test_a_function_that_gives_the_same_again_has_one_draw(originals: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def turn(samples, rate, utterance, rng):\n    return -0.5 * samples[::-1]\n")
