@@ -71,7 +71,7 @@ def fold_attacks(background: Background, kind: str, place: Place) -> list[Fold]:
     made = []
     for number, fold in enumerate(trials):
         sides = Background(
-            original[number].attack.training[0], anonymised[number].attack.training if anonymised else ()
+            original[number].attack.training[0], anonymised[number].attack.training if anonymised else (), background
         )
         training = sides.anonymised if kind == "semi-informed" else (sides.original,)
         # under the name of the set, by which vectors that were made elsewhere are found

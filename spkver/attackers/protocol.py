@@ -28,10 +28,14 @@ class Background:
     original : DataDir
     anonymised : tuple of DataDir
         Versions of it, each with other random numbers.
+    whole : Background or None
+        Of which this is a part, without the speakers of a fold. What is learnt of the anonymiser, and of no voice, may
+        be learnt from all of it.
     """
 
     original: DataDir
     anonymised: tuple[DataDir, ...] = ()
+    whole: Background | None = None
 
 
 @one_line

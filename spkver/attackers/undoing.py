@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
 from spkbase.errors import DataError
-from spkbase.files import load_json, make_folder, read_arrays, write_arrays, write_json
+from spkbase.files import fingerprint, load_json, make_folder, read_arrays, write_arrays, write_json
 from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -50,6 +50,7 @@ LEAST = 10
 """Recordings of a background that an estimator can be learnt from."""
 
 _DRAWS, _MOST_DRAWS = 1200, 6  # own draws that are aimed at, and of one recording
+_KEY = 8  # digits of a key
 _MOST = 4000  # background recordings that are undone; attackers learn from no more
 _BATCH = 8
 _PAIRS, _SECONDS, _GRID, _EXPLAINED = 6, 3.0, 13, 0.8  # see `known_anonymizer`
@@ -264,8 +265,8 @@ class Undoing:
 
         sides = [list(recordings), speakers, is_shared, None if folds is None else folds.tolist()]
         stage = self.run.stage(
-            f"numbers of {directory.name}",
-            f"numbers/{directory.name}.json",
+            f"numbers of {self._label(directory)}",
+            f"numbers/{self._label(directory)}.json",
             make=make,
             read=load_json,
             depends=Depends(inputs=[VERSION, sides], after=[estimator], sources=recordings, libraries=_LIBRARIES),
@@ -279,24 +280,57 @@ class Undoing:
         return np.array([fold[speaker] for speaker in speakers], np.int64)
 
     def undone(self, directory: DataDir) -> DataDir:
-        """Return the undone twin of an anonymised data directory, below ``data/``; what is there is taken up."""
-        if directory not in self._undone:
-            target = self.place.output / "data" / f"{directory.path.resolve().name}-undone"
-            name, numbers = self.known.inverse.anonymizer, self.numbers(directory)
-            self._undone[directory] = undo_datadir(
-                directory, target, name, numbers, jobs=self.place.jobs, force=self.place.force
-            )
+        """Return the undone twin of an anonymised data directory, below ``data/``; what is there is taken up.
+
+        Recordings of the background are those of its undone versions, as the folds of a fusion have them.
+        """
+        if directory not in self._undone and directory in self._parts:
+            self._undone[directory] = self._made(directory)
+        elif directory not in self._undone:
+            paths = set(directory.recordings.values())
+            known = {path for version in self.background.anonymised for path in version.recordings.values()}
+            selected = self.selected(directory) if paths <= known else None
+            is_whole = selected is not None and len(selected) == len(directory)
+            self._undone[directory] = selected if selected is not None and is_whole else self._made(directory)
         return self._undone[directory]
 
+    def selected(self, directory: DataDir) -> DataDir:
+        """Return the same recordings of the undone background; of a large one those that it has."""
+        undone = {
+            version.recordings[name]: path
+            for version, twin in zip(self.background.anonymised, self.undone_background, strict=True)
+            for name, path in twin.recordings.items()
+        }
+        recordings = {name: undone[path] for name, path in directory.recordings.items() if path in undone}
+        speakers = {name: directory.speakers[name] for name in recordings}
+        enrolls = None if directory.enrolls is None else tuple(name for name in directory.enrolls if name in recordings)
+        path = directory.path.with_name(f"{directory.name}-undone")
+        return replace(directory, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls)
+
+    def _made(self, directory: DataDir) -> DataDir:
+        target = self.place.output / "data" / f"{self._label(directory)}-undone"
+        name, numbers = self.known.inverse.anonymizer, self.numbers(directory)
+        return undo_datadir(directory, target, name, numbers, jobs=self.place.jobs, force=self.place.force)
+
+    def _label(self, directory: DataDir) -> str:
+        """Name of a directory; the sides of folds, which bear that of the background, are told apart by their ids."""
+        name = directory.path.resolve().name
+        versions = {version.path.resolve().name for version in self.background.anonymised}
+        is_side = name in versions and directory not in self._parts
+        return f"{name}-{fingerprint(sorted(directory.recordings))[:_KEY]}" if is_side else name
+
     @cached_property
-    def undone_background(self) -> tuple[DataDir, ...]:
-        """The undone versions of the background; of a large one a part, evenly over the speakers."""
+    def _parts(self) -> tuple[DataDir, ...]:
+        """The versions of the background; of a large one a part, evenly over the speakers."""
         versions, speakers = self.background.anonymised, self.background.original.speakers
         limit = -(-_MOST // len(versions))
         chosen = set(choose_utterances(speakers, limit=limit, seed=self.place.seed))
-        return tuple(
-            self.undone(version if len(chosen) == len(speakers) else _part(version, chosen)) for version in versions
-        )
+        return tuple(version if len(chosen) == len(speakers) else _part(version, chosen) for version in versions)
+
+    @cached_property
+    def undone_background(self) -> tuple[DataDir, ...]:
+        """The undone versions of the background, or of its part."""
+        return tuple(map(self.undone, self._parts))
 
 
 def _part(directory: DataDir, chosen: set[str]) -> DataDir:

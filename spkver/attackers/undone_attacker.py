@@ -14,7 +14,7 @@ from spkver.attackers.classic import Classics
 from spkver.attackers.config import AttackerConfig, attacker_config
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
 from spkver.attackers.undoing import VERSION, Undoing, known_anonymizer, why_not
 from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
@@ -49,15 +49,13 @@ class UndoneAttacker:
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and the whole background."""
-        background = attack.background
-        assert background is not None  # see `lacks`
+        background = _whole_background(attack)
         return attack.enrolment, attack.tested, background.original, *background.anonymised
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech: the base attacker, and what is known of the anonymiser."""
-        assert attack.background is not None
-        known = known_anonymizer(attack.background)
-        assert known is not None
+        known = known_anonymizer(_whole_background(attack))
+        assert known is not None  # see `lacks`
         what = [known.inverse.anonymizer, list(known.bounds)]
         return {"undoing": VERSION, "anonymizer": what, "base": self.base.record(attack)}
 
@@ -78,15 +76,22 @@ class UndoneAttacker:
 
     def rewritten(self, attack: Attack) -> Attack:
         """Return the same attack on undone speech; the speech is made if it is not there."""
-        assert attack.background is not None
-        known = attack.background.original, attack.background.anonymised
-        undoing = self.workshops.setdefault(known, Undoing(attack.background, self.place))
+        background = _whole_background(attack)
+        known = background.original, background.anonymised
+        undoing = self.workshops.setdefault(known, Undoing(background, self.place))
         training = attack.training
         if attack.scenario == "semi-informed":
-            training = undoing.undone_background
+            is_part = background is not attack.background
+            training = tuple(map(undoing.selected, attack.training)) if is_part else undoing.undone_background
         return replace(
             attack, training=training, enrolment=undoing.undone(attack.enrolment), tested=undoing.undone(attack.tested)
         )
+
+
+def _whole_background(attack: Attack) -> Background:
+    """The background that tells what the anonymiser does, also where an attack is one of a fold of it."""
+    assert attack.background is not None  # see `UndoneAttacker.lacks`
+    return attack.background.whole or attack.background
 
 
 @one_line

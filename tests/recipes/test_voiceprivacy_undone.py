@@ -125,6 +125,34 @@ def test_selections_without_a_folder_are_undone_too(background, tmp_path):
     assert len(wavs(undone.path)) == 6
 
 
+def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
+    """Folds bear the name of the background: what is of it is taken from its twins, and pieces have folders of their
+    own."""
+    version = background.anonymised[0]
+    undoing = Undoing(background, Place(tmp_path, tmp_path / "work", jobs=1))
+    whole = undoing.undone(version)
+    before = wavs(tmp_path)
+    names = sorted(version.recordings)
+    pieces = [
+        replace(
+            version,
+            recordings={f"{name}-piece{number}": background.original.recordings[name] for name in some},
+            speakers={f"{name}-piece{number}": version.speakers[name] for name in some},
+        )
+        for number, some in enumerate((names[:3], names[3:6]))
+    ]
+    sides = [undoing.undone(piece) for piece in pieces]
+    assert len({whole.path, *(side.path for side in sides)}) == 3
+    assert {name: content for name, content in wavs(tmp_path).items() if name in before} == before
+    assert all(path.is_file() for side in (whole, *sides) for path in side.recordings.values())
+    part = replace(
+        version,
+        recordings={name: version.recordings[name] for name in names[:4]},
+        speakers={name: version.speakers[name] for name in names[:4]},
+    )
+    assert undoing.undone(part).recordings == {name: whole.recordings[name] for name in names[:4]}
+
+
 def test_the_page_tells_what_was_undone_and_aligned() -> None:
     undoing = {
         "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
