@@ -151,7 +151,7 @@ def _rate(row: Mapping[str, Any], level: float) -> str:
     low, high = number(ends["low"]), number(ends["high"])
     if low != low or high != high:
         return _percent(row["eer"])
-    of = f" of the smallest of {len(row['attackers'])}" if smallest and len(row["attackers"]) > 1 else ""
+    of = f" of the smallest of {len(row['attackers'])}:" if smallest and len(row["attackers"]) > 1 else ""
     return f"{_percent(row['eer'])} ({100 * level:g} % interval{of} {_percent(low)} to {_percent(high)})"
 
 

@@ -71,7 +71,7 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
         assert row["minimum"] == json.loads(json.dumps(expected))
     anonymised = [row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"]
     worst = min(anonymised, key=lambda row: row["eer"])["minimum"]
-    span = f"interval of the smallest of 2 {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
+    span = f"interval of the smallest of 2: {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
     assert span in results["verdict"]
 
 

@@ -124,4 +124,6 @@ def sentence(results: Results, found: Sequence[Headline]) -> str:
 
 def plainly(headline: Headline) -> str:
     """Return the equal error rate in everyday words."""
-    return f"The attacker errs in {one_in(headline.worst.eer.value)} decisions; a guess errs in 1 in 2."
+    share = headline.worst.eer.value
+    how_often = "no decision" if share <= 0 else f"{one_in(share)} decisions"
+    return f"The attacker errs in {how_often}; a guess errs in 1 in 2."
