@@ -79,6 +79,7 @@ def test_notebooks_are_lessons(path):
         assert max(map(len, cell.splitlines())) <= 120
 
 
+@pytest.mark.slow  # the site of the documentation runs them too, in the continuous integration
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path, tmp_path):
     for module in NEEDS[path.stem]:
