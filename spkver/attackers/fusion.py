@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metrics import eer
 from evaluation.score_maps import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.trials import Scores, align
 from spkbase.errors import ConfigError, DataError
@@ -43,24 +44,6 @@ _FORMAT = "spkver fusion of attackers"
 _METHOD = 1  # number of the way in which weights are learnt
 _LEAST_SPEAKERS = 4
 _KEY = 8  # digits
-
-
-def error_rate(values: NDArray, is_target: NDArray) -> float:
-    """Return the equal error rate: where the shares of targets below and of nontargets above a threshold cross.
-
-    Examples
-    --------
-    >>> error_rate(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True]))
-    0.5
-    """
-    order = np.argsort(values, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)  # equal scores fall together
-    misses = np.append(0, np.cumsum(is_target[order])[ends]) / is_target.sum()
-    alarms = 1 - np.append(0, np.cumsum(~is_target[order])[ends]) / (~is_target).sum()
-    after = int(np.argmax(misses >= alarms))
-    gaps = alarms[after - 1] - misses[after - 1], misses[after] - alarms[after]
-    share = gaps[0] / sum(gaps) if sum(gaps) else 0.0
-    return float(misses[after - 1] + share * (misses[after] - misses[after - 1]))
 
 
 @one_line
@@ -291,14 +274,18 @@ def learn_weights(
             "prior": chosen.affine.prior,
             "ridge": chosen.ridge,
         },
-        "cross_validated": {"cllr": chosen.cllr, "eer": error_rate(chosen.llr, is_target)},
+        "cross_validated": {"cllr": chosen.cllr, "eer": _error_rate(chosen.llr, is_target)},
         "alone": {
-            name: {"cllr": chosen.alone[name], "eer": error_rate(scores[:, number], is_target)}
+            name: {"cllr": chosen.alone[name], "eer": _error_rate(scores[:, number], is_target)}
             for number, name in enumerate(names)
         },
         "ridges": [{"ridge": ridge, "cllr": cllr} for ridge, cllr in chosen.tried.items()],
         "folds": [_described(fold, chosen.llr[numbers == fold.number]) for fold in folds],
     }
+
+
+def _error_rate(values: NDArray, is_target: NDArray) -> float:
+    return float(eer(values[is_target], values[~is_target], method="interpolated"))
 
 
 def _are_finite(found: Sequence[Scores]) -> bool:
@@ -313,5 +300,5 @@ def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
         "targets": int(is_target.sum()),
         "nontargets": int((~is_target).sum()),
         "cllr": float(cllr_of_trials(llr, is_target).sum()),
-        "eer": error_rate(llr, is_target),
+        "eer": _error_rate(llr, is_target),
     }

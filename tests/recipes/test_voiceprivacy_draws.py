@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
-from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_originals
 
 from evaluation.cli import main as evaluation_main
 from spkbase.files import file_digest, to_json, write_json
@@ -34,10 +34,7 @@ REVERSE = f"{Path(__file__).parents[1] / 'own_anonymizer.py'}:reverse"
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny set without twins; read only."""
-    root = write_layout(tmp_path_factory.mktemp("originals"))
-    for twin in root.glob(f"*{SUFFIX}"):
-        shutil.rmtree(twin)
-    return root
+    return write_originals(tmp_path_factory.mktemp("originals"))
 
 
 @pytest.fixture(scope="module")

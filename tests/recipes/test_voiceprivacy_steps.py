@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from recipe_runs import Outcome
 from voiceprivacy_outputs import check_same, outputs
-from voiceprivacy_runs import SUFFIX, run_recipe, write_layout
+from voiceprivacy_runs import run_recipe, write_originals
 
 from spkver.cli import main
 
@@ -32,10 +32,7 @@ def run(data: Path, output: Path, *arguments: str, **settings: object) -> Outcom
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny set without twins, which the recipe makes; read only."""
-    root = write_layout(tmp_path_factory.mktemp("originals"))
-    for twin in root.glob(f"*{SUFFIX}"):
-        shutil.rmtree(twin)
-    return root
+    return write_originals(tmp_path_factory.mktemp("originals"))
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,14 @@ def write_layout(root: Path) -> Path:
     return root
 
 
+def write_originals(root: Path) -> Path:
+    """The tiny set without twins."""
+    write_layout(root)
+    for twin in root.glob(f"*{SUFFIX}"):
+        shutil.rmtree(twin)
+    return root
+
+
 def write_directory(
     path: Path, utterances: Sequence[tuple[str, int]], *, models: Sequence[str] = (), enrols: bool = False
 ) -> None:

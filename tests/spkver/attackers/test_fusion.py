@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.metrics.equal_error import eer
 from evaluation.trials.joins import align
 from evaluation.trials.lists import Scores, Trials
 from spkbase.errors import DataError
-from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion, error_rate
+from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion
 from spkver.attackers.fusion_folds import MOST_SPEAKERS, MOST_TESTED, fold_attacks, kind_of
 from spkver.attackers.kept import Kept
 from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place
@@ -225,13 +224,3 @@ def test_too_few_speakers_are_told(tmp_path, background):
     assert fusion.lacks(attack_on(background, "original")) == ""
     with pytest.raises(DataError, match="four background speakers"):
         fold_attacks(Background(few), "original", Place(tmp_path / "out", tmp_path / "work"))
-
-
-def test_the_error_rate_is_that_of_the_metrics():
-    rng = np.random.default_rng(5)
-    for size in (20, 300):
-        for values in (rng.normal(size=size), rng.integers(0, 5, size).astype(float)):
-            is_target = rng.random(size) < 0.4
-            values = values + 1.0 * is_target
-            expected = eer(values[is_target], values[~is_target], method="interpolated")
-            assert error_rate(values, is_target) == pytest.approx(expected, abs=1e-12)
