@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from evaluation.commands.options import FILE, level_option, show_json
-from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
+from evaluation.embeddings import Embeddings, check_anonymised, read_embeddings, write_embeddings
 from evaluation.linkage import ALIGNMENTS, Side, link_aligned, linked_shares
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError, few
@@ -133,6 +133,7 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
         raise DataError(text, file=options["anonymised"][0], remedy=remedy)
     if len(set(original.speakers.tolist())) < 2:
         raise DataError("expected at least two original speakers, got one", file=options["original"][0])
+    check_anonymised(original, anonymised)
     return original, anonymised
 
 

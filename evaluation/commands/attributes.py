@@ -60,7 +60,7 @@ def attributes(
     vectors (original), on anonymised ones by what was learnt from original ones (ignorant), and by what was learnt from
     anonymised ones (informed). Intervals are by a bootstrap of speakers, differences from original under shared draws.
     """
-    from evaluation.embeddings import read_embeddings
+    from evaluation.embeddings import check_anonymised, read_embeddings
     from evaluation.trials import read_metadata
     from evaluation.uncertainty import Resampling
     from evaluation.utility import Sides, attribute_leakage, read_labels
@@ -75,7 +75,10 @@ def attributes(
 
     def read(original: Path, other: Path | None) -> Sides:
         how: dict[str, Any] = {"speakers": segment_speakers, "allow_pickle": allow_pickle}
-        return Sides(read_embeddings(original, **how), None if other is None else read_embeddings(other, **how))
+        sides = Sides(read_embeddings(original, **how), None if other is None else read_embeddings(other, **how))
+        if sides.anonymised is not None:
+            check_anonymised(sides.original, sides.anonymised)
+        return sides
 
     tested, others = read(embeddings, anonymised), None if training is None else read(training, training_anonymised)
     rows, report, notes = [], {}, []

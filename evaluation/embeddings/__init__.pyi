@@ -14,6 +14,7 @@ from .folds import speaker_folds as speaker_folds
 from .kaldi import read_binary as read_binary
 from .kaldi import read_text_matrix as read_text_matrix
 from .sets import Embeddings as Embeddings
+from .sets import check_anonymised as check_anonymised
 from .sets import check_norms as check_norms
 from .sets import row_norms as row_norms
 from .similarity import TIE as TIE

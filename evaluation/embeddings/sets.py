@@ -119,3 +119,23 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
             verb = "are" if count > 1 else "is"
             message = f"{count} {what}{'s' * (count > 1)} {verb} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings anew, or leave them out")
+
+
+def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
+    """Make sure that anonymised vectors are not the original ones once more, as when one file is given for both.
+
+    Raises
+    ------
+    DataError
+        If more than half of the utterances that both have are the same vectors.
+    """
+    if original.vectors.shape[1] != anonymised.vectors.shape[1]:
+        return
+    row_of = {name: row for row, name in enumerate(original.ids.tolist())}
+    pairs = [(row_of[name], row) for row, name in enumerate(anonymised.ids.tolist()) if name in row_of]
+    if not pairs:
+        return
+    same = sum(bool(np.array_equal(original.vectors[first], anonymised.vectors[other])) for first, other in pairs)
+    if 2 * same > len(pairs):
+        text = f"{same} of {len(pairs)} utterances have the same vector, original and anonymised"
+        raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")

@@ -231,6 +231,7 @@ def compare_voices(
         all_notes.append("original voices are all alike: D(M_oo) is 0, and neither DeID nor G_VD is defined")
     elif values.get("aa") == 0:
         all_notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
+    all_notes += _doubts(chosen, values)
     intervals = _intervals(chosen, values, resampling)
     return VoiceSimilarity(
         chosen,
@@ -239,6 +240,22 @@ def compare_voices(
         intervals.get("gain", Interval(note="no anonymised against anonymised speech")),
         tuple(all_notes),
     )
+
+
+def _doubts(matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]) -> list[str]:
+    """What looks like a file given twice, or for another one: numbers come out, and are plausible."""
+    doubts = [
+        f"M_oo and M_{name} are the same: was a file given twice?"
+        for name in ("oa", "aa")
+        if name in matrices and np.array_equal(matrices["oo"].values, matrices[name].values)
+    ]
+    if values.get("gain", 0.0) > 0:
+        doubts.append("anonymised voices are more distinct than original ones: were the files exchanged?")
+    if values.get("deid", 0.0) < 0:
+        doubts.append(
+            "anonymised voices are more like their originals than these like themselves: were files exchanged?"
+        )
+    return doubts
 
 
 def _numbers(cells: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64] | None) -> dict[str, float]:

@@ -161,3 +161,19 @@ def test_bad_vectors(folder: Path, vectors: np.ndarray, text: str) -> None:
     result = run(anonymised="bad.h5")
     assert (result.exit_code, "Traceback" in result.output) == (2, False), result.output
     assert text in result.output
+
+
+def test_one_file_for_both_sides_is_refused(tmp_path):
+    path = tmp_path / "vectors.h5"
+    names = [f"s{speaker}-{take}" for speaker in range(6) for take in range(3)]
+    speakers = [name.split("-")[0] for name in names]
+    write_embeddings(path, Embeddings(names, speakers, np.random.default_rng(0).standard_normal((18, 4))))
+    labels = tmp_path / "sex"
+    labels.write_text("".join(f"s{number} {'fm'[number % 2]}\n" for number in range(6)))
+    for command in (
+        ["align", "--original", path, "--anonymised", path],
+        ["attributes", "-e", path, "--anonymised", path, "--labels", labels],
+    ):
+        outcome = CliRunner().invoke(main, list(map(str, command)))
+        assert outcome.exit_code == 2
+        assert "18 of 18 utterances have the same vector" in outcome.output

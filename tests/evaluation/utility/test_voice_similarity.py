@@ -164,13 +164,21 @@ def test_deid_and_gain_of_three_matrices_with_intervals() -> None:
 
 
 def test_speakers_that_are_not_in_all_matrices_are_left_out() -> None:
-    full, part = SimilarityMatrix(("a", "b", "c"), np.eye(3)), np.eye(3)
+    full, part = SimilarityMatrix(("a", "b", "c"), np.eye(3)), 0.9 * np.eye(3)
     part[1, 1] = np.nan
     found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
     assert found.matrices["oo"].speakers == ("a", "c")
     assert found.notes == ("1 of 3 speakers are not in all matrices: b",)
     assert np.isnan(found.deid.value)
     assert "no original against anonymised" in found.deid.note
+
+
+def test_exchanged_and_repeated_files_are_told() -> None:
+    clear, blurred = (SimilarityMatrix(("a", "b"), np.array([[high, 0.1], [0.1, high]])) for high in (0.9, 0.5))
+    assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == ()
+    notes = compare_voices({"oo": blurred, "oa": clear, "aa": clear}).notes
+    assert [note.rpartition(": ")[2] for note in notes] == ["were the files exchanged?", "were files exchanged?"]
+    assert compare_voices({"oo": clear, "aa": clear}).notes == ("M_oo and M_aa are the same: was a file given twice?",)
 
 
 def test_what_is_not_defined_is_said_to_be_so() -> None:
