@@ -10,6 +10,7 @@ from .catalogue import DEFAULT as DEFAULT
 from .catalogue import Row as Row
 from .catalogue import absent_attackers as absent_attackers
 from .catalogue import catalogue_name as catalogue_name
+from .catalogue import cost_of as cost_of
 from .catalogue import default_attackers as default_attackers
 from .catalogue import find_row as find_row
 from .catalogue import known_attackers as known_attackers

@@ -33,6 +33,7 @@ from spkbase.runs import Depends, Draft, Run
 from spkbase.showing import one_line
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.kept import Kept
+from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
 from spkver.attackers.vector_attacker import Source, VectorAttacker
 from spkver.datadir import DataDir
@@ -50,7 +51,7 @@ MAPS: dict[str, tuple[MapKind, float]] = {
 }
 """The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
 
-_VERSION = 1
+_VERSION = 2
 _FOLDS, _LEAST = 5, 10
 _MOST = 3000  # recordings that a map is learnt from
 
@@ -179,34 +180,33 @@ class AlignedAttacker:
         """Choose and learn the map, or take the one that an earlier run has."""
         folder = make_folder(self.place.output / "attackers" / background.anonymised[0].name / self.name)
         run = Run(folder, self.place.jobs, self.place.force, quiet=True)
-        shared = sorted(
-            set.intersection(*(set(side.recordings) for side in (background.original, *background.anonymised)))
-        )
-        names = shared[:: -(-len(shared) * len(background.anonymised) // _MOST)]
+        # pieces where the attackers by vectors hear pieces: so each recording goes through a network once
+        heard, *versions = with_pieces((background.original, *background.anonymised), self.place)
+        shared = sorted(set.intersection(*(set(side.recordings) for side in (heard, *versions))))
+        names = shared[:: -(-len(shared) * len(versions) // _MOST)]
 
         def make(draft: Draft) -> None:
             source = self.base.open_source((background.original,))
-            speakers = {name: background.original.speakers[name] for name in names}
-            original = source.vectors(background.original, speakers)
-            versions = [source.vectors(version, speakers) for version in background.anonymised]
-            for side in (original, *versions):
+            speakers = {name: heard.speakers[name] for name in names}
+            original, *found = (source.vectors(side, speakers) for side in (heard, *versions))
+            for side in (original, *found):
                 side.norms()
-            anonymised = np.concatenate([np.asarray(version.vectors, np.float64) for version in versions])
-            goal = np.tile(np.asarray(original.vectors, np.float64), (len(versions), 1))
-            owners = np.tile(original.speakers, len(versions))
+            anonymised = np.concatenate([np.asarray(version.vectors, np.float64) for version in found])
+            goal = np.tile(np.asarray(original.vectors, np.float64), (len(found), 1))
+            owners = np.tile(original.speakers, len(found))
             chosen, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
-            found = _fitted(chosen, anonymised, goal)
-            arrays = {name: getattr(found, name) for name in _ARRAYS}
+            fitted = _fitted(chosen, anonymised, goal)
+            arrays = {name: getattr(fitted, name) for name in _ARRAYS}
             write_arrays(draft.path, arrays, attributes=draft.attributes)
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
             write_json(run.path("alignment.json"), {**facts, "chosen": chosen, "mean_reciprocal_rank": scores})
 
         sources = {
             f"{number} {name}": Path(side.recordings[name])
-            for number, side in enumerate((background.original, *background.anonymised))
+            for number, side in enumerate((heard, *versions))
             for name in names
         }
-        speakers = sorted(background.original.speakers.items())
+        speakers = sorted(heard.speakers.items())
         stage = run.stage(
             f"alignment of {self.name}",
             "alignment.h5",

@@ -8,12 +8,13 @@ To add an attacker: a function ``make(name, settings, context)``, which gives a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
+from spkver.attackers.adapted_attacker import wanted_adapted
 from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
@@ -21,6 +22,7 @@ from spkver.attackers.context import Context, Settings
 from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
+from spkver.attackers.supervector_source import wanted_supervectors
 from spkver.attackers.undone_attacker import wanted_undone
 from spkver.attackers.vector_settings import network_is_absent, wanted_extractor, wanted_network, wanted_onnx
 
@@ -102,6 +104,38 @@ CATALOGUE: dict[str, Row] = {
     "ivector-aligned": Row(
         "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
     ),
+    # --- that adapt to the trials at hand ---
+    **{
+        f"{base}-adapted": Row(
+            f"{base}-adapted",
+            f"{what}, adapted to the trials at hand",
+            wanted_adapted(wanted_network),
+            _is_absent,
+            is_network=True,
+        )
+        for base, what in _NETWORKS.items()
+    },
+    "ivector-adapted": Row(
+        "ivector-adapted", "i-vectors, adapted to the trials at hand", wanted_adapted(wanted_ivectors)
+    ),
+    "supervector-adapted": Row(
+        "supervector-adapted", "supervectors, adapted to the trials at hand", wanted_adapted(wanted_supervectors)
+    ),
+    **{
+        f"{base}-adapted-undone": Row(
+            f"{base}-adapted-undone",
+            f"{what} of undone speech, adapted to the trials at hand",
+            wanted_undone(wanted_adapted(wanted_network)),
+            _is_absent,
+            is_network=True,
+        )
+        for base, what in _NETWORKS.items()
+    },
+    "supervector-adapted-undone": Row(
+        "supervector-adapted-undone",
+        "supervectors of undone speech, adapted to the trials at hand",
+        wanted_undone(wanted_adapted(wanted_supervectors)),
+    ),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
@@ -111,14 +145,14 @@ CATALOGUE: dict[str, Row] = {
 }
 
 DEFAULT: tuple[str, ...] = (
-    "campplus",
-    *("gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
-    *("campplus-undone", "gmm-svm-cms-undone", "gmm-svm-undone", "supervector-cosine-undone"),
+    *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
+    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "gmm-svm-undone"),
     *("campplus-aligned", "prosody", "content", "session"),
     "fusion",  # of those before it
 )
-"""Those that run where none are named and they can: voices, voices with the anonymisation undone, cues beside the
-voice, each about from the strongest to the weakest; then all together."""
+"""Those that run where none are named and they can: voices, first those that adapt to the trials; the same with the
+anonymisation undone; cues beside the voice, each about from the strongest to the weakest; then all together."""
 
 _ALONE: dict[str, float] = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
@@ -137,12 +171,30 @@ _ALONE: dict[str, float] = {
 }
 # "anonymisation" in the timings of the same run: to turn the poles back is as much work as to turn them
 _UNDOING = 15
+_ADAPTING = 2
 COSTS: dict[str, float] = {
     **_ALONE,
     **{f"{base}-undone": _ALONE[base] + _UNDOING for base in (*PRESETS, *_NETWORKS, "ivector")},
+    **{f"{base}-adapted": _ADAPTING for base in (*_NETWORKS, "ivector", "supervector")},
+    **{f"{base}-adapted-undone": _ADAPTING for base in (*_NETWORKS, "supervector")},
 }
 """Seconds of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
-others are faster or slower."""
+others are faster or slower. Attackers that adapt use vectors that others have: of theirs see `cost_of`."""
+
+
+def cost_of(name: str, others: Collection[str]) -> float | None:
+    """Return the seconds of one core for an hour of speech of an attacker beside others, by the names of their rows.
+
+    Examples
+    --------
+    >>> [cost_of("ivector-adapted", others) for others in ([], ["ivector"])]
+    [32, 2]
+    >>> cost_of("scores", [])
+    """
+    if name not in COSTS:
+        return None
+    base = name.replace("-adapted", "")
+    return COSTS[name] if base in others or base == name else COSTS[name] + COSTS.get(base, 0.0)
 
 
 def absent_attackers() -> dict[str, str]:

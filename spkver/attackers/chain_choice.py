@@ -26,6 +26,10 @@ Json = Any
 SHRINK, PRIOR = 0.1, 100
 """Share of shrinkage of covariances, and weight of a PLDA's prior: what keeps them of use where vectors are few."""
 
+ADAPTED_COSINE = "adapted_cosine"
+"""The scorer of those that adapt, see `spkver.backend.adapted_cosine_scores`."""
+
+_WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
 _RIDGE = 0.01  # of the calibration that gives the Cllr: folds without an error have none that is finite
 _COHORT = 20  # speakers that an adaptive cohort needs
@@ -104,25 +108,43 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     chains = ["cosine", "centre"]
     adaptive = f"snorm: {min(300, n_speakers // 2)}" if n_speakers >= _COHORT else ""
     chains += [f"[centre, {adaptive}]"] if adaptive else []
-    wccn, whiten = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
     if most_vectors > 1:
-        chains += [f"[centre, length, {wccn}]"]
-    chains += [f"[centre, {whiten}, length]"]
+        chains += [f"[centre, length, {_WCCN}]"]
+    chains += [f"[centre, {_WHITEN}, length]"]
     if most_vectors < 2 or n_speakers < 2:
         return chains
-    most = min(dimension, n_speakers - 1)
-    ranks = [rank for rank in _RANKS if rank <= most] or [most]
-    lda = [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
+    lda = _discriminants(dimension, n_speakers)
     plda = f"plda: {{prior: {PRIOR}}}"
     chains += [f"[centre, length, {step}]" for step in lda]
     chains += [
         f"[centre, length, {plda}]",
-        f"[centre, {whiten}, length, {plda}]",
+        f"[centre, {_WHITEN}, length, {plda}]",
         f"[centre, length, {lda[-1]}, {plda}]",
     ]
     if adaptive:
-        chains += [f"[centre, length, {wccn}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
+        chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
     return chains
+
+
+def adapted_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from where scores are adapted to the trials; parameters as for `standard_chains`.
+
+    Examples
+    --------
+    >>> adapted_chains(192, 3, 1)
+    ['adapted_cosine', '[centre, whiten: {shrink: 0.1}, length, adapted_cosine]']
+    """
+    maps = [f"{_WHITEN}, length"]
+    if most_vectors > 1:
+        maps = [f"length, {_WCCN}", *maps]
+        maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
+    return [ADAPTED_COSINE, *(f"[centre, {steps}, {ADAPTED_COSINE}]" for steps in maps)]
+
+
+def _discriminants(dimension: int, n_speakers: int) -> list[str]:
+    most = min(dimension, n_speakers - 1)
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
+    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
 
 
 @one_blas_thread()

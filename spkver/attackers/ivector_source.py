@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.files import fingerprint, make_folder
@@ -19,16 +17,15 @@ from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.context import Context
+from spkver.attackers.mixture_sources import MixtureSource, opened_once, prepare_training, workplace_of
 from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Attacker, Place
-from spkver.attackers.training import merge_versions
 from spkver.attackers.vector_attacker import VectorAttacker
 from spkver.attackers.vector_settings import ChoiceConfig
-from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig
-from spkver.mixture import GaussianMixture, TrainedUbm, UbmConfig
-from spkver.vectors import TotalVariability, TotalVariabilityConfig, extract_ivectors
+from spkver.mixture import Statistics, TrainedUbm, UbmConfig
+from spkver.vectors import TotalVariabilityConfig, extract_ivectors
 
 _SHARED = ("features", "ubm")  # what `attacker_settings.all` has for this attacker too
 
@@ -49,46 +46,14 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@one_line
-@dataclass(frozen=True, eq=False)
-class IVectorSource:
-    """I-vectors by a mixture and a matrix that were trained on one training set; see `learn_ivectors`."""
-
-    place: Place = field(repr=False)
-    config: IVectorConfig
-    ubm: GaussianMixture = field(repr=False)
-    matrix: TotalVariability = field(repr=False)
-    _known: dict[Path, NDArray[np.float64]] = field(default_factory=dict, repr=False)
-
-    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
-        """Return the i-vectors of a data directory, or of some of its utterances with their speakers."""
-        owners = dict(directory.speakers if utterances is None else utterances)
-        names = sorted(owners)
-        # folds are made of recordings that the training set has: theirs are known, in whatever directory they stand
-        due = {name: Path(directory.recordings[name]) for name in names}
-        due = {name: path for name, path in due.items() if path not in self._known}
-        if due:
-            work = _workplace(self.place)
-            prepared = work.recordings(directory.name, due, self.config.features, seed=self.place.seed)
-            statistics = work.statistics(prepared, self.ubm)
-            found = extract_ivectors(self.matrix, statistics, work=Work(self.place.jobs, self.place.device))
-            rows = np.asarray(found.vectors)
-            self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
-        vectors = np.stack([self._known[Path(directory.recordings[name])] for name in names])
-        speakers = np.array([owners[name] for name in names], object)
-        return Embeddings(np.array(names, object), speakers, vectors, source=str(directory.path))
-
-
-def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: Place) -> IVectorSource:
+def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: Place) -> MixtureSource:
     """Train the mixture and the matrix on a training set, or take those of an earlier run.
 
     Of several versions all recordings count; where speakers have one recording, the pieces of it, see
     `spkver.attackers.with_pieces`. The rank is lowered to what the recordings allow.
     """
-    speech = merge_versions(with_pieces(training, place))
-    work = _workplace(place)
-    recordings = {name: Path(path) for name, path in speech.recordings.items()}
-    prepared = work.recordings(speech.name, recordings, config.features, seed=place.seed)
+    work = workplace_of(place)
+    prepared = prepare_training(with_pieces(training, place), config.features, place)
     ubm = work.ubm(prepared, config.ubm).mixture
     statistics = work.statistics(prepared, ubm)
     most = min(len(statistics) - 1, ubm.means.size)
@@ -99,11 +64,12 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     folder = make_folder(place.work / f"total-variability-{key}")
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True, device=place.device)
     matrix = pipeline.total_variability(run, mixture, accumulated, matrix_config).value
-    return IVectorSource(place, config, ubm, matrix)
 
+    def extract(statistics: Statistics) -> tuple[NDArray[np.object_], NDArray[np.floating]]:
+        found = extract_ivectors(matrix, statistics, work=Work(place.jobs, place.device))
+        return found.segments, np.asarray(found.vectors)
 
-def _workplace(place: Place) -> Workplace:
-    return Workplace(place.work, place.jobs, place.device)
+    return MixtureSource(place, config.features, ubm, extract)
 
 
 @one_line
@@ -122,13 +88,7 @@ class WantedIVectors:
         """Return it at work."""
         config = self.config
         record = [config.features, config.ubm, config.total_variability]
-        known: dict[tuple[DataDir, ...], IVectorSource] = {}
-
-        def open_source(training: tuple[DataDir, ...]) -> IVectorSource:
-            if training not in known:
-                known[training] = learn_ivectors(config, training, place)
-            return known[training]
-
+        open_source = opened_once(lambda training: learn_ivectors(config, training, place))
         return VectorAttacker(config.name, open_source, record, config.choice, place)
 
 

@@ -21,7 +21,14 @@ from spkbase.files import fingerprint, make_folder, write_text
 from spkbase.runs import Depends, Draft, Run
 from spkbase.showing import one_line
 from spkver.attackers.attack import match_trials
-from spkver.attackers.chain_choice import PRIOR, SHRINK, FoldVectors, choose_chain, standard_chains
+from spkver.attackers.chain_choice import (
+    PRIOR,
+    SHRINK,
+    FoldVectors,
+    adapted_chains,
+    choose_chain,
+    standard_chains,
+)
 from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
 from spkver.attackers.kept import Kept
 from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
@@ -61,6 +68,8 @@ class Choice:
         Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
     utterances : int or None
         At most so many recordings are used, all versions counted; see `limited`.
+    adapted : bool
+        Scores are adapted to the trials at hand: `adapted_chains` in place of `standard_chains`.
     """
 
     chains: tuple[str, ...] = ()
@@ -68,11 +77,13 @@ class Choice:
     enrolled: int = ENROLLED
     cut: bool = True
     utterances: int | None = UTTERANCES
+    adapted: bool = False
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         pieces = [PIECES, SHORTEST] if self.cut else []
-        return [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces, self.utterances]
+        found = [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces, self.utterances]
+        return [*found, "adapted"] if self.adapted else found
 
 
 def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
@@ -154,7 +165,8 @@ def _choose(
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
     least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
-    chains = list(choice.chains) or standard_chains(whole.vectors.shape[1], least, int(most))
+    known_chains = adapted_chains if choice.adapted else standard_chains
+    chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
     digest = fingerprint(draft.fingerprint, np.asarray(whole.vectors))
     found = choose_chain(
         chains, folds, seed=place.seed, jobs=place.jobs, journal=draft.folder / "chains.journal", fingerprint=digest
@@ -213,7 +225,9 @@ class VectorAttacker:
         return {"vectors": self.depends, "choice": self.choice.record()}
 
     def lacks(self, attack: Attack) -> str:
-        """Return nothing: it serves all trials."""
+        """Return why scores cannot be adapted to these trials; without that it serves all."""
+        if self.choice.adapted and len(np.unique(attack.trials.models)) < 2:
+            return "one speaker is enrolled in its trials: adapted scores are without the mean of all who are"
         return ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:

@@ -34,6 +34,8 @@ class ChoiceConfig:
         Recordings of a model in the trials of these folds.
     utterances : int or None
         Recordings of the training set that are used at most, spread evenly over the speakers; None takes all.
+    adapted : bool
+        Scores are adapted to the list of trials, see `spkver.backend.adapted_cosine_scores`.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ChoiceConfig:
     folds: int = FOLDS
     enrolled: int = ENROLLED
     utterances: int | None = UTTERANCES
+    adapted: bool = False
 
     def __post_init__(self) -> None:
         for key, least in (("folds", 2), ("enrolled", 1)):
@@ -53,7 +56,7 @@ class ChoiceConfig:
     @property
     def choice(self) -> Choice:
         """The same without the rest."""
-        return Choice(self.chains, self.folds, self.enrolled, utterances=self.utterances)
+        return Choice(self.chains, self.folds, self.enrolled, utterances=self.utterances, adapted=self.adapted)
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+from .adapted import adapted_cosine_scores as adapted_cosine_scores
 from .backend_files import read_backend as read_backend
 from .backend_files import write_backend as write_backend
 from .chain import Chain as Chain

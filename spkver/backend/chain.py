@@ -311,6 +311,9 @@ def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
             continue
         text = f"{chosen.name}, {_ROLE_NAMES[role]}, cannot stand after {last.name}, {_ROLE_NAMES[before]}"
         problems.add(text, remedy="the order is: maps of vectors, one scorer, snorm, calibrate")
+    scorer = step_of(tuple(chain), "scorer")
+    if scorer and scorer.step.scorer and scorer.step.scorer.of_list and step_of(tuple(chain), "norm"):
+        problems.add(f"snorm cannot stand after {scorer.name}: scores with a cohort would be those of another list")
 
 
 def _text(chosen: ChosenStep) -> str:

@@ -27,6 +27,7 @@ from spkver.backend.scorers import (
     TwoCovariance,
     fit_mahalanobis,
     fit_plda_model,
+    score_adapted_cosine,
     score_cosine,
     score_mahalanobis,
     score_plda,
@@ -282,6 +283,14 @@ STEPS: tuple[Step, ...] = (
         "cosine with the mean of the enrolled vectors",
         fit=_cosine,
         scorer=Scorer(Cosine, score_cosine, lambda model: None, needs_direction=True),
+    ),
+    Step(
+        "adapted_cosine",
+        "scorer",
+        "the same after taking off, in a list of trials, the mean of each side and what spreads the models' sessions",
+        (Parameter("prior", float, 1.0, "weight of the identity where sessions are few", least=1e-6),),
+        fit=_cosine,
+        scorer=Scorer(Cosine, score_adapted_cosine, lambda model: None, of_list=True),
     ),
     Step(
         "mahalanobis",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evaluation.trials import Trials
 from spkbase.errors import DataError
 from spkbase.work import Work
+from spkver.backend.adapted import adapted_cosine_scores
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
 from spkver.backend.kaldi_plda import adapt_plda_unsupervised, kaldi_plda_scores, plda_from_kaldi, plda_to_kaldi
 from spkver.backend.moments import regularised, within_covariance
@@ -45,12 +46,15 @@ class Scorer:
         Gives the dimensions R that a model is for; None where it is for any.
     needs_direction : bool
         Means of sessions and tested vectors must not be 0.
+    of_list : bool
+        A score depends on the whole list of trials, not on its own two sides alone.
     """
 
     model: type
     score: Callable[[Any, Sessions, Floats, Codes, Codes, Values], Floats]
     dimension: Callable[[Any], int | None]
     needs_direction: bool = False
+    of_list: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,13 @@ def score_cosine(
 ) -> Floats:
     """Return cosines with the means of the models' sessions."""
     return cosine_of_sessions(sessions, tests, models, segments)
+
+
+def score_adapted_cosine(
+    model: Cosine, sessions: Sessions, tests: Floats, models: Codes, segments: Codes, values: Values
+) -> Floats:
+    """Return cosines after adaptation to the list's own sessions and tests."""
+    return adapted_cosine_scores(sessions, tests, models, segments, prior=values["prior"])
 
 
 def score_mahalanobis(

@@ -14,11 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spkbase.files import file_digest, to_json, write_json
+from spkbase.files import file_digest, fingerprint, to_json, write_json
 from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
 from spkver.voiceprivacy.conditions import Condition
 from spkver.voiceprivacy.layout import Scored
 from spkver.voiceprivacy.numbers import assess
+from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
@@ -74,15 +75,18 @@ def _declare_part(
 
     def make(draft: Draft) -> None:
         known = {} if run.force else earlier()
+        # the longest first, so that no worker waits for the other in the end
+        order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
         assessed = resumed_map(
             partial(_assessed, output=run.output, config=config, seed=seed),
-            [(one, None if one.further else known.get(_place(vars(one)))) for one in scored],
+            [(one, None if one.further else known.get(_place(vars(one)))) for one in (scored[row] for row in order)],
             journal=draft.folder / "conditions.journal",
-            fingerprint=draft.fingerprint,
+            fingerprint=fingerprint(draft.fingerprint, order),
             jobs=run.jobs,
             description=f"conditions of {first.attacker} on {first.dataset}",
         )
-        write_json(draft.path, [json.loads(text) for text in assessed])
+        found = dict(zip(order, assessed, strict=True))
+        write_json(draft.path, [json.loads(found[row]) for row in range(len(scored))])
 
     return run.stage(
         f"numbers of {first.attacker} on {first.dataset}{suffix}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spkbase.work import chunks, ordered_map
-from spkver.attackers import COSTS, absent_attackers, find_row
+from spkver.attackers import absent_attackers, cost_of, find_row
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import Sets
@@ -51,9 +51,10 @@ def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
         for entry in config.attackers
     }
     rates, unknown = {}, []
-    for name, spec in specs.items():
-        row = find_row(spec)
-        rate = COSTS.get(spec if row is None else row[0])
+    rows = {name: find_row(spec) for name, spec in specs.items()}
+    kinds = {name: specs[name] if row is None else row[0] for name, row in rows.items()}
+    for name, kind in kinds.items():
+        rate = cost_of(kind, set(kinds.values()))
         if rate is None:
             unknown.append(name)
         else:

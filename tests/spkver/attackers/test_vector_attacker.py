@@ -16,10 +16,11 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Journal
 from spkver.attackers import catalogue
 from spkver.attackers.attack import match_trials
+from spkver.attackers.catalogue import CATALOGUE
 from spkver.attackers.context import Context
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, Place
+from spkver.attackers.protocol import Attack, BackgroundAttacker, Place
 from spkver.attackers.vector_attacker import VectorAttacker, limited
 from spkver.attackers.vector_settings import check_chains, wanted_network
 from spkver.attackers.vector_store import VectorStore
@@ -279,3 +280,48 @@ def test_a_journal_of_another_extractor_is_not_taken(speech, extractor, tmp_path
     (journal,) = (tmp_path / "vectors").glob("*/vectors.journal")
     with Journal(journal, store.made_by, read_only=True) as kept:
         assert sum(len(kept.read(number)[1]) for number in range(len(kept))) == len(speech["enrolment"])
+
+
+def test_adapted_scores_are_strict_and_of_the_whole_list(speech, extractor, tmp_path):
+    """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
+    settings = {"extractor": extractor.spec, "adapted": True}
+    attack = attack_on(speech)
+    wanted = wanted_network("mine", settings, Context("campplus"))
+    attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
+    assert not isinstance(attacker, BackgroundAttacker)
+    values = scores_of(attacker, attack)
+    choice = json.loads((tmp_path / "out/attackers/train/mine/choice.json").read_text())
+    assert choice["chains"][0]["chain"] == "[adapted_cosine]"
+    assert all(row["chain"].endswith("adapted_cosine]") for row in choice["chains"])
+    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
+    enrolled, tested = store.vectors(attack.enrolment), store.vectors(attack.tested)
+    backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
+    np.testing.assert_array_equal(values, backend.score(enrolled, tested, attack.trials).values)
+    few = Trials.from_ids(["f20"] * 3, attack.trials.segment_ids[:3].tolist())
+    assert "one speaker is enrolled" in attacker.lacks(replace(attack, trials=few))
+    assert attacker.lacks(attack) == ""
+    assert attacker.record(attack) != attacker_of(extractor, tmp_path / "other").record(attack)
+
+
+def test_names_with_adapted_take_the_settings_of_their_base():
+    context = Context("ivector-adapted", settings={"ivector": {"chains": ["centre"], "ubm": {"components": 8}}})
+    wanted = CATALOGUE["ivector-adapted"].make("ivector-adapted", {}, context)
+    assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
+    assert wanted.config.choice.adapted
+    assert wanted.config.chains == ()  # those of the base do not adapt
+    undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
+    assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
+    assert undone.base.config.chains == ("adapted_cosine",)
+
+
+def test_supervectors_need_no_network(speech, tmp_path):
+    settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}}
+    attack = attack_on(speech)
+    found = []
+    for jobs in (1, 2):
+        place = Place(tmp_path / str(jobs), tmp_path / str(jobs) / "work", 1, jobs)
+        wanted = CATALOGUE["supervector-adapted"].make("sv", settings, Context("supervector-adapted"))
+        found.append(scores_of(wanted.at(place, {}), attack))
+    np.testing.assert_array_equal(*found)
+    is_target = np.array([model == name.split("-")[0] for model, name in attack.trials.pairs()])
+    assert found[0][is_target].mean() > found[0][~is_target].mean() + 0.2
