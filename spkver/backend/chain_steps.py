@@ -287,8 +287,8 @@ STEPS: tuple[Step, ...] = (
     Step(
         "adapted_cosine",
         "scorer",
-        "the same after taking off, in a list of trials, the mean of each side and what spreads the models' sessions",
-        (Parameter("prior", float, 1.0, "weight of the identity where sessions are few", least=1e-6),),
+        "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors",
+        (Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6),),
         fit=_cosine,
         scorer=Scorer(Cosine, score_adapted_cosine, lambda model: None, of_list=True),
     ),
