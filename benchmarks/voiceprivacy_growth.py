@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, others: Sequence[str], axis: str, share: f
     with tempfile.TemporaryDirectory(prefix="growth-") as name:
         folder = Path(name)
         _lay_out(options, axis, share, folder / "data")
-        settings = [f"datasets=[{options.dataset}]", f"training_sets={{{options.dataset}: {options.training}}}"]
+        settings = [f"datasets=[{options.dataset}]", f"training_sets.{options.dataset}={options.training}"]
         command = [sys.executable, "-m", "spkver", "voiceprivacy", "--data", str(folder / "data")]
         command += ["--suffix", "_mcadams", "--output", str(folder / "out"), *others]
         command += [part for setting in settings for part in ("--set", setting)]
