@@ -3,7 +3,7 @@
 ==========  ==========================================================================================================
 tracker     what it is
 ==========  ==========================================================================================================
-pyin        probabilistic YIN of librosa, with its own voicing decision; the default, always installed
+pyin        probabilistic YIN, with its own voicing decision; the default, always there (`probabilistic_yin`)
 dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``): some twenty times as fast
 ==========  ==========================================================================================================
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from evaluation.utility.lists import check_same
 from evaluation.utility.pitch import FRAME_SHIFT, Convention, TrackComparison, compare_tracks
+from evaluation.utility.probabilistic_yin import pyin_track
 from spkbase.errors import DataError, Problems
 from spkbase.work import ordered_map
 
@@ -131,15 +132,12 @@ def _read(path: Path) -> tuple[NDArray[np.float64], int]:
 
 
 def _pyin(samples: NDArray, rate: int) -> NDArray[np.float64]:
-    import librosa
-
     shift = round(FRAME_SHIFT * rate)
     if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
         return np.zeros(1 + len(samples) // shift)
     # four periods of the lowest pitch at least
     frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
-    found = librosa.pyin(samples, fmin=LOWEST, fmax=HIGHEST, sr=rate, frame_length=frame, hop_length=shift)[0]
-    return np.nan_to_num(np.asarray(found, np.float64), nan=0.0)
+    return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
 def _dio(samples: NDArray, rate: int) -> NDArray[np.float64]:
