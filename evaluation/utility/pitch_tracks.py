@@ -4,7 +4,7 @@
 tracker     what it is
 ==========  ==========================================================================================================
 pyin        probabilistic YIN, with its own voicing decision; the default, always there (`probabilistic_yin`)
-dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``): some twenty times as fast
+dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``); faster
 ==========  ==========================================================================================================
 
 References
