@@ -29,14 +29,18 @@ BY = {
 }
 
 
-def own(samples: np.ndarray, rate: int, *, pitch_range: tuple, periods: int, resolution: float, centred: bool):
+def own(
+    samples: np.ndarray, rate: int, *, pitch_range: tuple, periods: int, resolution: float, centred: bool
+) -> np.ndarray:
     """Track the pitch by `evaluation.utility.pyin_track`."""
     frame = 1 << int(np.ceil(np.log2(periods * rate / pitch_range[0])))
     settings: dict[str, Any] = {"frame": frame, "shift": rate // 100, "resolution": resolution, "centred": centred}
     return pyin_track(samples, rate, pitch_range, **settings)
 
 
-def by_librosa(samples: np.ndarray, rate: int, *, pitch_range: tuple, periods: int, resolution: float, centred: bool):
+def by_librosa(
+    samples: np.ndarray, rate: int, *, pitch_range: tuple, periods: int, resolution: float, centred: bool
+) -> np.ndarray:
     """Track the pitch by `librosa.pyin`."""
     import librosa
 

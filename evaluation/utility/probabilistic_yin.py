@@ -300,7 +300,8 @@ def _in_bins(
     found: Candidates, bins: NDArray[np.int64], n_bins: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """One candidate of a frame in a bin: the longest period of several; pitches above the last bin are left out."""
-    frames, bins, probabilities = (part[found.probabilities > 0] for part in (found.frames, bins, found.probabilities))
+    likely = found.probabilities > 0
+    frames, bins, probabilities = found.frames[likely], bins[likely], found.probabilities[likely]
     last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
     kept = last & (bins < n_bins)
     return frames[kept], bins[kept], probabilities[kept]
