@@ -111,10 +111,18 @@ def compare_recordings(
 
 def _compare(pair: tuple[Path, Path], tracker: Tracker, convention: Convention) -> TrackComparison | DataError:
     try:
-        tracks = [pitch_track(*_read(path), tracker=tracker) for path in pair]
+        tracks = [_track_of(path, tracker) for path in pair]
         return compare_tracks(tracks[0], tracks[1], convention=convention)
     except DataError as error:
         return error
+
+
+def _track_of(path: Path, tracker: Tracker) -> NDArray[np.float64]:
+    samples, rate = _read(path)
+    try:
+        return pitch_track(samples, rate, tracker=tracker)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
 
 
 def _read(path: Path) -> tuple[NDArray[np.float64], int]:
