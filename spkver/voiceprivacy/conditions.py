@@ -280,10 +280,13 @@ def _side(sets: Sets, name: str, anonymised: bool, draw: int) -> DataDir:
 
 
 class ScoreMaker:
-    """Declares the scores of lists of trials; an attacker learns once from each training set."""
+    """Declares the scores of lists of trials; an attacker learns once from each training set.
 
-    def __init__(self, run: Run, seed: int) -> None:
-        self._run, self._seed = run, seed
+    `place` stands before the folders in the names of stages, where the run is at work below another one.
+    """
+
+    def __init__(self, run: Run, seed: int, *, place: str = "") -> None:
+        self._run, self._seed, self._place = run, seed, place
         self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
         self._speech: dict[DataDir, str] = {}
         self._declared: dict[str, dict[str, Stage[Scores]]] = {}
@@ -310,7 +313,7 @@ class ScoreMaker:
             speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"
         declared = self._run.stage(
-            f"scores of {attacker.name} in {folder}",
+            f"scores of {attacker.name} in {self._place}{folder}",
             f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,

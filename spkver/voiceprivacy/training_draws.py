@@ -201,9 +201,10 @@ def _rates(
     """
     scored, seed = condition.scored, experiment.config.seed
     chosen = _able(experiment)[scored.attacker]
-    below = replace(run, quiet=True).below(f"{FOLDER}/{count}")
+    folder = f"{FOLDER}/{count}"
+    below = replace(run, quiet=True).below(folder)
     attacker = declare_attackers(run, [chosen], seed, learnt=below.output)[0]
-    maker, key = ScoreMaker(below, seed), read_key(run.path(scored.key))
+    maker, key = ScoreMaker(below, seed, place=f"{folder}/"), read_key(run.path(scored.key))
     rates = []
     for draw in scored.draws:
         of_sexes = [fewer_versions(attack, count) for (number, _), attack in attacks.items() if number == draw]

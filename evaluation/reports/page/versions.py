@@ -14,7 +14,8 @@ from evaluation.reports.privacy_results import Results
 _LEAD = (
     "Each version of the training set is anonymised with other random numbers. An attacker who owns the anonymiser "
     "makes as many as it likes, and learns from them to look away from what was drawn: where the rate still falls with "
-    "their number, more would leave less privacy, and results from different numbers do not compare."
+    "their number, more would leave less privacy, and results from different numbers do not compare. A row is of one "
+    "attacker, the strongest one with all versions; with fewer another attacker may be ahead of it."
 )
 _MORE = (
     "To have more of them, set anonymizer.training_draws higher; for twins that were made elsewhere, name the "
