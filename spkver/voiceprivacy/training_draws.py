@@ -128,7 +128,7 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
 
 def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Json]) -> Json | None:
     """The entry of the strongest attacker that can learn again; None where there is none."""
-    able = _able(experiment)
+    able = able_attackers(experiment)
     gender = POOLED if len(dataset.trials) > 1 else next(iter(dataset.trials))
     place = (dataset.name, gender, SCENARIO)
     known = [
@@ -141,8 +141,8 @@ def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Js
     return strongest(known) if known else None
 
 
-def _able(experiment: Experiment) -> dict[str, Chosen]:
-    """The attackers that learn here from whatever they are given: classic ones and those by vectors, by name."""
+def able_attackers(experiment: Experiment) -> dict[str, Chosen]:
+    """Return the attackers that learn here from what they are given: classic ones and those by vectors, by name."""
     own = {
         attacker_name(entry)
         for entry, spec in attacker_specs(experiment.config).items()
@@ -200,7 +200,7 @@ def _rates(
     It works in a folder of its own, where what is done is kept; features and vectors are those of the run.
     """
     scored, seed = condition.scored, experiment.config.seed
-    chosen = _able(experiment)[scored.attacker]
+    chosen = able_attackers(experiment)[scored.attacker]
     folder = f"{FOLDER}/{count}"
     below = replace(run, quiet=True).below(folder)
     attacker = declare_attackers(run, [chosen], seed, learnt=below.output)[0]

@@ -12,7 +12,9 @@ import pytest
 from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import run_recipe, write_originals
 
-from spkver.voiceprivacy import training_draws
+from spkbase.runs import Run
+from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
+from spkver.voiceprivacy.conditions import declare_attackers
 from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
 
 SETTINGS = {
@@ -167,20 +169,25 @@ def test_a_step_that_is_not_worked_on_says_what_it_has_not(originals: Path, bare
 
 
 def by_vectors(folder: Path) -> dict[str, object]:
-    """Settings of an attacker of an extractor that notes what it hears, and of a perfect one that came in by a door."""
+    """Settings of an attacker of an extractor that notes what it hears."""
     (folder / "own.py").write_text(EMBED.format(calls=str(folder / "calls")))
-    (folder / "perfect.py").write_text(
-        "def attack(training, seed):\n"
-        "    return lambda enrolled, tested, trials: [float(a[:4] == b[:4]) for a, b in trials]\n"
-    )
     return {
-        "attackers": "[mine,own]",
+        "attackers": "[mine]",
         "attacker_settings__mine__preset": f"extractor:{folder}/own.py:embed",
         "attacker_settings__mine__chains": '["[cosine]"]',
-        "attacker_settings__own__preset": f"{folder}/perfect.py:attack",
         "anonymizer__trial_draws": 1,
         "anonymizer__training_draws": 2,
     }
+
+
+def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def attack(training, seed):\n    return print\n")
+    (tmp_path / "emb").mkdir()
+    others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
+    config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
+    experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
+    experiment.outcome.attackers[:] = declare_attackers(experiment.run, experiment.attackers, 0)
+    assert set(training_draws.able_attackers(experiment)) == {"gmm-svm", "ivector", "supervector-adapted"}
 
 
 def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: Path) -> None:
@@ -195,8 +202,15 @@ def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_an_attacker_by_vectors_has_the_bits_of_a_run_with_one_version(originals: Path, tmp_path: Path) -> None:
-    settings = by_vectors(tmp_path)
+    """Beside a perfect one that came in by a door, which is stronger and does not count."""
+    (tmp_path / "perfect.py").write_text(
+        "def attack(training, seed):\n"
+        "    return lambda enrolled, tested, trials: [float(a[:4] == b[:4]) for a, b in trials]\n"
+    )
+    preset = {"attacker_settings__own__preset": f"{tmp_path}/perfect.py:attack"}
+    settings = {**by_vectors(tmp_path), "attackers": "[mine,own]", **preset}
     (found,) = run(originals, tmp_path / "out", page=True, **settings)["training_draws"]
+    assert found["attacker"] == "mine"
     one = run(originals, tmp_path / "one", **{**settings, "anonymizer__training_draws": 1})
     assert found["eer"]["1"] == semi_informed(one, "mine")["eer"]["rocch"]
     assert 'id="versions"' in (tmp_path / "out/report.html").read_text()
