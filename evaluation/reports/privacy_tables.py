@@ -9,6 +9,7 @@ from typing import Any
 from evaluation.metrics import format_value
 from evaluation.plots import escape
 from evaluation.reports.beside import Beside, Figure
+from evaluation.reports.by_versions import rates_by_versions
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, parse_results
 from evaluation.uncertainty import Interval
 from spkbase.files import format_table
@@ -79,8 +80,19 @@ def attacker_rows(results: Results) -> Rows:
     return rows
 
 
+def version_rows(results: Results) -> Rows:
+    """Return a row for each data set with its semi-informed EER in percent by the number of versions learnt from."""
+    found = rates_by_versions(results)
+    counts = sorted({count for one in found for count in one.rates})
+    return [
+        {"Dataset": one.dataset, "Attacker": one.attacker}
+        | {f"{count} [%]": _number(one.rates.get(count, math.nan), 100, 1) for count in counts}
+        for one in found
+    ]
+
+
 def format_markdown(results: Mapping[str, Any]) -> str:
-    """Return both tables as Markdown.
+    """Return all tables as Markdown.
 
     Parameters
     ----------
@@ -108,7 +120,7 @@ def format_markdown(results: Mapping[str, Any]) -> str:
 
 
 def format_latex(results: Mapping[str, Any]) -> str:
-    r"""Return both tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
+    r"""Return all tables as LaTeX that ``\input`` takes, without packages; see `format_markdown`."""
     parsed = parse_results(results)
     return "\n".join(f"% {title}\n{latex_table(rows)}" for title, rows in _tables(parsed))
 
@@ -126,10 +138,12 @@ def latex_table(rows: Sequence[Mapping[str, str]]) -> str:
 
 def _tables(results: Results) -> list[tuple[str, Rows]]:
     known = any(outcome.beside.draws for outcome in results.outcomes)  # earlier versions did not tell
+    by_versions = version_rows(results)
     return [
         *([("At a glance", glance_rows(results))] if known else []),
         ("Strongest attacker of each scenario", summary_rows(results)),
         ("EER of each attacker", attacker_rows(results)),
+        *([("Semi-informed EER by anonymised versions learnt from", by_versions)] if by_versions else []),
     ]
 
 

@@ -75,7 +75,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     ----------
     source : DataDir
     place : Place
-        Pieces go below ``data/`` of its output folder.
+        Pieces go below ``data/`` of its output folder, or of its folder of speech.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     DataError
         With all recordings that cannot be read or written.
     """
-    folder = make_folder(place.output / "data" / f"{source.name}-pieces")
+    folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
     run = Run(folder, jobs=place.jobs, quiet=True)  # not made anew by force: they are copies, and are asked for often
 
     def make(draft: Draft) -> None:

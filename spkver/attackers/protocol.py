@@ -131,6 +131,8 @@ class Place:
     device : Device or None
     force : bool
         Make again what is there.
+    speech : Path or None
+        Folder that has ``data/`` where it is another than `output`, so that two places share their pieces of speech.
     """
 
     output: Path
@@ -139,6 +141,7 @@ class Place:
     jobs: int | None = None
     device: Device | None = None
     force: bool = False
+    speech: Path | None = None
 
 
 @runtime_checkable

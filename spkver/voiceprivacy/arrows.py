@@ -33,6 +33,7 @@ from spkver.voiceprivacy.leakage import measure_attributes
 from spkver.voiceprivacy.making import make_all_scores
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
+from spkver.voiceprivacy.training_draws import measure_training_draws
 from spkver.voiceprivacy.twins import check_sources, make_twins
 from spkver.voiceprivacy.usefulness import check_utility, measure_utility
 
@@ -94,14 +95,16 @@ def assess(experiment: Experiment, scores: Sequence[Condition]) -> Stage[list[di
     """Declare the numbers of every condition, with their intervals."""
     config = experiment.config
     run = experiment.at("evaluation")
-    return declare_assessment(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
+    return declare_assessment(
+        run, scores, config.evaluation.of_conditions(), suffix=experiment.suffix, seed=config.seed
+    )
 
 
 def weigh(experiment: Experiment, scores: Sequence[Condition]) -> Stage[dict[str, Any]]:
     """Declare what stands beside the numbers: worst case, ranks, the interval of the minimum, similarity of voices."""
-    config = experiment.config
-    run = experiment.at("evaluation")
-    return declare_evidence(run, scores, config.evaluation, suffix=experiment.suffix, seed=config.seed)
+    run, seed = experiment.at("evaluation"), experiment.config.seed
+    config = experiment.config.evaluation.of_conditions()
+    return declare_evidence(run, scores, config, suffix=experiment.suffix, seed=seed)
 
 
 def report(
@@ -124,6 +127,7 @@ def report(
     if steps.needs("evaluation"):
         numbers.bring_up_to_date()
         evidence.bring_up_to_date()
+        experiment.outcome.training_draws[:] = measure_training_draws(experiment, sets, scores, numbers.value)
     steps.tell("evaluation", f"{numbers.path}")
     steps.end_with("evaluation")
     steps.begin("utility")

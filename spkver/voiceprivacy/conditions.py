@@ -20,6 +20,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def declare_scores(
     quiet = replace(run, quiet=True)  # one line for each scenario says enough
     attacks = {
         (dataset.name, gender, scenario.name, draw): attack
-        for dataset, gender, scenario, draw, attack in _attacks(sets, suffix)
+        for dataset, gender, scenario, draw, attack in attacks_of(sets, suffix)
     }
     lacking = _lacking(attackers, list(attacks.values()))
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -122,7 +123,7 @@ def declare_scores(
         (name, condition), why = next(iter(lacking.items()))
         raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
     lacking |= dict.fromkeys(failed, "it failed")
-    scorer = _Scorer(quiet, seed)
+    scorer = ScoreMaker(quiet, seed)
     conditions = []
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
@@ -154,13 +155,16 @@ def declare_scores(
     return conditions
 
 
-def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int) -> list[Attacker]:
-    """Return the attackers in their order, the built-in ones at work on this run; each learns when a score asks it
-    to."""
+def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: Path | None = None) -> list[Attacker]:
+    """Return the attackers in their order, the built-in ones at work on this run; each learns when a score asks it to.
+
+    What they learn goes below the output folder of the run, or `learnt`; what they share is the run's in either case.
+    """
+    output = learnt or run.output
     configs = [attacker for attacker in chosen if isinstance(attacker, AttackerConfig)]
     work = Workplace(run.path(WORK), run.jobs, run.device)
-    classics = iter(Classics(configs, run.path("attackers"), work, seed, run.force).attackers())
-    place = Place(run.output, run.path(WORK), seed, run.jobs, run.device, run.force)
+    classics = iter(Classics(configs, output / "attackers", work, seed, run.force).attackers())
+    place = Place(output, run.path(WORK), seed, run.jobs, run.device, run.force, speech=run.output)
     attackers: dict[str, Attacker] = {}
     for attacker in sorted(chosen, key=lambda one: isinstance(one, WantedFusion)):  # of all others, so they come last
         if isinstance(attacker, AttackerConfig):
@@ -173,7 +177,7 @@ def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int) -> list[Att
     return list(attackers.values())
 
 
-def _attacks(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
+def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario, int, Attack]]:
     """Every list of trials of one sex in every scenario and draw, with the speech that an attacker has there."""
     for dataset in sets.datasets:
         for scenario in SCENARIOS:
@@ -214,7 +218,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
         name: replace(original, path=original.path.with_name(f"{original.path.name}{suffix}"))
         for name, original in sets.original.items()
     }
-    attacks = [attack for *_, attack in _attacks(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
+    attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
     lacking = _lacking(others, attacks)
     for attacker in others:
         if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
@@ -275,11 +279,14 @@ def _side(sets: Sets, name: str, anonymised: bool, draw: int) -> DataDir:
     return sets.version(name, draw) if anonymised else sets.original[name]
 
 
-class _Scorer:
-    """Declares the scores of lists of trials; an attacker learns once from each training set."""
+class ScoreMaker:
+    """Declares the scores of lists of trials; an attacker learns once from each training set.
 
-    def __init__(self, run: Run, seed: int) -> None:
-        self._run, self._seed = run, seed
+    `place` stands before the folders in the names of stages, where the run is at work below another one.
+    """
+
+    def __init__(self, run: Run, seed: int, *, place: str = "") -> None:
+        self._run, self._seed, self._place = run, seed, place
         self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
         self._speech: dict[DataDir, str] = {}
         self._declared: dict[str, dict[str, Stage[Scores]]] = {}
@@ -306,7 +313,7 @@ class _Scorer:
             speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"
         declared = self._run.stage(
-            f"scores of {attacker.name} in {folder}",
+            f"scores of {attacker.name} in {self._place}{folder}",
             f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,
@@ -351,6 +358,13 @@ class _Scorer:
         return self._speech[directory]
 
 
+def joined(lists: Sequence[Scores]) -> Scores:
+    """Return the scores of several lists of trials as those of one."""
+    models = [model for scores in lists for model in scores.model_ids[scores.models]]
+    segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
+    return Scores.from_ids(models, segments, np.concatenate([scores.values for scores in lists]))
+
+
 def _pooled(
     run: Run, attacker: str, place: _Place, parts: Sequence[Mapping[int, Stage[Scores]]]
 ) -> dict[int, Stage[Scores]]:
@@ -358,11 +372,7 @@ def _pooled(
 
     def declare(folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
         def make(draft: Draft) -> None:
-            lists = [stage.value for stage in stages]
-            models = [model for scores in lists for model in scores.model_ids[scores.models]]
-            segments = [segment for scores in lists for segment in scores.segment_ids[scores.segments]]
-            values = np.concatenate([scores.values for scores in lists])
-            write_scores(draft.path, Scores.from_ids(models, segments, values))
+            write_scores(draft.path, joined([stage.value for stage in stages]))
 
         return run.stage(
             f"scores of {attacker} in {folder}",

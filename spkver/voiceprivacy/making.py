@@ -63,6 +63,8 @@ class Outcome:
         Weights of fusions, as in their files.
     attributes : dict
         What vectors tell of the speakers besides who they are.
+    training_draws : list of dict
+        Equal error rates by the number of versions of the training set, see `measure_training_draws`.
     attackers : list of Attacker
     declare : callable
         Declares all conditions again, as `declare_scores`, without those that it is told of as failed.
@@ -71,6 +73,7 @@ class Outcome:
     failures: list[Failure] = field(default_factory=list)
     fusions: list[dict[str, Any]] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
+    training_draws: list[dict[str, Any]] = field(default_factory=list)
     attackers: list[Attacker] = field(default_factory=list, repr=False)
     declare: Callable[..., list[Condition]] | None = field(default=None, repr=False)
 

@@ -26,6 +26,7 @@ from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, attacker_name
 from spkver.voiceprivacy.summary import summarise, verdict
+from spkver.voiceprivacy.training_draws import found_gaps, tell_training_draws
 from spkver.voiceprivacy.twins import describe
 from spkver.voiceprivacy.who_attacked import attackers_run
 
@@ -62,7 +63,9 @@ def write_results(experiment: Experiment, sets: Sets, conditions: Sequence[Json]
     _keep(replace(run, force=run.force or experiment.steps.only == "report"), suffix, results)
     table = _table(summary)
     logger.info("results\n%s", table, extra={"file_only": True})
-    return "\n".join([table, "", *_warnings(results["sanity"]), results["verdict"], "", *_places(run, suffix)])
+    by_draws = tell_training_draws(results["training_draws"])
+    told = [results["verdict"], *([by_draws] if by_draws else [])]
+    return "\n".join([table, "", *_warnings(results["sanity"]), *told, "", *_places(run, suffix)])
 
 
 def _keep(run: Run, suffix: str, results: Json) -> None:
@@ -96,6 +99,7 @@ def _results(
         sanity = found_failures(experiment.outcome.failures)
         sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
         sanity += found_fusions(experiment.outcome.fusions)
+        sanity += found_gaps(experiment.outcome.training_draws)
         write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
         failed = [failure.attacker for failure in experiment.outcome.failures]
         alarm = overestimation(conditions, sets, config, failed=failed)
@@ -124,6 +128,7 @@ def _results(
         "conditions": conditions,
         "utility": utility,
         "attributes": experiment.outcome.attributes,
+        "training_draws": experiment.outcome.training_draws,
         "sanity": sanity,
         "config": to_dict(config),
         "versions": versions(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from evaluation.metrics import METHODS
@@ -96,12 +96,16 @@ class EvaluationConfig:
         Target priors of the detection costs, as `spkver-eval metrics` has them.
     sizes : tuple of int
         Numbers of enrolled speakers at which linkability is given; empty: all of them.
+    by_training_draws : bool
+        Have the strongest strict attacker learn from fewer anonymised versions of the training set too, see
+        `spkver.voiceprivacy.training_draws`.
     """
 
     replicates: int = 1000
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
+    by_training_draws: bool = field(default=True, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES:
@@ -111,6 +115,10 @@ class EvaluationConfig:
             raise ConfigError(f"evaluation.level is {self.level}: expected a number between 0 and 1")
         if any(size < 2 for size in self.sizes):
             raise ConfigError(f"evaluation.sizes is {list(self.sizes)}: expected whole numbers of at least 2")
+
+    def of_conditions(self) -> EvaluationConfig:
+        """Return the part that the numbers of single conditions depend on: the rest leaves them as they are."""
+        return replace(self, by_training_draws=True)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from evaluation.reports.page.choices import choices
 from evaluation.reports.page.inversions import inversions
 from evaluation.reports.page.markup import Html, element, join
 from evaluation.reports.page.style import STYLE
+from evaluation.reports.page.versions import training_versions
 from evaluation.reports.privacy_results import Results, parse_results
 from spkbase.files import write_text
 
@@ -21,6 +22,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 _CONTENTS = {
     "scenarios": "Scenarios",
     "attackers": "Attackers",
+    "versions": "Versions learnt from",
     "averages": "Challenge averages",
     "checks": "Warnings and checks",
     "curves": "Curves",
@@ -78,6 +80,7 @@ def render_page(results: Mapping[str, Any], *, folder: str | Path, base: str | N
     sections = [
         summary.scenarios(parsed),
         summary.attackers(parsed),
+        training_versions(parsed),
         averages(parsed),
         appendix.checks(parsed),
         details.curves(parsed, Path(folder)),

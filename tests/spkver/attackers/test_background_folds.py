@@ -126,6 +126,14 @@ def test_pieces_are_written_once_and_mended(spoken, tmp_path):
     assert {name: path.read_bytes() for name, path in mended.recordings.items()} == content
 
 
+def test_places_that_share_their_speech_share_its_pieces(spoken, tmp_path):
+    cut = cut_directory(spoken, place(tmp_path / "one"))
+    stamps = {path: path.stat().st_mtime_ns for path in cut.recordings.values()}
+    other = cut_directory(spoken, Place(tmp_path / "two", tmp_path / "work", speech=tmp_path / "one"))
+    assert {path: path.stat().st_mtime_ns for path in other.recordings.values()} == stamps
+    assert not (tmp_path / "two").exists()
+
+
 def test_recordings_that_cannot_be_cut_are_named_together(spoken, tmp_path):
     for name in ("f00", "m01"):
         spoken.recordings[name].write_bytes(b"RIFF")

@@ -1,0 +1,228 @@
+"""The semi-informed EER by number of anonymised versions of the training set that an attacker learnt from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from voiceprivacy_outputs import check_same, outputs
+from voiceprivacy_runs import run_recipe, write_originals
+
+from spkbase.runs import Run
+from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
+from spkver.voiceprivacy.conditions import declare_attackers
+from spkver.voiceprivacy.training_draws import smaller_counts, tell_training_draws
+
+SETTINGS = {
+    "anonymizer__name": "mcadams",
+    "anonymizer__training_draws": 3,
+    "anonymizer__trial_draws": 2,
+    "attackers": "[gmm-ubm,supervector-cosine]",
+    "evaluation__replicates": 0,
+}
+EMBED = """
+import numpy as np
+from pathlib import Path
+
+def embed(samples, rate):
+    with Path({calls!r}).open("a") as file:
+        file.write("x")
+    power = np.abs(np.fft.rfft(samples)) ** 2
+    return np.log([part.mean() + 1e-9 for part in np.array_split(power[1:], 8)])
+"""
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set without twins; read only."""
+    return write_originals(tmp_path_factory.mktemp("originals"))
+
+
+@pytest.fixture(scope="module")
+def output(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with three versions of the training set; read only."""
+    folder = tmp_path_factory.mktemp("output") / "out"
+    run(originals, folder)
+    return folder
+
+
+@pytest.fixture
+def bare(originals: Path, output: Path) -> Iterator[Path]:
+    """The same folder without what was measured here (a copy elsewhere holds other files), which is put back."""
+    shutil.rmtree(output / "training_draws")
+    yield output
+    run(originals, output)
+
+
+def run(data: Path, output: Path, *arguments: str, page: bool = False, **settings: object) -> dict[str, Any]:
+    """Run the recipe; returns the results, with what it printed as `printed`."""
+    outcome = run_recipe(data, output, *arguments, page=page, **{**SETTINGS, **settings})
+    assert outcome.status == 0, outcome.err
+    results = json.loads((output / "results.json").read_text())
+    return {**results, "printed": outcome.out, "logged": outcome.err}
+
+
+def results_of(output: Path) -> dict[str, Any]:
+    return dict(json.loads((output / "results.json").read_text()))
+
+
+def semi_informed(results: Mapping[str, Any], attacker: str) -> dict[str, Any]:
+    wanted = ("all", "semi-informed", attacker)
+    rows = [row for row in results["conditions"] if (row["gender"], row["scenario"], row["attacker"]) == wanted]
+    assert len(rows) == 1
+    return dict(rows[0])
+
+
+def times(output: Path, *patterns: str) -> dict[str, int]:
+    """When files were made, those of logs aside."""
+    files = [path for pattern in patterns for path in output.glob(pattern) if path.is_file()]
+    return {str(path.relative_to(output)): path.stat().st_mtime_ns for path in files if path.suffix != ".log"}
+
+
+@pytest.mark.parametrize(("total", "expected"), [(1, []), (2, [1]), (3, [1, 2]), (4, [1, 2]), (5, [1, 2, 4])])
+def test_numbers_of_versions_double_and_stay_below_all_of_them(total: int, expected: list[int]) -> None:
+    assert smaller_counts(total) == expected
+
+
+def test_the_largest_number_has_the_figure_of_the_report(output: Path) -> None:
+    results = results_of(output)
+    (found,) = results["training_draws"]
+    assert (found["dataset"], found["gender"], found["note"]) == ("tiny_test", "all", None)
+    (row,) = [one for one in results["summary"] if (one["gender"], one["scenario"]) == ("all", "semi-informed")]
+    assert found["attacker"] == row["strongest"]
+    assert list(found["eer"]) == ["1", "2", "3"]
+    assert found["eer"]["3"] == row["eer"]
+    assert found["draws"]["3"] == row["draws"]
+    assert all(len(rates) == 2 for rates in found["draws"].values())
+    assert not [one for one in results["sanity"] if "fewer versions" in one["text"]]
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_smaller_number_has_the_bits_of_a_run_with_so_many(
+    count: int, originals: Path, output: Path, tmp_path: Path
+) -> None:
+    found = results_of(output)["training_draws"][0]
+    attackers = f"[{found['attacker']}]"
+    results = run(originals, tmp_path / "out", anonymizer__training_draws=count, attackers=attackers)
+    other = semi_informed(results, found["attacker"])
+    assert found["eer"][str(count)] == other["eer"]["rocch"]
+    assert found["draws"][str(count)] == [one["eer"]["rocch"] for one in other["draws"]]
+    named = "exp/asv_anon_anon/tiny_test_enrolls_anon-tiny_test_trials_f_anon/{attacker}/scores".format(**found)
+    kept = output / "training_draws" / str(count) / named
+    assert kept.read_bytes() == (tmp_path / "out" / named).read_bytes()
+    if count == 1:  # nothing to compare with
+        assert results["training_draws"] == []
+        assert not (tmp_path / "out/training_draws").exists()
+        assert "learnt from:" not in results["printed"]
+
+
+def test_a_second_run_makes_nothing(originals: Path, output: Path) -> None:
+    patterns = ("training_draws/**/*", "attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "conditions*", "report*")
+    before = times(output, *patterns)
+    assert [name for name in before if name.startswith("training_draws/1/attackers/")]
+    results = run(originals, output)
+    assert times(output, *patterns) == before
+    found = results["training_draws"][0]
+    told = ", ".join(f"{100 * rate:.1f} % with {count}" for count, rate in found["eer"].items())
+    assert f"learnt from: tiny_test ({found['attacker']}) {told}." in results["printed"]
+
+
+def test_it_can_be_turned_off_and_added_to_a_finished_run_which_stays_as_it_is(originals: Path, bare: Path) -> None:
+    patterns = ("attackers/**/*", "exp/*/*/*/scores", "numbers/**/*", "conditions*", "evidence*", "work/*/features.h5")
+    measured, before = results_of(bare)["training_draws"], times(bare, *patterns)
+    assert run(originals, bare, evaluation__by_training_draws="false")["training_draws"] == []
+    assert times(bare, *patterns) == before
+    assert not (bare / "training_draws").exists()
+    assert run(originals, bare)["training_draws"] == measured
+    assert times(bare, *patterns) == before
+
+
+def test_what_fails_is_a_note_and_the_next_run_tries_it_again(
+    originals: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = results_of(bare)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_draws, "fewer_versions", fail)
+        results = run(originals, bare)
+    found = results["training_draws"][0]
+    assert found["note"] == "RuntimeError: no luck"
+    assert list(found["eer"]) == ["3"]
+    (told,) = [one for one in results["sanity"] if "fewer versions" in one["text"]]
+    assert (told["level"], told["check"]) == ("note", "training draws")
+    assert "tiny_test" in told["text"]
+    assert "RuntimeError: no luck" in told["text"]
+    assert results["conditions"] == before["conditions"]
+    assert run(originals, bare)["training_draws"] == before["training_draws"]
+
+
+def test_a_step_that_is_not_worked_on_says_what_it_has_not(originals: Path, bare: Path) -> None:
+    assert "without --only" in run(originals, bare, "--only", "report")["training_draws"][0]["note"]
+    assert not (bare / "training_draws").exists()
+
+
+def by_vectors(folder: Path) -> dict[str, object]:
+    """Settings of an attacker of an extractor that notes what it hears."""
+    (folder / "own.py").write_text(EMBED.format(calls=str(folder / "calls")))
+    return {
+        "attackers": "[mine]",
+        "attacker_settings__mine__preset": f"extractor:{folder}/own.py:embed",
+        "attacker_settings__mine__chains": '["[cosine]"]',
+        "anonymizer__trial_draws": 1,
+        "anonymizer__training_draws": 2,
+    }
+
+
+def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def attack(training, seed):\n    return print\n")
+    (tmp_path / "emb").mkdir()
+    others = ("ivector-undone", "content", f"vectors:{tmp_path}/emb", f"{tmp_path}/own.py:attack", "fusion")
+    config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
+    experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
+    experiment.outcome.attackers[:] = declare_attackers(experiment.run, experiment.attackers, 0)
+    assert set(training_draws.able_attackers(experiment)) == {"gmm-svm", "ivector", "supervector-adapted"}
+
+
+def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: Path) -> None:
+    results = run(originals, tmp_path / "out", **by_vectors(tmp_path))
+    (found,) = results["training_draws"]
+    assert (found["attacker"], list(found["eer"])) == ("mine", ["1", "2"])
+    heard = [path for root in (originals, tmp_path / "out/data") for path in root.glob("*/wav/*.wav")]
+    assert len((tmp_path / "calls").read_text()) == len({path.read_bytes() for path in heard})
+    choice = json.loads((tmp_path / "out/training_draws/1/attackers/tiny_train_anon/mine/choice.json").read_text())
+    assert choice["versions"] == 1
+
+
+@pytest.mark.slow
+def test_an_attacker_by_vectors_has_the_bits_of_a_run_with_one_version(originals: Path, tmp_path: Path) -> None:
+    """Beside a perfect one that came in by a door, which is stronger and does not count."""
+    (tmp_path / "perfect.py").write_text(
+        "def attack(training, seed):\n"
+        "    return lambda enrolled, tested, trials: [float(a[:4] == b[:4]) for a, b in trials]\n"
+    )
+    preset = {"attacker_settings__own__preset": f"{tmp_path}/perfect.py:attack"}
+    settings = {**by_vectors(tmp_path), "attackers": "[mine,own]", **preset}
+    (found,) = run(originals, tmp_path / "out", page=True, **settings)["training_draws"]
+    assert found["attacker"] == "mine"
+    one = run(originals, tmp_path / "one", **{**settings, "anonymizer__training_draws": 1})
+    assert found["eer"]["1"] == semi_informed(one, "mine")["eer"]["rocch"]
+    assert 'id="versions"' in (tmp_path / "out/report.html").read_text()
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_bits(originals: Path, output: Path, tmp_path: Path) -> None:
+    results = run(originals, tmp_path / "out", "--jobs", "2")
+    assert results["training_draws"] == results_of(output)["training_draws"]
+    check_same(tmp_path / "out", outputs(output))
+
+
+def test_sets_without_several_rates_have_no_part_in_the_line() -> None:
+    alone = {"dataset": "x", "attacker": "a", "eer": {"4": 0.1}}
+    assert tell_training_draws([alone]) == tell_training_draws([]) == ""
