@@ -50,11 +50,6 @@ class Experiment:
         """Configurations of the built-in attackers, and those of others, in the order of the configuration."""
         return chosen_attackers(self.config)
 
-    @property
-    def built_in(self) -> list[AttackerConfig]:
-        """The built-in ones among the attackers."""
-        return [attacker for attacker in self.attackers if isinstance(attacker, AttackerConfig)]
-
     @cached_property
     def anonymizers(self) -> Anonymizers | None:
         """What makes missing twins; None where no anonymiser is at hand."""

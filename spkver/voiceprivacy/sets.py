@@ -81,6 +81,8 @@ class Sets:
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
         Why enrolment or trials have no further versions though some are asked for, by the name of the original.
+    rates : str
+        Which sets are heard at another sampling rate than usual, see `spkver.voiceprivacy.rates`.
     """
 
     datasets: tuple[Dataset, ...]
@@ -90,6 +92,7 @@ class Sets:
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     undrawn: dict[str, str] = field(default_factory=dict)
+    rates: str = ""
 
     def tested_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of enrolment and of all trials of a set there are."""
@@ -317,17 +320,25 @@ def _count(speakers: list[str]) -> str:
 
 
 def check_recordings_of(
-    sets: Sets, features: Sequence[FeatureConfig], problems: Problems, *, jobs: int | None = None
+    sets: Sets,
+    features: Sequence[FeatureConfig],
+    problems: Problems,
+    *,
+    jobs: int | None = None,
+    refusing: Sequence[str] = (),
 ) -> None:
-    """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
+    """Check the headers of all recordings that attackers hear and that are there, for each kind of features.
+
+    `refusing` are the keys by which recordings of another sampling rate are not resampled, for the remedy.
+    """
     heard = {name for dataset in sets.datasets for name in dataset.directories}
     noted = Problems()
-    for config in {fingerprint(settings): settings for settings in features}.values():
+    for config in {fingerprint(settings.extraction()): settings for settings in features}.values():
         for name, directory in (*sets.original.items(), *sets.twins.items()):
             if name in heard:
                 check_recordings(directory.recordings, config, jobs=jobs, problems=noted)
     for error in noted.errors:
         remedy = error.remedy
         if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
-            remedy = "--set attacker_settings.all.features.resample=true resamples them, and no others"
+            remedy = f"leave {' and '.join(refusing)} out: recordings are then resampled to one rate for each set"
         problems.note(DataError(error.text, file=error.file, line=error.line, remedy=remedy))
