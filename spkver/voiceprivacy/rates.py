@@ -34,6 +34,8 @@ class Heard:
     ----------
     training : tuple of str
         Training sets with the same rates.
+    datasets : tuple of str
+        What is tested with them.
     rates : dict of str to dict of int to int
         Data directory to sampling rate to number of recordings.
     attackers : sequence of AttackerConfig, Attacker or Wanted
@@ -43,6 +45,7 @@ class Heard:
     """
 
     training: tuple[str, ...]
+    datasets: tuple[str, ...]
     rates: Mapping[str, Mapping[int, int]]
     attackers: Chosen = field(repr=False)
     is_fitted: bool = False
@@ -97,13 +100,14 @@ def listen(sets: Sets, config: Config, usual: Chosen, *, jobs: int | None = None
         of_set = {name: found[name] for name in _directories(sets, training)}
         rates = tuple(sorted({rate for counts in of_set.values() for rate in counts}))
         groups.setdefault(rates, {})[training] = of_set
-    return [_heard(of_sets, chosen_attackers(config, rates), usual) for rates, of_sets in groups.items()]
-
-
-def _heard(of_sets: Mapping[str, Mapping[str, Counter[int]]], fitted: Chosen, usual: Chosen) -> Heard:
-    is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
-    rates = {name: counts for of_set in of_sets.values() for name, counts in of_set.items()}
-    return Heard(tuple(of_sets), rates, fitted if is_fitted else usual, is_fitted)
+    heard = []
+    for rates, of_sets in groups.items():
+        fitted = chosen_attackers(config, rates)
+        is_fitted = list(map(features_of, fitted)) != list(map(features_of, usual))
+        tested = tuple(dataset.name for dataset in sets.datasets if dataset.training in of_sets)
+        by_directory = {name: counts for of_set in of_sets.values() for name, counts in of_set.items()}
+        heard.append(Heard(tuple(of_sets), tested, by_directory, fitted if is_fitted else usual, is_fitted))
+    return heard
 
 
 def _directories(sets: Sets, training: str) -> Iterator[str]:
@@ -125,10 +129,15 @@ def _rates(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int]]:
 
 def features_of(attacker: Any) -> FeatureConfig | None:
     """Return the features that an attacker hears by, or that by which it works; None where it has none."""
+    basis = _basis(attacker)
+    features = getattr(getattr(basis, "config", basis), "features", None)
+    return features if isinstance(features, FeatureConfig) else None
+
+
+def _basis(attacker: Any) -> Any:
     while hasattr(attacker, "base"):
         attacker = attacker.base
-    features = getattr(getattr(attacker, "config", attacker), "features", None)
-    return features if isinstance(features, FeatureConfig) else None
+    return attacker
 
 
 def refusing_keys(config: Config) -> list[str]:
@@ -143,33 +152,35 @@ def refusing_keys(config: Config) -> list[str]:
 
 def describe_rates(heard: Sequence[Heard], usual: Chosen) -> str:
     """Return which sets are heard at another rate than their recordings or the features have, or an empty text."""
-    told = [line for group in heard if (line := _described(group, usual))]
-    ending = " Networks resample to the rate that they need."
-    return " ".join(told) + ending if told else ""
+    return " ".join(text for group in heard if (text := _described(group, usual)))
 
 
 def _described(heard: Heard, usual: Chosen) -> str:
-    counts = heard.counts
-    pairs = [(features_of(one), features_of(before)) for one, before in zip(heard.attackers, usual, strict=True)]
-    ways: dict[str, list[str]] = {}
-    for attacker, (features, before) in zip(heard.attackers, pairs, strict=True):
-        if features is None or before is None or (set(counts) <= {features.rate} and features == before):
+    by_features: dict[str, list[str]] = {}
+    by_networks: dict[str, list[str]] = {}
+    for attacker, before in zip(heard.attackers, map(features_of, usual), strict=True):
+        features, basis = features_of(attacker), _basis(attacker)
+        if features is not None and before is not None:
+            text = f"features are computed at {features.rate} Hz{_moved(heard.counts, features.rate)}"
+            if features.high_frequency != before.high_frequency:
+                text += f", and go up to {features.high_frequency:g} Hz instead of {before.high_frequency:g} Hz"
+            if features != before or set(heard.counts) != {features.rate}:
+                by_features.setdefault(text, []).append(attacker.name)
             continue
-        others = {rate: number for rate, number in counts.items() if rate != features.rate}
-        text = f"features are computed at {features.rate} Hz"
-        if others:
-            moved = " and ".join(f"{number} from {rate} Hz" for rate, number in others.items())
-            text += f", for which {moved} are resampled"
-        if features.high_frequency != before.high_frequency:
-            text += f", and go up to {features.high_frequency:g} Hz instead of {before.high_frequency:g} Hz"
-        ways.setdefault(text, []).append(attacker.name)
-    if not ways:
+        rate = basis.extractor.extraction.rate if hasattr(basis, "extractor") else None
+        if rate is not None and (moved := _moved(heard.counts, rate)):
+            by_networks.setdefault(f"at {rate} Hz{moved}", []).append(attacker.name)
+    if not by_features and not by_networks:
         return ""
-    usually = max(counts, key=lambda rate: counts[rate])
-    parts = []
-    for rate, number in counts.items():
+    ways = [text if len(by_features) == 1 else f"{text} ({', '.join(names)})" for text, names in by_features.items()]
+    ways += [f"{', '.join(names)}: {text}" for text, names in by_networks.items()]
+    most, parts = max(heard.counts, key=lambda rate: heard.counts[rate]), []
+    for rate, count in heard.counts.items():
         here = [name for name, rates in heard.rates.items() if rates.get(rate)]
-        where = "" if rate == usually else f" ({few(here)})"
-        parts.append(f"{number} recordings at {rate} Hz{where}")
-    hows = [text if len(ways) == 1 else f"{text} ({', '.join(names)})" for text, names in ways.items()]
-    return f"{', '.join(heard.training)} and what is tested with it: {', '.join(parts)}; {'; '.join(hows)}."
+        parts.append(f"{count} recordings at {rate} Hz" + (f" ({few(here)})" if rate != most else ""))
+    return f"{', '.join(heard.datasets)}, with {', '.join(heard.training)}: {', '.join(parts)}; {'; '.join(ways)}."
+
+
+def _moved(counts: Mapping[int, int], rate: int) -> str:
+    moved = " and ".join(f"{count} from {other} Hz" for other, count in counts.items() if other != rate)
+    return f", for which recordings are resampled, {moved}" if moved else ""
