@@ -52,7 +52,8 @@ def check(experiment: Experiment) -> Sets:
     run, steps = experiment.run, experiment.steps
     attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
     hear = steps.includes("checks")
-    how = Reading(can_make=anonymizers is not None, allow_pipes=experiment.allow_pipes, hear=hear, jobs=run.jobs)
+    can_make, pipes = anonymizers is not None, experiment.allow_pipes
+    how = Reading(can_make=can_make, allow_pipes=pipes, hear=hear, jobs=run.jobs, named=experiment.named)
     steps.begin("checks")
     with run.timed("checks"):
         sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)

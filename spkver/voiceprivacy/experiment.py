@@ -35,6 +35,8 @@ class Experiment:
         Run shell commands of a ``wav.scp``.
     outcome : Outcome
         What came of the scores besides the scores.
+    named : tuple of str
+        Sets of the configuration file, of which `config` may have others.
     """
 
     run: Run
@@ -44,6 +46,7 @@ class Experiment:
     steps: Steps
     allow_pipes: bool = False
     outcome: Outcome = field(default_factory=Outcome)
+    named: tuple[str, ...] = ()
 
     @cached_property
     def attackers(self) -> list[AttackerConfig | Attacker | Wanted]:

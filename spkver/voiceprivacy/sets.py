@@ -10,7 +10,7 @@ directory may be read-only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -103,8 +103,10 @@ class Sets:
         return self.twins[name] if draw == 1 else self.draws[name][draw - 2]
 
 
-def find_datasets(data: Path, config: Config) -> list[Dataset]:
+def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
     """Find the sets of a folder by the names of its data directories.
+
+    `named` are sets that may have a training set in the configuration though they are neither there nor evaluated.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
         except DataError as error:
             problems.note(error)
     for key in config.training_sets:
-        if key not in {*wanted, *by_set}:
+        if key not in {*wanted, *by_set, *named}:
             problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
     for key in config.utility.emotion:
         if key not in here:
@@ -180,12 +182,15 @@ class Reading:
         Compare the recordings of twins with their originals; else lists alone are read.
     jobs : int, optional
         Work.
+    named : tuple of str
+        See `find_datasets`.
     """
 
     can_make: bool = False
     allow_pipes: bool = False
     hear: bool = True
     jobs: int | None = None
+    named: tuple[str, ...] = ()
 
 
 def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Reading) -> Sets:
@@ -205,7 +210,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     DataError
         With all problems of all directories at once.
     """
-    datasets = find_datasets(data, config)
+    datasets = find_datasets(data, config, how.named)
     emotions = config.utility.emotion
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
