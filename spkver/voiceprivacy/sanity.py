@@ -71,7 +71,7 @@ def check_all(
         *missing_lists(sets, config),
         *few_speakers(conditions, config),
         *([Found("note", RATES, sets.rates)] if sets.rates else []),
-        *independence(conditions, earlier, config, rates=sets.rates),
+        *independence(conditions, earlier, config, heard=sets.rates),
         *training_draws(conditions, sets, config),
         *trial_draws(conditions, sets, config),
         *other_notes(conditions, config),
@@ -232,7 +232,7 @@ def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
 
 
 def independence(
-    conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config, *, rates: str = ""
+    conditions: Sequence[Json], earlier: Mapping[str, Json], config: Config, *, heard: str = ""
 ) -> Iterator[Found]:
     """Compare original speech under ASV_eval with other runs: its result does not depend on the anonymiser.
 
@@ -255,7 +255,7 @@ def independence(
             text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions,"
             text += f" such as {dataset} {gender} {attacker}: {rates}."
             then = next((one["text"] for one in results.get("sanity", []) if one["check"] == RATES), "")
-            if then != rates:
+            if then != heard:
                 yield Found("note", check, f"{text} There sets were heard at other sampling rates.")
                 continue
             yield Found("warning", check, f"{text} It must not depend on the anonymiser: the data changed.")
