@@ -58,8 +58,9 @@ BORDERS: dict[str, set[str]] = {
     "evaluation": {"spkbase"},
     "spkver": {"spkbase", "evaluation.trials", "evaluation.formats", "evaluation.embeddings", "evaluation.score_maps"},
 }
-# An attacker chooses its backend by the errors on background speakers.
-CHOOSES = {"spkver.attackers": {"evaluation.metrics"}}
+# An attacker chooses its backend by the errors on background speakers; emotions are heard in the pitch, whose tracker
+# is there once.
+CHOOSES = {"spkver.attackers": {"evaluation.metrics"}, "spkver.recognition": {"evaluation.utility"}}
 # These measure and report; the door of ``spkver-eval`` is beside that of ``spkver``.
 ALL_FACES = ("spkver.rsr2015", "spkver.voiceprivacy", "spkver.__main__")
 

@@ -111,7 +111,7 @@ except SpkverError as error:
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_librosa_is_imported_by_its_engine_and_for_pitch_alone():
+def test_librosa_is_imported_by_its_engine_alone():
     """It brings numba and llvmlite, which cost seconds and hundreds of megabytes at the first call."""
     anywhere = re.compile(r"^\s*(?:import|from) (?:librosa|numba|llvmlite)\b", re.M)
     found = {
@@ -120,8 +120,7 @@ def test_librosa_is_imported_by_its_engine_and_for_pitch_alone():
         for path in (ROOT / package).rglob("*.py")
         if "recipes" not in path.parts[-3:-1] and anywhere.search(path.read_text())
     }
-    pitch = {"evaluation/utility/pitch_tracks.py", "spkver/recognition/functionals.py"}  # pYIN
-    assert found == {"spkver/features/librosa_mfcc.py", *pitch}
+    assert found == {"spkver/features/librosa_mfcc.py"}
     for name in found:  # in the function that needs it
         assert not re.search(r"^(?:import|from) librosa", (ROOT / name).read_text(), re.M)
 

@@ -14,6 +14,7 @@ from .normalisers import NORMALISERS as NORMALISERS
 from .pitch import TrackComparison as TrackComparison
 from .pitch import mean_correlation as mean_correlation
 from .pitch_tracks import compare_recordings as compare_recordings
+from .probabilistic_yin import pyin_track as pyin_track
 from .recalls import CONVENTIONS as CONVENTIONS
 from .recalls import average_recall as average_recall
 from .recalls import confusions as confusions

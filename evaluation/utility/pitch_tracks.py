@@ -3,8 +3,8 @@
 ==========  ==========================================================================================================
 tracker     what it is
 ==========  ==========================================================================================================
-pyin        probabilistic YIN of librosa, with its own voicing decision; the default, always installed
-dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``): some twenty times as fast
+pyin        probabilistic YIN, with its own voicing decision; the default, always there (`probabilistic_yin`)
+dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``); faster
 ==========  ==========================================================================================================
 
 References
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from evaluation.utility.lists import check_same
 from evaluation.utility.pitch import FRAME_SHIFT, Convention, TrackComparison, compare_tracks
+from evaluation.utility.probabilistic_yin import pyin_track
 from spkbase.errors import DataError, Problems
 from spkbase.work import ordered_map
 
@@ -110,10 +111,18 @@ def compare_recordings(
 
 def _compare(pair: tuple[Path, Path], tracker: Tracker, convention: Convention) -> TrackComparison | DataError:
     try:
-        tracks = [pitch_track(*_read(path), tracker=tracker) for path in pair]
+        tracks = [_track_of(path, tracker) for path in pair]
         return compare_tracks(tracks[0], tracks[1], convention=convention)
     except DataError as error:
         return error
+
+
+def _track_of(path: Path, tracker: Tracker) -> NDArray[np.float64]:
+    samples, rate = _read(path)
+    try:
+        return pitch_track(samples, rate, tracker=tracker)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
 
 
 def _read(path: Path) -> tuple[NDArray[np.float64], int]:
@@ -131,15 +140,12 @@ def _read(path: Path) -> tuple[NDArray[np.float64], int]:
 
 
 def _pyin(samples: NDArray, rate: int) -> NDArray[np.float64]:
-    import librosa
-
     shift = round(FRAME_SHIFT * rate)
     if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
         return np.zeros(1 + len(samples) // shift)
     # four periods of the lowest pitch at least
     frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
-    found = librosa.pyin(samples, fmin=LOWEST, fmax=HIGHEST, sr=rate, frame_length=frame, hop_length=shift)[0]
-    return np.nan_to_num(np.asarray(found, np.float64), nan=0.0)
+    return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
 def _dio(samples: NDArray, rate: int) -> NDArray[np.float64]:

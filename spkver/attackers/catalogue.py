@@ -146,13 +146,17 @@ CATALOGUE: dict[str, Row] = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
-    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ge2e", "ivector", "gmm-ubm"),
-    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "gmm-svm-undone"),
-    *("campplus-aligned", "prosody", "content", "session"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector", "gmm-ubm"),
+    *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
+    *("prosody", "content", "session"),
     "fusion",  # of those before it
 )
 """Those that run where none are named and they can: voices, first those that adapt to the trials; the same with the
-anonymisation undone; cues beside the voice, each about from the strongest to the weakest; then all together."""
+anonymisation undone; cues beside the voice, each about from the strongest to the weakest; then all together. Of several
+of a kind, those that were ahead on some speech."""
+
+_STRONGER, _WEAKER = "campplus", "ge2e"
+"""Of the second network, which was never ahead of the first, the attackers run where the first has no weights."""
 
 _ALONE: dict[str, float] = {
     # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
@@ -204,9 +208,14 @@ def absent_attackers() -> dict[str, str]:
 
 
 def default_attackers() -> tuple[str, ...]:
-    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine."""
+    """Return the attackers that run where none are named: those of `DEFAULT` that can run on this machine.
+
+    Where CAM++ has no weights, GE2E takes its place if it has some.
+    """
     absent = absent_attackers()
-    return tuple(name for name in DEFAULT if name not in absent)
+    others = {name: name.replace(_STRONGER, _WEAKER) for name in absent}
+    instead = {name: other for name, other in others.items() if not CATALOGUE[other].is_absent(other)}
+    return tuple(instead.get(name, name) for name in DEFAULT if name not in absent or name in instead)
 
 
 def find_row(entry: str) -> tuple[str, Row, str] | None:

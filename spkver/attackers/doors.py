@@ -5,6 +5,7 @@
 ``command:COMMAND``                          a shell command with places (`spkver.attackers.own`)
 ``scores:FOLDER``                            scores made elsewhere (`spkver.attackers.ready`)
 ``vectors:FOLDER``                           embeddings made elsewhere (`spkver.attackers.ready`)
+``adapted:FOLDER``                           the same, adapted to the trials
 ============================================ ==========================================================================
 """
 
@@ -77,6 +78,12 @@ DOORS: dict[str, Door] = {
         "vectors:FOLDER",
         "embeddings made elsewhere",
         lambda name, folder, seed: ReadyVectors(name, Path(folder)),
+        _folder_label,
+    ),
+    "adapted": Door(
+        "adapted:FOLDER",
+        "embeddings made elsewhere, adapted to the trials at hand",
+        lambda name, folder, seed: ReadyVectors(name, Path(folder), adapted=True),
         _folder_label,
     ),
 }

@@ -16,11 +16,12 @@ from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.attack import match_trials
+from spkver.attackers.chain_choice import ADAPTED_COSINE
 from spkver.attackers.kept import Kept
 from spkver.attackers.own import joined
 from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
-from spkver.attackers.vector_attacker import Choice, learn_backend, limited
-from spkver.backend import Backend
+from spkver.attackers.vector_attacker import Choice, lacks_models, learn_backend, limited
+from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 
 SUFFIXES = (".h5", ".hdf5", ".npz", ".scp", ".ark", ".pt", ".safetensors", ".csv", ".tsv")
@@ -101,12 +102,14 @@ class ReadyVectors:
     A folder is one of those that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others.
     A semi-informed attacker has the second where they are there, else the first: what knows less it can do too.
 
-    They are compared by cosine. At work (`at`), where there are embeddings of all versions of a training set too, a
-    backend is chosen and trained on them, see `spkver.attackers.learn_backend`.
+    They are compared by cosine; `adapted` ones by `spkver.backend.adapted_cosine_scores`. At work (`at`), where there
+    are embeddings of all versions of a training set too, a backend is chosen and trained on them, see
+    `spkver.attackers.learn_backend`.
     """
 
     name: str
     folder: Path
+    adapted: bool = False
     _read: dict[Path, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +137,8 @@ class ReadyVectors:
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides."""
         both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
-        return {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
+        found = {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
+        return {**found, "adapted": True} if self.adapted else found
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
@@ -147,7 +151,7 @@ class ReadyVectors:
             files = " and no ".join(f"{self.folder / name}.h5" for name in absent)
             return f"there is no {files} (or .npz, .scp, .ark, .pt, a folder ...)"
         self._sides(attack)
-        return ""
+        return lacks_models(attack) if self.adapted else ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
@@ -155,7 +159,7 @@ class ReadyVectors:
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it with a place for a backend."""
-        return BackedVectors(self, place)
+        return BackedVectors(self, place, Choice(cut=False, adapted=self.adapted))
 
     def background(self, attack: Attack) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embedding of each recording of the training set; None where a version of it has no file.
@@ -186,6 +190,8 @@ class ReadyVectors:
         """Return the scores of trials by cosine, or by a backend."""
         enrolled, tested = self._sides(attack)
         try:
+            if backend is None and self.adapted:
+                backend = train_chain(enrolled, ADAPTED_COSINE)  # it learns nothing
             if backend is not None:
                 return backend.score(enrolled, tested, attack.trials)
             return cosine_scores(enrolled, tested, attack.trials)
@@ -255,7 +261,7 @@ class BackedVectors:
 
     ready: ReadyVectors
     place: Place = field(repr=False)
-    choice: Choice = field(default_factory=lambda: Choice(cut=False))
+    choice: Choice
     _learnt: dict[str, Backend | None] = field(default_factory=dict, repr=False)
 
     @property

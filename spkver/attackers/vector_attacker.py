@@ -226,9 +226,7 @@ class VectorAttacker:
 
     def lacks(self, attack: Attack) -> str:
         """Return why scores cannot be adapted to these trials; without that it serves all."""
-        if self.choice.adapted and len(np.unique(attack.trials.models)) < 2:
-            return "one speaker is enrolled in its trials: adapted scores are without the mean of all who are"
-        return ""
+        return lacks_models(attack) if self.choice.adapted else ""
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; its backend is chosen and trained on these versions of a training set."""
@@ -266,6 +264,13 @@ class VectorAttacker:
         if not learnt.choice["folds"]:
             logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
         return source, learnt.backend
+
+
+def lacks_models(attack: Attack) -> str:
+    """Return why scores cannot be adapted to the trials of an attack, or nothing."""
+    if len(np.unique(attack.trials.models)) > 1:
+        return ""
+    return "one speaker is enrolled in its trials: adapted scores are without the mean of all who are"
 
 
 def _background_speakers(training: Sequence[DataDir], attack: Attack) -> frozenset[str]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.utility import pyin_track
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.features import MfccSettings, mfcc
@@ -133,24 +134,21 @@ def _settings(config: FunctionalsConfig) -> MfccSettings:
 
 def _pitch(samples: NDArray, config: FunctionalsConfig, kept: slice) -> NDArray[np.float64]:
     """Pitch in semitones above 55 Hz, 0 where there is no voice, for some frames of the cepstra."""
-    import librosa
-
     shift = round(_SHIFT * config.rate)
     length = 1 << math.ceil(math.log2(3 * config.rate / config.lowest_pitch))
     # frames of the tracker are centred on those of the cepstra
     before = (length - round(_WINDOW * config.rate)) // 2
     padded = np.pad(samples, (before, length))
-    pitch_hz = librosa.pyin(
+    pitch_hz = pyin_track(
         padded[kept.start * shift : (kept.stop - 1) * shift + length],
-        fmin=config.lowest_pitch,
-        fmax=config.highest_pitch,
-        sr=config.rate,
-        frame_length=length,
-        hop_length=shift,
+        config.rate,
+        (config.lowest_pitch, config.highest_pitch),
+        frame=length,
+        shift=shift,
         resolution=config.pitch_resolution,
-        center=False,
-    )[0]
-    voiced = np.isfinite(pitch_hz)
+        centred=False,
+    )
+    voiced = pitch_hz > 0
     pitch = np.zeros(len(pitch_hz))
     pitch[voiced] = 12 * np.log2(pitch_hz[voiced] / _REFERENCE_HZ)
     return pitch

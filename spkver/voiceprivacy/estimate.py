@@ -68,8 +68,14 @@ def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
 
 
 def describe_absent(config: Config) -> list[str]:
-    """Return a line for each attacker that would run by default but cannot on this machine, and is not asked for."""
-    return [f"{name} is left out: {why}" for name, why in absent_attackers().items() if name not in config.attackers]
+    """Return a line for each reason why attackers that would run by default cannot on this machine."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in absent_attackers().items():
+        if name not in config.attackers:
+            reasons.setdefault(why, []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}" for why, names in reasons.items()
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -21,8 +21,12 @@ _ENDINGS = {
     "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
     "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
 }
-_NETWORKS = ("campplus", "ge2e", "onnx", "vectors")
-_MODULES = {"scores": "scores made elsewhere", "vectors": "vectors made elsewhere, by a network as a rule"}
+_NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")
+_MODULES = {
+    "scores": "scores made elsewhere",
+    "vectors": "vectors made elsewhere, by a network as a rule",
+    "adapted": "vectors made elsewhere, by a network as a rule, adapted to the trials",
+}
 
 
 def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:

@@ -184,6 +184,7 @@ def test_who_fails_is_left_out_of_the_fusion(layout, oracles, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracles, output, tmp_path):
     ready = {"attacker_settings.ready.preset": f"scores:{output}/exp"}
     outcome = run(layout, tmp_path / "out", oracles, more=("ready",), **ready)
@@ -196,6 +197,7 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(layout, oracl
     assert any("ready" in text for text in told)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_vectors_of_the_training_set_let_those_of_others_have_a_part(layout, oracles, tmp_path):
     """Of original speech; the anonymised training set has none here, and that is told."""

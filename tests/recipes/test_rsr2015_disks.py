@@ -58,7 +58,9 @@ def run_on(tmp_path: Path, tiny: Path, *steps: str) -> list[Outcome]:
     return outcomes
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.2, marks=pytest.mark.slow), pytest.param(0.5, marks=pytest.mark.slow), 0.8, 0.97]
+)
 def test_full_disk_is_one_error_and_with_space_it_goes_on(tiny, undisturbed, tmp_path, share):
     # folders take no room there
     pages = sum(-(-path.stat().st_size // 4096) for path in undisturbed.rglob("*") if path.is_file())

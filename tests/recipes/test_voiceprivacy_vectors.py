@@ -45,18 +45,20 @@ def own(tmp_path) -> dict[str, str]:
 
 
 def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
-    outcome = run(layout, tmp_path / "out", "mine", "gmm-ubm", page=True, **own)
+    outcome = run(layout, tmp_path / "out", "mine", "gmm-ubm", "supervector-adapted", page=True, **own)
     assert outcome.status == 0, outcome.err
     assert "attackers on " in outcome.err
     assert "gmm-ubm" in re.search(r"attackers on .*", outcome.err)[0]
     results = json.loads((tmp_path / "out/results.json").read_text())
     told = [(choice["attacker"], choice["training"]) for choice in results["choices"]]
-    assert told == [("mine", "tiny_train"), ("mine", f"tiny_train{SUFFIX}")]
+    both = ("mine", "supervector-adapted")
+    assert sorted(told) == sorted((name, f"tiny_train{end}") for name in both for end in ("", SUFFIX))
     for choice in results["choices"]:
-        folder = tmp_path / "out/attackers" / choice["training"] / "mine"
+        folder = tmp_path / "out/attackers" / choice["training"] / choice["attacker"]
         assert json.loads((folder / "choice.json").read_text()) == choice
         assert read_backend(folder / "backend.h5").facts["speakers"] == 6
-    assert {row["attacker"] for row in results["conditions"]} == {"mine", "gmm-ubm"}
+    assert {row["attacker"] for row in results["conditions"]} == {*both, "gmm-ubm"}
+    assert all(row["strict"] for row in results["conditions"])
     page = (tmp_path / "out/report.html").read_text()
     assert 'id="choices"' in page
     assert f"mine on tiny_train: {results['choices'][0]['chosen']}" in page

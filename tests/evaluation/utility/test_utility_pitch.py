@@ -169,6 +169,13 @@ def test_nothing_to_hear() -> None:
         pitch_track(np.zeros(10), 16000, tracker="rapt")  # type: ignore[arg-type]
 
 
+def test_a_rate_too_low_for_the_pitch_is_refused_by_the_name_of_the_file(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "slow.wav", voice(np.full(1600, 100.0), 800), 800)
+    slow = {"u": tmp_path / "slow.wav"}
+    with pytest.raises(DataError, match=r"slow.wav: expected a pitch between 0 and half of the rate of 800 Hz, got 75"):
+        compare_recordings(slow, slow, jobs=1)
+
+
 def test_recordings_are_compared_and_bad_files_named(tmp_path: Path) -> None:
     pytest.importorskip("pyworld")
     rate = 16000

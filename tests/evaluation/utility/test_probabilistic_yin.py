@@ -1,0 +1,275 @@
+"""Probabilistic YIN against its definition in loops, all paths of small models, and tracks by librosa.
+
+`tests/data/evaluation/pyin_tracks.npz` holds what `librosa.pyin` 0.11 makes of the signals below, so that the quick
+tests need no numba; the slow ones ask librosa itself, for more signals and real speech.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta, boltzmann
+
+from evaluation.utility import pyin_track
+from evaluation.utility.probabilistic_yin import (
+    dip_probabilities,
+    dips,
+    likeliest_path,
+    normalised_differences,
+    threshold_prior,
+)
+from spkbase.errors import DataError
+
+Settings = dict[str, Any]
+RATES = (8000, 16000, 44100)
+
+
+def of_evaluation(rate: int) -> Settings:
+    """How `pitch_track` asks for a track."""
+    frame = 1 << int(np.ceil(np.log2(4 * rate / 75)))
+    return {"pitch_range": (75.0, 500.0), "frame": frame, "shift": rate // 100, "resolution": 0.1, "centred": True}
+
+
+def of_emotions(rate: int) -> Settings:
+    """How `functionals` asks for one."""
+    frame = 1 << int(np.ceil(np.log2(3 * rate / 60)))
+    return {"pitch_range": (60.0, 600.0), "frame": frame, "shift": rate // 100, "resolution": 0.2, "centred": False}
+
+
+CALLERS: dict[str, Callable[[int], Settings]] = {"evaluation": of_evaluation, "emotions": of_emotions}
+
+
+def buzz(pitch: np.ndarray, rate: int) -> np.ndarray:
+    """Seven harmonics of a pitch in Hz, one value a sample."""
+    phase = 2 * np.pi * np.cumsum(pitch) / rate
+    return sum(np.sin(number * phase) / number for number in range(1, 8))
+
+
+def sounds(rate: int, seconds: float = 0.6) -> dict[str, np.ndarray]:
+    """What a tracker meets: a glide, jumps of an octave and more, bursts, noise, whole steps, a clipped voice."""
+    rng = np.random.default_rng(1)
+    times = np.arange(int(seconds * rate)) / rate
+    swing = np.sin(2 * np.pi * 1.7 * times)
+    jumps = np.choose((3 * np.arange(len(times))) // len(times), (110.0, 331.0, 87.3))
+    noise = rng.standard_normal(len(times))
+    return {
+        "glide": 0.2 * buzz(100 * 2 ** (1.5 * times), rate) + 0.01 * noise,
+        "jumps": 0.2 * buzz(jumps, rate) + 0.003 * noise,
+        "bursts": 0.2 * buzz(180 + 20 * swing, rate) * (np.sin(2 * np.pi * 4 * times) > 0) + 0.001 * noise,
+        "noise": 0.1 * noise,
+        "low": 0.2 * buzz(72 + 10 * swing, rate) + 0.01 * noise,
+        "high": 0.2 * buzz(495 + 20 * swing, rate) + 0.01 * noise,
+        "steps": np.round(100 * buzz(120 + 30 * swing, rate) + 3 * noise) / 32768,
+        "clipped": np.clip(5 * buzz(140 + 30 * swing, rate) + 0.1 * noise, -1, 1),
+    }
+
+
+def awkward(rate: int) -> dict[str, np.ndarray]:
+    """Where rounding decides, or there is little to hear."""
+    n_samples = int(0.6 * rate)
+    times = np.arange(n_samples) / rate
+    voice = buzz(np.full(n_samples, 150.0), rate)
+    early = times < 0.3
+    return {
+        "pure": np.sin(2 * np.pi * 200 * times),
+        "square": np.sign(np.sin(2 * np.pi * 133 * times)),
+        "square that fits": np.sign(np.sin(2 * np.pi * 100 * times + 0.1)),
+        "constant": np.full(n_samples, 0.3),
+        "click": np.eye(1, n_samples, n_samples // 2)[0],
+        "clicks": 0.9 * (np.arange(n_samples) % round(rate / 123) == 0),
+        "silence, then voice": voice * ~early,
+        "voice, then silence": voice * early,
+        "offset": 1 + 1e-3 * np.random.default_rng(0).standard_normal(n_samples),
+        "faint": 1e-6 * voice,
+        "short": voice[: int(0.027 * rate)],
+    }
+
+
+def whole(samples: np.ndarray, settings: Settings) -> np.ndarray:
+    """At least a frame, for settings that do not pad."""
+    return samples if settings["centred"] else np.pad(samples, settings["frame"] // 2)
+
+
+def by_librosa(samples: np.ndarray, rate: int, settings: Settings) -> np.ndarray:
+    import librosa
+
+    lowest, highest = settings["pitch_range"]
+    named = {"frame_length": "frame", "hop_length": "shift", "resolution": "resolution", "center": "centred"}
+    given = {theirs: settings[ours] for theirs, ours in named.items()}
+    return np.nan_to_num(librosa.pyin(samples, sr=rate, fmin=lowest, fmax=highest, **given)[0], nan=0.0)
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found > 0, expected > 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_differences_are_those_of_the_definition() -> None:
+    frames = np.random.default_rng(0).standard_normal((3, 40))
+    longest = 25
+    for frame, found in zip(frames, normalised_differences(frames, longest), strict=True):
+        beyond = np.append(frame, np.zeros(longest))
+        total = frame[0] ** 2
+        for lag in range(1, longest + 1):
+            difference = sum((frame[j] - beyond[j + lag]) ** 2 for j in range(len(frame)))
+            total += difference
+            assert found[lag - 1] == pytest.approx(difference * lag / total, rel=1e-12)
+    assert not normalised_differences(np.zeros((2, 40)), longest).any()
+
+
+def test_dips_are_local_minima() -> None:
+    rows, columns = dips(np.array([[3.0, 1, 1, 2, 0, 5], [0, 1, 2, 3, 3, 2], [1, 1, 1, 1, 1, 1]]))
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 1), (0, 4), (1, 0), (1, 5)]
+
+
+def test_dips_have_the_probability_that_thresholds_select_them() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.array([0, 0, 0, 2, 3, 3, 3, 3])
+    heights = np.append(rng.uniform(0, 0.3, 4), [0.12, 0.12, 1.4, 0.055])
+    edges = np.linspace(0, 1, 101)
+    weights = np.diff(beta.cdf(edges, 2, 18))
+    np.testing.assert_allclose(threshold_prior()[1], weights, rtol=1e-12)
+    expected = np.zeros(len(rows))
+    for frame in range(5):
+        inside = np.flatnonzero(rows == frame)
+        for threshold, weight in zip(edges[1:], weights, strict=True):
+            below = [dip for dip in inside if heights[dip] < threshold]
+            for place, dip in enumerate(below):
+                expected[dip] += weight * boltzmann.pmf(place, 2, len(below))
+            if len(inside) and not below:
+                expected[inside[heights[inside].argmin()]] += 0.01 * weight
+    np.testing.assert_allclose(dip_probabilities(heights, rows, 5), expected, rtol=1e-12)
+
+
+def test_the_path_is_the_best_of_all() -> None:
+    """Three bins, four frames: 1296 paths, by products of probabilities."""
+    n_bins, n_frames, reach = 3, 4, 1
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        seen = rng.uniform(0, 0.33, (n_frames, n_bins)) * (rng.random((n_frames, n_bins)) < 0.7)
+        steps = np.maximum(reach + 1 - np.abs(np.subtract.outer(range(n_bins), range(n_bins))), 0)
+        steps = steps / steps.sum(axis=1, keepdims=True)
+
+        def likelihood(path: tuple[int, ...], seen: np.ndarray = seen, steps: np.ndarray = steps) -> float:
+            value = 1.0
+            for frame, state in enumerate(path):
+                kind, place = divmod(state, n_bins)
+                value *= (1 - seen[frame].sum()) / n_bins if kind else seen[frame, place]
+                if frame:
+                    before, from_place = divmod(path[frame - 1], n_bins)
+                    value *= steps[from_place, place] * (0.99 if kind == before else 0.01)
+            return value
+
+        best = max(product(range(2 * n_bins), repeat=n_frames), key=likelihood)
+        rows, bins = np.nonzero(seen)
+        found = likeliest_path((rows, bins, seen[rows, bins]), n_frames, n_bins, reach)
+        assert found.tolist() == [state if state < n_bins else -1 for state in best]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("rate", RATES)
+def test_tracks_are_those_of_librosa(rate: int, caller: str, data: Path) -> None:
+    settings = CALLERS[caller](rate)
+    with np.load(data / "evaluation" / "pyin_tracks.npz") as expected:
+        for name, samples in sounds(rate).items():
+            found = pyin_track(whole(samples, settings), rate, **settings)
+            same(found, expected[f"{name} {rate} {caller}"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("rate", [1200, *RATES])
+def test_tracks_are_those_that_librosa_makes_now(rate: int, caller: str) -> None:
+    settings = CALLERS[caller](rate)
+    voices = sounds(rate, seconds=2.0) | awkward(rate)
+    for name in voices if rate > 1200 else ("glide", "bursts"):
+        samples = whole(voices[name], settings)
+        if rate > 1200 or caller == "evaluation":  # 600 Hz is half of 1200
+            same(pyin_track(samples, rate, **settings), by_librosa(samples, rate, settings))
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+@pytest.mark.parametrize("caller", CALLERS)
+def test_tracks_of_real_speech_are_those_of_librosa(caller: str, shared: Path) -> None:
+    import soundfile
+
+    voiced = 0
+    for corpus in ("libri261/bg", "ravdess24", "dsp34"):
+        files = sorted((shared / "corpora" / corpus).rglob("*.flac"))
+        for file in files[:: len(files) // 8]:
+            samples, rate = soundfile.read(file)
+            settings = CALLERS[caller](rate)
+            expected = by_librosa(samples, rate, settings)
+            same(pyin_track(samples, rate, **settings), expected)
+            voiced += np.count_nonzero(expected)
+    assert voiced > 2000
+
+
+def test_the_level_does_not_count() -> None:
+    settings = of_evaluation(16000)
+    samples = sounds(16000)["glide"]
+    loud, faint = (pyin_track(samples * gain, 16000, **settings) for gain in (4.0, 2.0**-30))
+    np.testing.assert_array_equal(loud, faint)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_little_to_hear(rate: int) -> None:
+    settings = of_evaluation(rate)
+    centred = {n_samples: pyin_track(np.zeros(n_samples), rate, **settings) for n_samples in (0, 1, rate)}
+    assert {n_samples: len(found) for n_samples, found in centred.items()} == {0: 1, 1: 1, rate: 101}
+    assert not any(found.any() for found in centred.values())
+    assert len(pyin_track(np.ones(100), rate, **of_emotions(rate))) == 0
+    assert not pyin_track(np.full(rate, 0.3), rate, **of_emotions(rate)).any()
+
+
+def test_bad_input_is_refused() -> None:
+    settings = of_evaluation(16000)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(DataError, match="expected one channel of finite samples"):
+            pyin_track(np.array([0.0, bad, 0.1]), 16000, **settings)
+    with pytest.raises(DataError, match="expected one channel"):
+        pyin_track(np.zeros((2, 3)), 16000, **settings)
+    with pytest.raises(DataError, match="half of the rate of 800 Hz, got 75 to 500 Hz"):
+        pyin_track(np.zeros(9), 800, **settings)
+    for wrong in ({"resolution": 0.0}, {"resolution": 1.0}, {"shift": 0}, {"frame": 20}):
+        with pytest.raises(DataError, match="expected a resolution between 0 and 1"):
+            pyin_track(np.zeros(9), 16000, **(settings | wrong))
+
+
+def test_memory_grows_by_small_integers_for_each_state() -> None:
+    samples = np.tile(sounds(8000)["glide"], 20)
+    settings = of_evaluation(8000)
+    pyin_track(samples[:8000], 8000, **settings)
+    peaks = []
+    for n_frames in (500, 1000):
+        tracemalloc.start()
+        pyin_track(samples[: 80 * n_frames], 8000, **settings)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    n_states = 2 * 329
+    assert (peaks[1] - peaks[0]) / 500 < 5 * n_states  # two bytes a state; samples and candidates come on top
+
+
+def test_pitch_does_not_load_librosa() -> None:
+    code = """
+import sys
+import numpy as np
+from evaluation.utility.pitch_tracks import pitch_track
+from spkver.recognition.functionals import FunctionalsConfig, functionals
+samples = 0.1 * np.sign(np.sin(2 * np.pi * 150 * np.arange(8000) / 16000))
+assert pitch_track(samples, 16000).any()
+assert np.isfinite(functionals(samples, FunctionalsConfig())).all()
+print([name for name in ("librosa", "numba", "llvmlite", "scipy.stats") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
