@@ -4,6 +4,7 @@ from .compute import label_file as label_file
 from .compute import recording_generator as recording_generator
 from .config import PRESETS as PRESETS
 from .config import FeatureConfig as FeatureConfig
+from .config import values_for_rates as values_for_rates
 from .exchange import export_sidekit as export_sidekit
 from .exchange import import_sidekit as import_sidekit
 from .exchange import sidekit_files as sidekit_files

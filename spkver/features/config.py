@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from spkbase.errors import ConfigError
@@ -19,6 +19,7 @@ _CHOICES = {
 # keys that only the post-processing reads, and keys that no number depends on
 _AFTERWARDS = ("log_energy", "rasta", "deltas", "normalisation", "keep_all")
 _NO_NUMBERS = ("preset", "memory_gb")
+_LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins of the spectrum
 
 
 @dataclass(frozen=True)
@@ -138,13 +139,22 @@ class FeatureConfig:
 
     @classmethod
     def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
-        """Return what the preset of some values changes; a ConfigError if there is no such preset."""
+        """Return what the preset of some values changes; a ConfigError if there is no such preset.
+
+        Filters that pass half of another `rate` than the preset's go as far up as they do there, as a share of it.
+        """
         name = values.get("preset", cls.preset)
         if not isinstance(name, str):
             return {}  # told as a value of the wrong kind
         if name not in PRESETS:
             raise ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
-        return dict(PRESETS[name])
+        found, rate = dict(PRESETS[name]), values.get("rate")
+        usual, high = found.get("rate", cls.rate), found.get("high_frequency", cls.high_frequency)
+        assert isinstance(usual, int)
+        assert isinstance(high, float)
+        if isinstance(rate, int) and "high_frequency" not in values and high > rate / 2:
+            found["high_frequency"] = high * rate / usual
+        return found
 
     @property
     def window_samples(self) -> int:
@@ -215,3 +225,37 @@ PRESETS: dict[str, dict[str, object]] = {
         "rasta": False,
     },
 }
+
+
+def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:
+    """Return the `rate` and `resample` with which recordings of some sampling rates are heard alike.
+
+    Recordings that are compared have the same band then: the lowest of their rates, or that of the preset if it is
+    lower, and at least 6000 Hz. What is set wins: with a `rate` recordings are resampled to it, and `resample` says
+    that they are, to the preset's rate.
+
+    Parameters
+    ----------
+    values : mapping
+        Keys of `FeatureConfig` that are set.
+    rates : collection of int [Hz]
+
+    Returns
+    -------
+    dict
+        What is to be put below `values`; nothing where they fit.
+
+    Examples
+    --------
+    >>> values_for_rates({"preset": "wideband"}, [16000]), values_for_rates({}, [8000])
+    ({}, {'rate': 8000})
+    >>> values_for_rates({}, [8000, 16000]), values_for_rates({}, [44100])
+    ({'rate': 8000, 'resample': True}, {'resample': True})
+    """
+    preset = PRESETS.get(str(values.get("preset", FeatureConfig.preset)), {})
+    usual = values.get("rate", preset.get("rate", FeatureConfig.rate))
+    if not rates or not isinstance(usual, int) or values.get("resample") is True:
+        return {}
+    rate = usual if "rate" in values else min(usual, max(min(rates), _LEAST_RATE))
+    found: dict[str, object] = {} if rate == usual else {"rate": rate}
+    return found if set(rates) == {rate} else {**found, "resample": True}

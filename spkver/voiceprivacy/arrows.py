@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.layout import write_lists
 from spkver.voiceprivacy.leakage import measure_attributes
 from spkver.voiceprivacy.making import make_all_scores
+from spkver.voiceprivacy.rates import describe_rates, listen, refusing_keys
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.training_draws import measure_training_draws
@@ -49,15 +51,21 @@ def check(experiment: Experiment) -> Sets:
         With all problems at once.
     """
     run, steps = experiment.run, experiment.steps
-    attackers, anonymizers = experiment.built_in, experiment.anonymizers  # what is wrong with options comes first
+    attackers, anonymizers = experiment.attackers, experiment.anonymizers  # what is wrong with options comes first
     hear = steps.includes("checks")
-    how = Reading(can_make=anonymizers is not None, allow_pipes=experiment.allow_pipes, hear=hear, jobs=run.jobs)
+    can_make, pipes = anonymizers is not None, experiment.allow_pipes
+    how = Reading(can_make=can_make, allow_pipes=pipes, hear=hear, jobs=run.jobs, named=experiment.named)
     steps.begin("checks")
     with run.timed("checks"):
         sets = read_sets(experiment.data, run.output, experiment.suffix, experiment.config, how)
+        heard = listen(sets, experiment.config, attackers, jobs=run.jobs)
+        experiment.outcome.heard[:] = heard
+        sets = replace(sets, rates=describe_rates(heard, attackers))
         if hear:
-            _check_speech(experiment, sets, attackers)
-            check_attackers(experiment.attackers, sets, experiment.suffix)
+            _check_speech(experiment, sets)
+            check_attackers(attackers, sets, experiment.suffix)
+    if sets.rates:
+        logger.info("sampling rates: %s", sets.rates)
     if hear and not steps.ends_with("checks"):
         _tell_cost(experiment, sets)
     steps.tell("checks", f"{len(sets.datasets)} sets, {len(sets.original)} data directories")
@@ -87,7 +95,16 @@ def score(experiment: Experiment, sets: Sets, attackers: Sequence[Attacker]) -> 
     write_lists(experiment.run, sets)
     run, seed, outcome = experiment.at("scores"), experiment.config.seed, experiment.outcome
     outcome.attackers[:] = attackers
-    outcome.declare = partial(declare_scores, run, sets, attackers, suffix=experiment.suffix, seed=seed)
+    outcome.fitted |= {
+        training: theirs
+        for heard in outcome.heard
+        if heard.is_fitted
+        for theirs in [declare_attackers(run, heard.attackers, seed)]
+        for training in heard.training
+    }
+    outcome.declare = partial(
+        declare_scores, run, sets, attackers, suffix=experiment.suffix, seed=seed, fitted=outcome.fitted
+    )
     return outcome.declare()
 
 
@@ -135,7 +152,10 @@ def report(
     steps.tell("utility", ", ".join(utility) or "none is asked for")
     steps.end_with("utility")
     steps.begin("report")
-    found = measure_attributes(experiment.at("report"), sets, config, experiment.outcome.attackers, numbers.value)
+    outcome = experiment.outcome
+    found = measure_attributes(
+        experiment.at("report"), sets, config, outcome.attackers, numbers.value, fitted=outcome.fitted
+    )
     experiment.outcome.attributes.update(found)
     return write_results(experiment, sets, numbers.value, utility, evidence.value)
 
@@ -150,11 +170,17 @@ def _tell_cost(experiment: Experiment, sets: Sets) -> None:
         logger.warning("%s", line)
 
 
-def _check_speech(experiment: Experiment, sets: Sets, attackers: Sequence[AttackerConfig]) -> None:
+def _check_speech(experiment: Experiment, sets: Sets) -> None:
     """Check headers and options against what there is, of all directories that are there, all problems at once."""
     config, jobs = experiment.config, experiment.run.jobs
-    problems = Problems()
-    check_recordings_of(sets, [attacker.features for attacker in attackers], problems, jobs=jobs)
+    problems, refusing = Problems(), refusing_keys(config)
+    built_in: dict[str, list[AttackerConfig]] = {}
+    for heard in experiment.outcome.heard:
+        attackers = [attacker for attacker in heard.attackers if isinstance(attacker, AttackerConfig)]
+        built_in |= dict.fromkeys(heard.training, attackers)
+        there = replace(sets, datasets=tuple(one for one in sets.datasets if one.training in heard.training))
+        features = [attacker.features for attacker in attackers]
+        check_recordings_of(there, features, problems, jobs=jobs, refusing=refusing)
     check_sources(sets, problems)
     check_utility(sets, config, problems, jobs=jobs)
     if not problems.errors:
@@ -162,7 +188,7 @@ def _check_speech(experiment: Experiment, sets: Sets, attackers: Sequence[Attack
             for directory in (sets.original[name], sets.twins.get(name)):
                 if directory is not None:
                     try:
-                        check_training(directory, attackers, seed=config.seed, jobs=jobs)
+                        check_training(directory, built_in[name], seed=config.seed, jobs=jobs)
                     except DataError as error:
                         problems.note(error)
     problems.raise_if_any()

@@ -46,7 +46,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
         steps = Steps(options.pop("only"), options.pop("until"))
         allow_pipes = options.pop("allow_pipes")
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
-        config = load_config(Config, file=_beside(config_file, folder), settings=settings, defaults=defaults)
+        file = _beside(config_file, folder)
+        config = load_config(Config, file=file, settings=settings, defaults=defaults)
         check_suffix(suffix)
         _check_output(output)
         check_simulation(data, steps)
@@ -58,7 +59,8 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
                 speech = _simulated(steps.run(run, "simulation"), config) if data == SIMULATED else Path(data)
                 steps.tell("simulation", str(speech))
                 steps.end_with("simulation")
-                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, outcome))
+                named = _named_datasets(file)
+                text = page(Experiment(run, speech, suffix, config, steps, allow_pipes, outcome, named))
             except Ended:
                 text = steps.account()
             click.echo(text)
@@ -93,6 +95,12 @@ def _beside(config_file: Path | None, folder: Path) -> Path | None:
     if config_file is not None and not config_file.exists() and (folder / config_file).is_file():
         return folder / config_file
     return config_file
+
+
+def _named_datasets(file: Path | None) -> tuple[str, ...]:
+    """Sets that a configuration file names, also where ``--set`` chooses others."""
+    names = None if file is None else read_yaml(file).get("datasets")
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _check_output(output: Path) -> None:

@@ -17,7 +17,7 @@ draw 2 of one is scored against draw 2 of the other, and so on, in folders of th
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -81,6 +81,7 @@ def declare_scores(
     suffix: str,
     seed: int,
     failed: Collection[tuple[str, str]] = (),
+    fitted: Mapping[str, Sequence[Attacker]] | None = None,
 ) -> list[Condition]:
     """Declare the scores of every condition with every attacker; nothing is trained before some are asked for.
 
@@ -93,6 +94,8 @@ def declare_scores(
     seed : int
     failed : collection of (str, str)
         Attackers, and the names of attacks at which they failed.
+    fitted : mapping of str to sequence of Attacker, optional
+        Training sets for which attackers of the same names stand in place of these, see `Heard`.
 
     Returns
     -------
@@ -110,7 +113,10 @@ def declare_scores(
         (dataset.name, gender, scenario.name, draw): attack
         for dataset, gender, scenario, draw, attack in attacks_of(sets, suffix)
     }
-    lacking = _lacking(attackers, list(attacks.values()))
+    by_dataset = {dataset.name: (fitted or {}).get(dataset.training, attackers) for dataset in sets.datasets}
+    lacking = _lacking(
+        (by_dataset[place[0]][number], attacks[place]) for number in range(len(attackers)) for place in attacks
+    )
     reasons: dict[tuple[str, str], list[str]] = {}
     for (name, condition), why in lacking.items():
         reasons.setdefault((name, why), []).append(condition)
@@ -126,6 +132,7 @@ def declare_scores(
     scorer = ScoreMaker(quiet, seed)
     conditions = []
     for dataset in sets.datasets:
+        attackers = by_dataset[dataset.name]
         for scenario in SCENARIOS:
             draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
             parts: dict[str, list[dict[int, Stage[Scores]]]] = {attacker.name: [] for attacker in attackers}
@@ -219,7 +226,7 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
         for name, original in sets.original.items()
     }
     attacks = [attack for *_, attack in attacks_of(replace(sets, twins={**expected, **sets.twins}, draws={}), suffix)]
-    lacking = _lacking(others, attacks)
+    lacking = _lacking(product(others, attacks))
     for attacker in others:
         if all((attacker.name, attack.name) in lacking for attack in attacks if serves(attacker, attack)):
             looked = ", ".join(attack.name for attack in attacks[:3])
@@ -229,19 +236,18 @@ def check_attackers(chosen: Sequence[Chosen], sets: Sets, suffix: str) -> None:
             )
 
 
-def _lacking(attackers: Sequence[Attacker], attacks: Sequence[Attack]) -> dict[tuple[str, str], str]:
+def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], str]:
     """Why attackers cannot score some lists, by the names of both; all that cannot be used is told."""
     problems = Problems()
     lacking: dict[tuple[str, str], str] = {}
-    for attacker in attackers:
-        for attack in attacks:
-            if not serves(attacker, attack):
-                continue
-            try:
-                if why := attacker.lacks(attack):
-                    lacking[attacker.name, attack.name] = why
-            except DataError as error:
-                note_each(problems, error)
+    for attacker, attack in pairs:
+        if not serves(attacker, attack):
+            continue
+        try:
+            if why := attacker.lacks(attack):
+                lacking[attacker.name, attack.name] = why
+        except DataError as error:
+            note_each(problems, error)
     problems.raise_if_any()
     return lacking
 

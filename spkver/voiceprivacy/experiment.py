@@ -35,6 +35,8 @@ class Experiment:
         Run shell commands of a ``wav.scp``.
     outcome : Outcome
         What came of the scores besides the scores.
+    named : tuple of str
+        Sets of the configuration file, of which `config` may have others.
     """
 
     run: Run
@@ -44,16 +46,12 @@ class Experiment:
     steps: Steps
     allow_pipes: bool = False
     outcome: Outcome = field(default_factory=Outcome)
+    named: tuple[str, ...] = ()
 
     @cached_property
     def attackers(self) -> list[AttackerConfig | Attacker | Wanted]:
         """Configurations of the built-in attackers, and those of others, in the order of the configuration."""
         return chosen_attackers(self.config)
-
-    @property
-    def built_in(self) -> list[AttackerConfig]:
-        """The built-in ones among the attackers."""
-        return [attacker for attacker in self.attackers if isinstance(attacker, AttackerConfig)]
 
     @cached_property
     def anonymizers(self) -> Anonymizers | None:

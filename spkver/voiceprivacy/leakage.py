@@ -35,7 +35,13 @@ _MISSING = "no attacker by vectors has scores of original speech"
 
 
 def measure_attributes(
-    run: Run, sets: Sets, config: Config, attackers: Sequence[Attacker], conditions: Sequence[Json]
+    run: Run,
+    sets: Sets,
+    config: Config,
+    attackers: Sequence[Attacker],
+    conditions: Sequence[Json],
+    *,
+    fitted: Mapping[str, Sequence[Attacker]] | None = None,
 ) -> Json:
     """Measure what is read of each set from the vectors of the attacker that knows original speech best.
 
@@ -48,6 +54,8 @@ def measure_attributes(
         At work.
     conditions : sequence of dict
         Entries of ``results.json``.
+    fitted : mapping of str to sequence of Attacker, optional
+        Training sets for which attackers of the same names stand in place of these.
 
     Returns
     -------
@@ -63,6 +71,12 @@ def measure_attributes(
     if not known:
         return {"vectors": None, "sets": {}, "notes": [_MISSING]}
     attacker = able[min(known, key=lambda name: rates[name])]
+    able_in = {
+        training: other
+        for training, others in (fitted or {}).items()
+        for other in others
+        if isinstance(other, VectorAttacker) and other.name == attacker.name
+    }
     tables = _tables(config.utility.attributes)
     resampling = Resampling(config.evaluation.replicates, config.seed, config.evaluation.level)
     directories = {
@@ -77,7 +91,8 @@ def measure_attributes(
         measured: Json = {"vectors": attacker.name, "sets": {}, "notes": []}
         for dataset in sets.datasets:
             try:
-                found, notes = _of_set(dataset, sets, attacker, tables, resampling)
+                theirs = able_in.get(dataset.training, attacker)
+                found, notes = _of_set(dataset, sets, theirs, tables, resampling)
             except DataError as error:  # the rest of the report stands without it
                 found, notes = {}, [f"{dataset.name}: not measured: {error.text}"]
             measured["sets"][dataset.name] = found
@@ -86,6 +101,7 @@ def measure_attributes(
 
     labels = {name: [sorted(of.speakers.items()), sorted(of.genders.items())] for name, of in directories.items()}
     settings = [attacker.name, attacker.depends, tables, labels, vars(resampling), config.seed]
+    settings += [{training: other.depends for training, other in able_in.items()}] if able_in else []
     sources = {f"{kind} {name}": path for kind, of in directories.items() for name, path in of.recordings.items()}
     depends = Depends(inputs=settings, sources=sources, libraries=("numpy", "scipy", "scikit-learn", "soundfile"))
     stage = run.stage("attributes", FILE, make=make, read=_read, depends=depends)

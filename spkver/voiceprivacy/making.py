@@ -20,6 +20,7 @@ from spkbase.showing import one_line
 from spkver.attackers import ENDING, Attacker, Fusion
 from spkver.voiceprivacy.conditions import WORK, Condition
 from spkver.voiceprivacy.layout import SCORES
+from spkver.voiceprivacy.rates import Heard
 from spkver.voiceprivacy.sanity_audio import Found
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,10 @@ class Outcome:
     training_draws : list of dict
         Equal error rates by the number of versions of the training set, see `measure_training_draws`.
     attackers : list of Attacker
+    heard : list of Heard
+        What attackers hear, see `spkver.voiceprivacy.rates`.
+    fitted : dict of str to sequence of Attacker
+        Attackers in place of these for training sets of other sampling rates.
     declare : callable
         Declares all conditions again, as `declare_scores`, without those that it is told of as failed.
     """
@@ -75,6 +80,8 @@ class Outcome:
     attributes: dict[str, Any] = field(default_factory=dict)
     training_draws: list[dict[str, Any]] = field(default_factory=list)
     attackers: list[Attacker] = field(default_factory=list, repr=False)
+    heard: list[Heard] = field(default_factory=list, repr=False)
+    fitted: dict[str, Sequence[Attacker]] = field(default_factory=dict, repr=False)
     declare: Callable[..., list[Condition]] | None = field(default=None, repr=False)
 
 

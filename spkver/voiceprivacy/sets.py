@@ -10,7 +10,7 @@ directory may be read-only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -81,6 +81,8 @@ class Sets:
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
         Why enrolment or trials have no further versions though some are asked for, by the name of the original.
+    rates : str
+        Which sets are heard at another sampling rate than usual, see `spkver.voiceprivacy.rates`.
     """
 
     datasets: tuple[Dataset, ...]
@@ -90,6 +92,7 @@ class Sets:
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     undrawn: dict[str, str] = field(default_factory=dict)
+    rates: str = ""
 
     def tested_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of enrolment and of all trials of a set there are."""
@@ -100,8 +103,10 @@ class Sets:
         return self.twins[name] if draw == 1 else self.draws[name][draw - 2]
 
 
-def find_datasets(data: Path, config: Config) -> list[Dataset]:
+def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
     """Find the sets of a folder by the names of its data directories.
+
+    `named` are sets that may have a training set in the configuration though they are neither there nor evaluated.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def find_datasets(data: Path, config: Config) -> list[Dataset]:
         except DataError as error:
             problems.note(error)
     for key in config.training_sets:
-        if key not in {*wanted, *by_set}:
+        if key not in {*wanted, *by_set, *named}:
             problems.add(f"training_sets.{key}: no such set", remedy=f"there are {', '.join(by_set) or 'none'}")
     for key in config.utility.emotion:
         if key not in here:
@@ -177,12 +182,15 @@ class Reading:
         Compare the recordings of twins with their originals; else lists alone are read.
     jobs : int, optional
         Work.
+    named : tuple of str
+        See `find_datasets`.
     """
 
     can_make: bool = False
     allow_pipes: bool = False
     hear: bool = True
     jobs: int | None = None
+    named: tuple[str, ...] = ()
 
 
 def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Reading) -> Sets:
@@ -202,7 +210,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     DataError
         With all problems of all directories at once.
     """
-    datasets = find_datasets(data, config)
+    datasets = find_datasets(data, config, how.named)
     emotions = config.utility.emotion
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
@@ -317,17 +325,25 @@ def _count(speakers: list[str]) -> str:
 
 
 def check_recordings_of(
-    sets: Sets, features: Sequence[FeatureConfig], problems: Problems, *, jobs: int | None = None
+    sets: Sets,
+    features: Sequence[FeatureConfig],
+    problems: Problems,
+    *,
+    jobs: int | None = None,
+    refusing: Sequence[str] = (),
 ) -> None:
-    """Check the headers of all recordings that attackers hear and that are there, for each kind of features."""
+    """Check the headers of all recordings that attackers hear and that are there, for each kind of features.
+
+    `refusing` are the keys by which recordings of another sampling rate are not resampled, for the remedy.
+    """
     heard = {name for dataset in sets.datasets for name in dataset.directories}
     noted = Problems()
-    for config in {fingerprint(settings): settings for settings in features}.values():
+    for config in {fingerprint(settings.extraction()): settings for settings in features}.values():
         for name, directory in (*sets.original.items(), *sets.twins.items()):
             if name in heard:
                 check_recordings(directory.recordings, config, jobs=jobs, problems=noted)
     for error in noted.errors:
         remedy = error.remedy
         if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here
-            remedy = "--set attacker_settings.all.features.resample=true resamples them, and no others"
+            remedy = f"leave {' and '.join(refusing)} out: recordings are then resampled to one rate for each set"
         problems.note(DataError(error.text, file=error.file, line=error.line, remedy=remedy))

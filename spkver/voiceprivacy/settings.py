@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -31,10 +31,13 @@ from spkver.attackers import (
     short_name,
 )
 from spkver.corpora import Sizes
+from spkver.features import FeatureConfig, values_for_rates
 
 RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 ALL = "all"  # key of `attacker_settings` that holds for every attacker
 MOST_DRAWS = 100  # of enrolment and trials; a mean of more changes no digit that is shown
+_BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
+_ON_TOP = re.compile(r"(-adapted|-aligned|-undone)+$")
 _SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -278,9 +281,15 @@ class Config:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
 
 
-def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]:
+def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[AttackerConfig | Attacker | Wanted]:
     """Return the attackers, in their order: configurations of the classic ones, those of the catalogue, and others by
     the doors.
+
+    Parameters
+    ----------
+    config : Config
+    rates : collection of int [Hz]
+        Of the recordings that they hear; features that are not set otherwise are fitted to them.
 
     Raises
     ------
@@ -290,17 +299,45 @@ def chosen_attackers(config: Config) -> list[AttackerConfig | Attacker | Wanted]
     chosen: dict[str, AttackerConfig | Attacker | Wanted] = {}
     for name, preset, settings in _entries(config):
         found = find_row(preset)
+        shared = config.attacker_settings.get(ALL, {})
+        if fitting := fitting_features(config, name, preset, rates):
+            shared = merged({"features": fitting}, shared)
         if found is not None:
             row_name, row, argument = found
-            shared, others = config.attacker_settings.get(ALL, {}), config.attacker_settings
+            others = config.attacker_settings
             heard = config.utility.hypotheses
             context = Context(row_name, argument, config.seed, shared, others, heard, dict(chosen))
             chosen[name] = row.make(name, settings, context)
         elif is_outside(preset):
             chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
         else:
-            chosen[name] = _built_in(config, name, preset, settings)
+            chosen[name] = _built_in(name, preset, settings, shared)
     return list(chosen.values())
+
+
+def fitting_features(config: Config, name: str, preset: str, rates: Collection[int]) -> dict[str, object]:
+    """Return what fits an attacker's features to recordings of some sampling rates, see `values_for_rates`.
+
+    Raises
+    ------
+    ConfigError
+        If its settings name frequencies that such recordings do not have.
+    """
+    base = _ON_TOP.sub("", preset)  # whose settings hold for what works on top of it, too
+    if base not in (*PRESETS, *_BY_FEATURES):
+        return {}
+    layers = {key: config.attacker_settings.get(key, {}).get("features") for key in (ALL, base, name)}
+    layers = {key: values for key, values in layers.items() if isinstance(values, Mapping)}
+    values = merged(*layers.values())
+    fitting = values_for_rates(values, rates)
+    rate, high = fitting.get("rate"), values.get("high_frequency")
+    if isinstance(rate, int) and isinstance(high, int | float) and high > rate / 2:
+        part = f"attacker_settings.{[key for key in layers if 'high_frequency' in layers[key]][-1]}.features"
+        raise ConfigError(
+            f"{part}.high_frequency is {high:g} Hz: recordings at {rate} Hz go up to {rate / 2:g} Hz",
+            remedy=f"leave it out, or --set {part}.rate={FeatureConfig.rate} to have recordings resampled to that rate",
+        )
+    return fitting
 
 
 def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -322,7 +359,7 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield name, preset, settings
 
 
-def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any]) -> AttackerConfig:
+def _built_in(name: str, preset: str, settings: Mapping[str, Any], shared: Mapping[str, Any]) -> AttackerConfig:
     if preset not in PRESETS:
         known = ", ".join(known_attackers())
         raise ConfigError(
@@ -330,7 +367,6 @@ def _built_in(config: Config, name: str, preset: str, settings: Mapping[str, Any
             remedy=f"give attacker_settings.{name}.preset, or correct it; for others see docs/own_attackers.md",
         )
     try:
-        shared = config.attacker_settings.get(ALL, {})
         return attacker_config(preset, values=merged(shared, settings, {"name": name}))
     except ConfigError as error:
         raise ConfigError(f"attacker_settings of {name}: {error}") from error

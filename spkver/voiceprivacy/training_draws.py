@@ -128,7 +128,7 @@ def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:
 
 def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Json]) -> Json | None:
     """The entry of the strongest attacker that can learn again; None where there is none."""
-    able = able_attackers(experiment)
+    able = able_attackers(experiment, dataset.training)
     gender = POOLED if len(dataset.trials) > 1 else next(iter(dataset.trials))
     place = (dataset.name, gender, SCENARIO)
     known = [
@@ -141,8 +141,12 @@ def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Js
     return strongest(known) if known else None
 
 
-def able_attackers(experiment: Experiment) -> dict[str, Chosen]:
-    """Return the attackers that learn here from what they are given: classic ones and those by vectors, by name."""
+def able_attackers(experiment: Experiment, training: str) -> dict[str, Chosen]:
+    """Return the attackers that learn here from a training set: classic ones and those by vectors, by name.
+
+    Their features are those that fit the rates of its recordings.
+    """
+    heard = [heard.attackers for heard in experiment.outcome.heard if training in heard.training]
     own = {
         attacker_name(entry)
         for entry, spec in attacker_specs(experiment.config).items()
@@ -151,7 +155,7 @@ def able_attackers(experiment: Experiment) -> dict[str, Chosen]:
     by_vectors = {one.name for one in experiment.outcome.attackers if isinstance(one, VectorAttacker)}
     return {
         chosen.name: chosen
-        for chosen in experiment.attackers
+        for chosen in (heard[0] if heard else experiment.attackers)
         if chosen.name in own and (isinstance(chosen, AttackerConfig) or chosen.name in by_vectors)
     }
 
@@ -172,7 +176,10 @@ def _declare(experiment: Experiment, sets: Sets, dataset: Dataset, condition: Co
             for of_set, gender, scenario, draw, attack in attacks_of(sets, suffix)
             if of_set == dataset and scenario.name == SCENARIO and draw in scored.draws
         }
-        write_json(draft.path, {str(count): _rates(experiment, run, condition, attacks, count) for count in counts})
+        chosen = able_attackers(experiment, dataset.training)[scored.attacker]
+        seed = experiment.config.seed
+        rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
+        write_json(draft.path, rates)
 
     return run.stage(
         f"training draws of {dataset.name}{suffix}",
@@ -189,18 +196,19 @@ def _declare(experiment: Experiment, sets: Sets, dataset: Dataset, condition: Co
 
 
 def _rates(
-    experiment: Experiment,
+    chosen: Chosen,
     run: Run,
     condition: Condition,
     attacks: Mapping[tuple[int, str], Attack],
+    *,
+    seed: int,
     count: int,
 ) -> list[float]:
     """The equal error rate in each draw of the trials of an attacker that learns from so many versions.
 
     It works in a folder of its own, where what is done is kept; features and vectors are those of the run.
     """
-    scored, seed = condition.scored, experiment.config.seed
-    chosen = able_attackers(experiment)[scored.attacker]
+    scored = condition.scored
     folder = f"{FOLDER}/{count}"
     below = replace(run, quiet=True).below(folder)
     attacker = declare_attackers(run, [chosen], seed, learnt=below.output)[0]

@@ -236,6 +236,21 @@ def test_bad_options_are_told(layout, tmp_path, name):
     check(run_recipe(data, tmp_path / "out", *arguments, *sets), tmp_path / "out", *words)
 
 
+def test_training_sets_of_sets_that_are_left_out(layout, tmp_path):
+    """A challenge's file names all of its sets; those of which ``--set datasets`` has none may be missing."""
+    file = tmp_path / "challenge.yaml"
+    file.write_text("datasets: [far_dev, tiny_test]\ntraining_sets: {far_dev: far_train, tiny_test: tiny_train}\n")
+    given = ["--config", str(file), "--until", "checks"]
+    outcome = run_recipe(layout, tmp_path / "out", *given)
+    check(outcome, tmp_path / "out", "no set far_dev")
+    outcome = run_recipe(layout, tmp_path / "out", *given, datasets="[tiny_test]")
+    assert outcome.status == 0, outcome.err
+    outcome = run_recipe(layout, tmp_path / "out2", *given, datasets="[tiny_test]", training_sets__far_dve="x")
+    check(outcome, tmp_path / "out2", "training_sets.far_dve: no such set")
+    file.write_text("datasets: [tiny_test]\ntraining_sets: {tiny_tset: tiny_train}\n")
+    check(run_recipe(layout, tmp_path / "out3", *given), tmp_path / "out3", "training_sets.tiny_tset: no such set")
+
+
 def test_an_output_that_is_a_file_is_told(layout, tmp_path):
     (tmp_path / "out").write_text("mine")
     outcome = run_recipe(layout, tmp_path / "out")

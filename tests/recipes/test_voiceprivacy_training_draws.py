@@ -187,7 +187,7 @@ def test_those_learn_again_that_learn_here_from_their_training_set_alone(tmp_pat
     config = Config(attackers=("gmm-svm", "ivector", "supervector-adapted", *others))
     experiment = Experiment(Run(tmp_path / "out"), tmp_path, "_anon", config, Steps())
     experiment.outcome.attackers[:] = declare_attackers(experiment.run, experiment.attackers, 0)
-    assert set(training_draws.able_attackers(experiment)) == {"gmm-svm", "ivector", "supervector-adapted"}
+    assert set(training_draws.able_attackers(experiment, "tiny_train")) == {"gmm-svm", "ivector", "supervector-adapted"}
 
 
 def test_an_attacker_by_vectors_hears_nothing_twice(originals: Path, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from dataclasses import fields
 
 import pytest
 
+from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkver.features.config import PRESETS, FeatureConfig
+from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,33 @@ def test_each_key_belongs_to_one_step():
     assert not stored & afterwards
     assert names - stored - afterwards == {"preset", "memory_gb"}
     assert afterwards == {"log_energy", "rasta", "deltas", "normalisation", "keep_all"}
+
+
+@pytest.mark.parametrize(
+    ("values", "rates", "expected"),
+    [
+        ({}, [], {}),
+        ({}, [16000], {}),
+        ({"preset": "telephone"}, [8000], {}),
+        ({"preset": "telephone"}, [8000, 16000], {"resample": True}),
+        ({}, [11025, 48000], {"rate": 11025, "resample": True}),
+        ({}, [4000], {"rate": 6000, "resample": True}),  # no lower: filters would be empty
+        ({"rate": 8000}, [8000], {}),
+        ({"rate": 22050}, [8000, 16000], {"resample": True}),
+        ({"resample": True}, [8000], {}),
+        ({"resample": False}, [8000], {"rate": 8000}),
+        ({"rate": "high"}, [8000], {}),  # refused where it is read
+    ],
+)
+def test_values_for_rates(values: dict[str, object], rates: list[int], expected: dict[str, object]) -> None:
+    assert values_for_rates(values, rates) == expected
+
+
+@pytest.mark.parametrize(("preset", "share"), [("sidekit", 6955.4976 / 16000), ("wideband", 0.475), ("librosa", 0.5)])
+def test_filters_follow_a_rate_that_is_set(preset: str, share: float) -> None:
+    config = load_config(FeatureConfig, settings=[f"preset={preset}", "rate=8000"])
+    assert config.high_frequency == pytest.approx(8000 * share, abs=1e-9)
+    # where they fit, or are set, they are as before
+    assert load_config(FeatureConfig, settings=["rate=44100"]).high_frequency == FeatureConfig().high_frequency
+    with pytest.raises(ConfigError, match="at most half of"):
+        load_config(FeatureConfig, settings=["rate=8000", "high_frequency=6000"])

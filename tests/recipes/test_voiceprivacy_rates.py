@@ -1,0 +1,235 @@
+"""Sets at sampling rates that the features do not expect: heard at one rate each, with one note."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import soundfile
+import soxr
+import yaml
+from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_layout
+
+ALL = "attacker_settings.all.features"
+ONE = {"attackers": "[gmm-ubm]", "evaluation.replicates": 0}
+SCORES = ("--until", "scores")
+NOTE = re.compile("sampling rates: (.*)")
+
+
+@pytest.fixture(scope="module")
+def layout_8k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny set, all of it at 8 kHz."""
+    root = write_layout(tmp_path_factory.mktemp("eight") / "sets")
+    at_rate(root, 8000)
+    return root
+
+
+@pytest.fixture
+def two_rates(layout_8k: Path, tmp_path: Path) -> Path:
+    """``tiny`` at 16 kHz and ``low``, of other speakers, at 8 kHz."""
+    root = write_layout(tmp_path / "two")
+    for directory in sorted(layout_8k.iterdir()):
+        low = shutil.copytree(directory, root / directory.name.replace("tiny", "low"))
+        write(low / "wav.scp", [line.replace("tiny", "low") for line in lines_of(low / "wav.scp")])
+    return root
+
+
+def at_rate(root: Path, rate: int, pattern: str = "*") -> None:
+    """Resample the recordings of some data directories."""
+    for path in sorted(root.glob(f"{pattern}/wav/*.wav")):
+        samples, found = soundfile.read(path)
+        moved = np.clip(soxr.resample(samples, found, rate, quality="HQ"), -1, 1)
+        soundfile.write(path, np.rint(moved * 32767).astype(np.int16), rate)
+
+
+def features_of(output: Path, training: str, attacker: str = "gmm-ubm") -> tuple[int, float, bool]:
+    """Rate, upper edge and resampling of the features of a trained attacker."""
+    values = yaml.safe_load((output / "attackers" / training / attacker / "attacker.yaml").read_text())
+    features = values["config"]["features"]
+    return features["rate"], features["high_frequency"], features["resample"]
+
+
+def note_of(outcome, output: Path) -> str:
+    """The one note on sampling rates: on standard error and, where there are results, among their notes."""
+    told = NOTE.findall(outcome.err)
+    if not (output / "results.json").exists():
+        return told[0] if told else ""
+    results = json.loads((output / "results.json").read_text())
+    noted = [one for one in results["sanity"] if one["check"] == "sampling rates"]
+    assert [one["text"] for one in noted] == told
+    assert [one["level"] for one in noted] == ["note"] * len(told)
+    assert len(told) <= 1
+    return told[0] if told else ""
+
+
+def scores_of(output: Path, *, of: str) -> dict[str, bytes]:
+    """All files of scores of a set, by name."""
+    return {
+        str(path.relative_to(output)): path.read_bytes()
+        for path in sorted(output.glob("exp/**/scores"))
+        if f"/{of}_" in str(path)
+    }
+
+
+def test_all_sets_at_8_khz_need_no_setting(layout_8k: Path, tmp_path: Path) -> None:
+    chosen = {**ONE, "attackers": "[gmm-ubm,ivector]"}
+    chosen["attacker_settings.ivector.total_variability.rounds"] = 1
+    outcome = run_recipe(layout_8k, tmp_path / "out", **chosen)
+    assert outcome.status == 0, outcome.err
+    assert note_of(outcome, tmp_path / "out") == (
+        "tiny_test, with tiny_train: 100 recordings at 8000 Hz; features are computed at 8000 Hz, and go up to 3800 Hz "
+        "instead of 7600 Hz."
+    )
+    for training in ("tiny_train", f"tiny_train{SUFFIX}"):
+        assert features_of(tmp_path / "out", training) == (8000, 3800.0, False)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert {one["attacker"] for one in results["conditions"]} == {"gmm-ubm", "ivector"}
+    assert results["config"]["attacker_settings"]["all"] == {"ubm": {"components": 4}}  # as it was asked for
+    before = scores_of(tmp_path / "out", of="tiny_test_enrolls")
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("exp/**/gmm-ubm/scores")}
+    run_recipe(layout_8k, tmp_path / "out", **chosen)
+    assert scores_of(tmp_path / "out", of="tiny_test_enrolls") == before
+    assert times
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+
+
+def test_two_sets_of_different_rates_share_a_run(layout_8k: Path, two_rates: Path, tmp_path: Path) -> None:
+    chosen: dict[str, object] = dict(ONE)
+    outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **chosen)
+    assert outcome.status == 0, outcome.err
+    note = note_of(outcome, tmp_path / "both")
+    assert note.startswith("low_test, with low_train: 100 recordings at 8000 Hz; features are computed at 8000 Hz,")
+    assert "tiny" not in note
+    assert features_of(tmp_path / "both", "tiny_train") == (16000, 7600.0, False)
+    assert features_of(tmp_path / "both", "low_train") == (8000, 3800.0, False)
+    # each set is scored as in a run of its own
+    alone = run_recipe(two_rates, tmp_path / "alone", *SCORES, **chosen, datasets="[tiny_test]")
+    assert note_of(alone, tmp_path / "alone") == ""
+    both = scores_of(tmp_path / "both", of="tiny_test_enrolls")
+    assert both
+    assert both == scores_of(tmp_path / "alone", of="tiny_test_enrolls")
+
+
+def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path: Path) -> None:
+    root = write_layout(tmp_path / "sets")
+    at_rate(root, 8000, "tiny_test_*")
+    outcome = run_recipe(root, tmp_path / "out", **ONE)
+    assert outcome.status == 0, outcome.err
+    note = note_of(outcome, tmp_path / "out")
+    assert "64 recordings at 8000 Hz, 36 recordings at 16000 Hz (tiny_train, tiny_train_anon); " in note
+    assert "features are computed at 8000 Hz, for which recordings are resampled, 36 from 16000 Hz, and go up" in note
+    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
+
+
+def test_higher_rates_come_down_to_that_of_the_features(tmp_path: Path) -> None:
+    rate = 44100
+    root = write_layout(tmp_path / "sets")
+    at_rate(root, rate)
+    outcome = run_recipe(root, tmp_path / "out", **{**ONE, "attackers": "[gmm-ubm,session]"})
+    assert outcome.status == 0, outcome.err
+    assert note_of(outcome, tmp_path / "out") == (
+        f"tiny_test, with tiny_train: 100 recordings at {rate} Hz; features are computed at 16000 Hz, for which "
+        f"recordings are resampled, 100 from {rate} Hz; session: at 16000 Hz, for which recordings are resampled, 100 "
+        f"from {rate} Hz."
+    )
+    assert features_of(tmp_path / "out", "tiny_train") == (16000, 7600.0, True)
+
+
+def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k: Path, tmp_path: Path) -> None:
+    """What the anonymiser left of the band is all that enrolment, trials and training can be compared by."""
+    root = write_layout(tmp_path / "sets")
+    usual = run_recipe(root, tmp_path / "out", **ONE)
+    assert note_of(usual, tmp_path / "out") == ""
+    for twin in root.glob(f"*{SUFFIX}"):
+        shutil.copytree(twin, twin.with_name(twin.name.replace(SUFFIX, "_low")))
+    at_rate(root, 8000, "*_low")
+    for path in root.glob("*_low/wav.scp"):
+        write(path, [line.replace(SUFFIX, "_low") for line in lines_of(path)])
+    outcome = run_recipe(root, tmp_path / "out", "--suffix", "_low", **ONE)
+    assert outcome.status == 0, outcome.err
+    note = note_of(outcome, tmp_path / "out")
+    assert "50 recordings at 8000 Hz" in note
+    assert "50 recordings at 16000 Hz" in note
+    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
+    # original speech is heard otherwise than beside the other anonymiser: no sign that the data changed
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    (found,) = [one for one in results["sanity"] if one["check"] == "independence of the anonymiser"][:1]
+    assert found["level"] == "note"
+    assert "There sets were heard at other sampling rates." in found["text"]
+
+
+def test_one_recording_of_another_rate_is_told(tmp_path: Path) -> None:
+    root = write_layout(tmp_path / "sets")
+    at_rate(root, 22050, "tiny_test_trials_f")
+    outcome = run_recipe(root, tmp_path / "out", "--until", "checks", **ONE)
+    assert outcome.status == 0, outcome.err
+    (note,) = NOTE.findall(outcome.err)
+    assert "10 recordings at 22050 Hz (tiny_test_trials_f); features are computed at 16000 Hz" in note
+
+
+def test_resample_without_a_rate_means_the_rate_of_the_preset(layout_8k: Path, tmp_path: Path) -> None:
+    """As before rates were chosen for each set."""
+    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, "--set", f"{ALL}.resample=true", **ONE)
+    assert features_of(tmp_path / "out", "tiny_train") == (16000, 7600.0, True)
+    assert "16000 Hz, for which recordings are resampled, 100 from 8000 Hz." in note_of(outcome, tmp_path / "out")
+
+
+def test_a_rate_that_is_set_is_that_of_all_sets(two_rates: Path, tmp_path: Path) -> None:
+    outcome = run_recipe(two_rates, tmp_path / "out", *SCORES, "--set", f"{ALL}.rate=8000", **ONE)
+    for training in ("tiny_train", "low_train"):
+        assert features_of(tmp_path / "out", training)[:2] == (8000, 3800.0)
+    assert "resampled, 100 from 16000 Hz" in note_of(outcome, tmp_path / "out")
+
+
+def test_what_is_set_for_one_attacker_is_its_own(layout_8k: Path, tmp_path: Path) -> None:
+    of_one = ["--set", "attacker_settings.gmm-ubm.features.high_frequency=3000"]
+    chosen = {**ONE, "attackers": "[gmm-ubm,gmm-svm]"}
+    outcome = run_recipe(layout_8k, tmp_path / "out", *SCORES, *of_one, **chosen)
+    assert features_of(tmp_path / "out", "tiny_train") == (8000, 3000.0, False)
+    assert features_of(tmp_path / "out", "tiny_train", "gmm-svm") == (8000, 3800.0, False)
+    assert "3800 Hz instead of 7600 Hz (gmm-svm)" in note_of(outcome, tmp_path / "out")
+
+
+def remedy_of(outcome) -> str:
+    """What stands in the brackets at the end of the one error."""
+    errors = [line for line in outcome.err.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1, outcome.err
+    assert outcome.status == 2
+    return errors[0].rpartition("(")[2].removesuffix(")")
+
+
+def test_a_contradiction_is_one_error_whose_remedy_works(tmp_path: Path) -> None:
+    root = write_layout(tmp_path / "sets")
+    at_rate(root, 8000, "tiny_test_*")
+    refused = ["--set", f"{ALL}.resample=false"]
+    remedy = remedy_of(run_recipe(root, tmp_path / "out", *refused, **ONE))
+    assert remedy == f"leave {ALL}.resample out: recordings are then resampled to one rate for each set"
+    assert run_recipe(root, tmp_path / "out", "--until", "checks", **ONE).status == 0
+    # where all have one rate there is nothing to resample
+    at_rate(root, 8000)
+    assert run_recipe(root, tmp_path / "out", "--until", "checks", *refused, **ONE).status == 0
+
+
+def test_frequencies_that_recordings_do_not_have(layout_8k: Path, tmp_path: Path) -> None:
+    key = "attacker_settings.gmm-ubm.features"
+    asked = ["--set", f"{ALL}.high_frequency=3000", "--set", f"{key}.high_frequency=7000"]
+    outcome = run_recipe(layout_8k, tmp_path / "out", *asked, **ONE)
+    assert f"{key}.high_frequency is 7000 Hz: recordings at 8000 Hz go up to 4000 Hz" in outcome.err
+    remedy = remedy_of(outcome)
+    assert remedy == f"leave it out, or --set {key}.rate=16000 to have recordings resampled to that rate"
+    for mended in (asked[:2], [*asked, *re.findall(r"(--set) (\S+)", remedy)[0]]):
+        outcome = run_recipe(layout_8k, tmp_path / "out", "--until", "checks", *mended, **ONE)
+        assert outcome.status == 0, outcome.err
+
+
+def test_stored_features_have_the_rate(layout_8k: Path, tmp_path: Path) -> None:
+    """The frames of 0.6 s at 8 kHz are as many as at 16 kHz."""
+    run_recipe(layout_8k, tmp_path / "out", *SCORES, **ONE)
+    (store,) = (tmp_path / "out" / "work").glob("tiny_train-*/features.h5")
+    with h5py.File(store) as file:
+        assert set(np.diff(file["offsets"][:])) == {1 + (4800 - 200) // 80}
