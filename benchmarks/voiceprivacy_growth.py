@@ -6,8 +6,8 @@
 DIR is a folder of data directories as the evaluation reads it. For each share a part of it is laid out: so many of the
 speakers who are enrolled and tested, so many utterances of each on both sides, or so many utterances of each training
 speaker (speakers, where they have one each). `spkver voiceprivacy` runs as its users run it, each part in an empty
-folder. Other options go to it. A slope is that of a straight line through log seconds over log share: 1 where time
-grows as the part does.
+folder. Other options go to it. *cpu* is the processor time of all its processes, which other work on the machine hardly
+moves. A slope is that of a straight line through log seconds over log share: 1 where time grows as the part does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace, others: Sequence[str], axis: str, share: f
     """Return the seconds of each phase of the evaluation of a part."""
     with tempfile.TemporaryDirectory(prefix="growth-") as name:
         folder = Path(name)
-        _lay_out(options, axis, share, folder / "data")
+        lay_out(options, axis, share, folder / "data")
         settings = [f"datasets=[{options.dataset}]", f"training_sets.{options.dataset}={options.training}"]
         command = [sys.executable, "-m", "spkver", "voiceprivacy", "--data", str(folder / "data")]
         command += ["--suffix", "_mcadams", "--output", str(folder / "out"), *others]
@@ -82,10 +82,10 @@ def _run(options: argparse.Namespace, others: Sequence[str], axis: str, share: f
             raise SystemExit((folder / "log").read_text(encoding="utf-8", errors="replace")[-2000:])
         timings: Mapping[str, Any] = json.loads((folder / "out" / "results.json").read_text(encoding="utf-8"))
         found = {phase: float(timings["timings"].get(phase, 0.0)) for phase in PHASES}
-        return {**found, "whole": usage.ended - usage.started}
+        return {**found, "whole": usage.ended - usage.started, "cpu": usage.cpu[-1] if usage.cpu else float("nan")}
 
 
-def _lay_out(options: argparse.Namespace, axis: str, share: float, target: Path) -> None:
+def lay_out(options: argparse.Namespace, axis: str, share: float, target: Path) -> None:
     """Write a part of the sets; recordings stay where they are."""
     sets = {name: read_datadir(options.data / name) for name in _names(options)}
     enrolled = sets[f"{options.dataset}_enrolls"]
