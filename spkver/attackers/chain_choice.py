@@ -211,6 +211,8 @@ def choose_chain(
     if not folds:
         shown = [format_chain(parse_chain(chain)) for chain in chains]
         why = "there are too few speakers with two recordings to try chains on, so the simplest is taken"
+        if len(chains) == 1:
+            why = "it is the only one"
         return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
     judge = partial(judge_chain, folds=folds, seed=seed)
     judged = list(resumed_map(judge, chains, journal=journal, fingerprint=fingerprint, jobs=jobs, description="chains"))

@@ -161,7 +161,7 @@ def _choose(
 ) -> tuple[dict[str, Any], Backend]:
     whole = source.vectors(merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
-    rounds = _rounds(training, place, choice)
+    rounds = [] if len(choice.chains) == 1 else _rounds(training, place, choice)  # nothing is to be chosen
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
     least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
@@ -261,7 +261,7 @@ class VectorAttacker:
         source = self.open_source(training)
         learnt = learn_backend(name, source, self.depends, self.choice, training, self.place)
         logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
-        if not learnt.choice["folds"]:
+        if not learnt.choice["folds"] and len(self.choice.chains) != 1:
             logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
         return source, learnt.backend
 
