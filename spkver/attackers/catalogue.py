@@ -146,7 +146,7 @@ CATALOGUE: dict[str, Row] = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
-    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector", "gmm-ubm"),
+    *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
     *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
     *("prosody", "content", "session"),
     "fusion",  # of those before it
