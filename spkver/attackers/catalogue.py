@@ -71,6 +71,15 @@ class Row:
 
 _NETWORKS = {"campplus": "CAM++", "ge2e": "GE2E"}
 
+
+def _by_networks(ending: str, words: str, make: Make) -> dict[str, Row]:
+    """Rows of the networks with something on top."""
+    return {
+        f"{base}-{ending}": Row(f"{base}-{ending}", f"{name} {words}", make, _is_absent, is_network=True)
+        for base, name in _NETWORKS.items()
+    }
+
+
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
     "campplus": Row(
@@ -84,56 +93,26 @@ CATALOGUE: dict[str, Row] = {
     "ivector": Row("ivector", "i-vectors, trained on the background", wanted_ivectors),
     # --- that undo the anonymisation ---
     **{f"{base}-undone": Row(f"{base}-undone", f"{base} on undone speech", wanted_undone()) for base in PRESETS},
-    **{
-        f"{base}-undone": Row(
-            f"{base}-undone", f"{what} on undone speech", wanted_undone(wanted_network), _is_absent, is_network=True
-        )
-        for base, what in _NETWORKS.items()
-    },
+    **_by_networks("undone", "on undone speech", wanted_undone(wanted_network)),
     "ivector-undone": Row("ivector-undone", "i-vectors of undone speech", wanted_undone(wanted_ivectors)),
-    **{
-        f"{base}-aligned": Row(
-            f"{base}-aligned",
-            f"{what} after a map to original vectors",
-            wanted_aligned(wanted_network),
-            _is_absent,
-            is_network=True,
-        )
-        for base, what in _NETWORKS.items()
-    },
+    **_by_networks("aligned", "after a map to original vectors", wanted_aligned(wanted_network)),
     "ivector-aligned": Row(
         "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
     ),
     # --- that adapt to the trials at hand ---
-    **{
-        f"{base}-adapted": Row(
-            f"{base}-adapted",
-            f"{what}, adapted to the trials at hand",
-            wanted_adapted(wanted_network),
-            _is_absent,
-            is_network=True,
-        )
-        for base, what in _NETWORKS.items()
-    },
+    **_by_networks("adapted", "adapted to the trials at hand", wanted_adapted(wanted_network)),
     "ivector-adapted": Row(
-        "ivector-adapted", "i-vectors, adapted to the trials at hand", wanted_adapted(wanted_ivectors)
+        "ivector-adapted", "i-vectors adapted to the trials at hand", wanted_adapted(wanted_ivectors)
     ),
     "supervector-adapted": Row(
-        "supervector-adapted", "supervectors, adapted to the trials at hand", wanted_adapted(wanted_supervectors)
+        "supervector-adapted", "supervectors adapted to the trials at hand", wanted_adapted(wanted_supervectors)
     ),
-    **{
-        f"{base}-adapted-undone": Row(
-            f"{base}-adapted-undone",
-            f"{what} of undone speech, adapted to the trials at hand",
-            wanted_undone(wanted_adapted(wanted_network)),
-            _is_absent,
-            is_network=True,
-        )
-        for base, what in _NETWORKS.items()
-    },
+    **_by_networks(
+        "adapted-undone", "of undone speech, adapted to the trials", wanted_undone(wanted_adapted(wanted_network))
+    ),
     "supervector-adapted-undone": Row(
         "supervector-adapted-undone",
-        "supervectors of undone speech, adapted to the trials at hand",
+        "supervectors of undone speech, adapted to the trials",
         wanted_undone(wanted_adapted(wanted_supervectors)),
     ),
     # --- by something else than the voice ---
