@@ -9,33 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.configuration import load_config, merged
-from spkbase.errors import ConfigError
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Given, Run
-from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.context import Context
-from spkver.attackers.mixture_sources import MixtureSource, opened_once, prepare_training, workplace_of
+from spkver.attackers.mixture_sources import (
+    MixtureConfig,
+    MixtureSource,
+    WantedByMixture,
+    mixture_config,
+    prepare_training,
+    workplace_of,
+)
 from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import Attacker, Place
-from spkver.attackers.vector_attacker import VectorAttacker
-from spkver.attackers.vector_settings import ChoiceConfig
+from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
-from spkver.features import FeatureConfig
-from spkver.mixture import Statistics, TrainedUbm, UbmConfig
+from spkver.mixture import Statistics, TrainedUbm
 from spkver.vectors import TotalVariabilityConfig, extract_ivectors
-
-_SHARED = ("features", "ubm")  # what `attacker_settings.all` has for this attacker too
 
 
 @dataclass(frozen=True)
-class IVectorConfig(ChoiceConfig):
-    """How an attacker by i-vectors is made; each part as for the classic attackers and `spkver rsr2015 ivector`."""
+class IVectorConfig(MixtureConfig):
+    """How an attacker by i-vectors is made; its own part as for `spkver rsr2015 ivector`."""
 
-    features: FeatureConfig = field(default_factory=FeatureConfig)
-    ubm: UbmConfig = field(default_factory=UbmConfig)
     total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
 
 
@@ -72,30 +69,11 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     return MixtureSource(place, config.features, ubm, extract)
 
 
-@one_line
-@dataclass(frozen=True)
-class WantedIVectors:
-    """The attacker by i-vectors, before it is at work; see `spkver.attackers.Wanted`."""
-
-    config: IVectorConfig
-
-    @property
-    def name(self) -> str:
-        """As its configuration has it."""
-        return self.config.name
-
-    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
-        """Return it at work."""
-        config = self.config
-        record = [config.features, config.ubm, config.total_variability]
-        open_source = opened_once(lambda training: learn_ivectors(config, training, place))
-        return VectorAttacker(config.name, open_source, record, config.choice, place)
-
-
-def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedIVectors:
-    """Make the attacker by i-vectors; features and mixture are those of ``attacker_settings.all`` where it has them."""
-    shared = {key: context.shared[key] for key in _SHARED if key in context.shared}
-    try:
-        return WantedIVectors(load_config(IVectorConfig, defaults=merged(DEFAULTS, shared, settings, {"name": name})))
-    except ConfigError as error:
-        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+def wanted_ivectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedByMixture:
+    """Make the attacker by i-vectors."""
+    config = mixture_config(IVectorConfig, DEFAULTS, name, settings, context)
+    return WantedByMixture(
+        config,
+        lambda training, place: learn_ivectors(config, training, place),
+        (config.features, config.ubm, config.total_variability),
+    )

@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
+from spkbase.configuration import load_config, merged
+from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.protocol import Place
+from spkver.attackers.context import Context
+from spkver.attackers.protocol import Attacker, Place
 from spkver.attackers.training import merge_versions
-from spkver.attackers.vector_attacker import Source
+from spkver.attackers.vector_attacker import Source, VectorAttacker
+from spkver.attackers.vector_settings import ChoiceConfig
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig
-from spkver.mixture import GaussianMixture, Statistics
+from spkver.mixture import GaussianMixture, Statistics, UbmConfig
 
 Extract = Callable[[Statistics], tuple[NDArray[np.object_], NDArray[np.floating]]]
 """Segments and vectors (n, R) of statistics of recordings."""
 
-OpenSource = Callable[[tuple[DataDir, ...]], Source]
+
+@dataclass(frozen=True)
+class MixtureConfig(ChoiceConfig):
+    """How an attacker by such vectors is made; each part as for the classic attackers."""
+
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    ubm: UbmConfig = field(default_factory=UbmConfig)
+
+
+Config = TypeVar("Config", bound=MixtureConfig)
 
 
 @one_line
@@ -73,13 +87,53 @@ def prepare_training(versions: tuple[DataDir, ...], features: FeatureConfig, pla
     return workplace_of(place).recordings(speech.name, recordings, features, seed=place.seed)
 
 
-def opened_once(learn: Callable[[tuple[DataDir, ...]], Source]) -> OpenSource:
-    """Return what learns a source from a training set the first time that it is asked for."""
-    known: dict[tuple[DataDir, ...], Source] = {}
+@one_line
+@dataclass(frozen=True)
+class WantedByMixture:
+    """An attacker by such vectors, before it is at work; see `spkver.attackers.Wanted`.
 
-    def open_source(training: tuple[DataDir, ...]) -> Source:
-        if training not in known:
-            known[training] = learn(training)
-        return known[training]
+    Attributes
+    ----------
+    config : MixtureConfig
+    learn : callable
+        Learns the source of vectors from the versions of a training set.
+    record : tuple
+        Parts of the configuration that the vectors depend on.
+    """
 
-    return open_source
+    config: MixtureConfig
+    learn: Callable[[tuple[DataDir, ...], Place], Source] = field(repr=False)
+    record: tuple[Any, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.config.name
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it at work; it learns from a training set the first time that it is asked to."""
+        known: dict[tuple[DataDir, ...], Source] = {}
+
+        def open_source(training: tuple[DataDir, ...]) -> Source:
+            if training not in known:
+                known[training] = self.learn(training, place)
+            return known[training]
+
+        return VectorAttacker(self.name, open_source, list(self.record), self.config.choice, place)
+
+
+def mixture_config(
+    kind: type[Config], defaults: Mapping[str, Any], name: str, settings: Mapping[str, Any], context: Context
+) -> Config:
+    """Return a configuration; features and mixture are those of ``attacker_settings.all`` where it has them.
+
+    Raises
+    ------
+    ConfigError
+        With the attacker's name.
+    """
+    shared = {key: context.shared[key] for key in ("features", "ubm") if key in context.shared}
+    try:
+        return load_config(kind, defaults=merged(defaults, shared, settings, {"name": name}))
+    except ConfigError as error:
+        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error

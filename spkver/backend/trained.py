@@ -58,6 +58,12 @@ class Backend:
             return "models of Kaldi"
         return f"trained on {self.facts['vectors']} vectors of {self.facts['speakers']} speakers"
 
+    @property
+    def adapts_to_list(self) -> bool:
+        """Whether a score depends on the whole list of trials, so that it belongs with no score of another list."""
+        scorer = step_of(self.chain, "scorer")
+        return scorer is not None and scorer.step.scorer is not None and scorer.step.scorer.of_list
+
     def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
 

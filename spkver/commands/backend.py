@@ -111,6 +111,8 @@ def score(
 
     A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
     """
+    import numpy as np
+
     from evaluation.embeddings import read_embeddings
     from evaluation.formats import check_extension, read_trials, write_scores
     from spkver.backend import read_backend
@@ -123,6 +125,10 @@ def score(
         scores = loaded.score(enrolled, tested, listed)
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")
+    if loaded.adapts_to_list:
+        sides = f"{len(np.unique(listed.models))} models and {len(np.unique(listed.segments))} segments"
+        text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
+        click.echo(f"{text} one, do not belong with them", err=True)
 
 
 @backend.command("import", cls=Command)

@@ -117,17 +117,10 @@ def declare_scores(
     lacking = _lacking(
         (by_dataset[place[0]][number], attacks[place]) for number in range(len(attackers)) for place in attacks
     )
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for (name, condition), why in lacking.items():
-        reasons.setdefault((name, why), []).append(condition)
-    for (name, why), left in reasons.items():
-        if not failed:  # else it was said before
-            where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
-            logger.warning("%s is left out of %s: %s", name, where, why)
-    wanted = [(attacker.name, attack.name) for attacker in attackers for attack in attacks.values()]
-    if lacking and not failed and lacking.keys() >= set(wanted):
-        (name, condition), why = next(iter(lacking.items()))
-        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
+    if not failed:  # else it was said before
+        _tell_lacking(
+            lacking, product((attacker.name for attacker in attackers), (attack.name for attack in attacks.values()))
+        )
     lacking |= dict.fromkeys(failed, "it failed")
     scorer = ScoreMaker(quiet, seed)
     conditions = []
@@ -250,6 +243,19 @@ def _lacking(pairs: Iterable[tuple[Attacker, Attack]]) -> dict[tuple[str, str], 
             note_each(problems, error)
     problems.raise_if_any()
     return lacking
+
+
+def _tell_lacking(lacking: Mapping[tuple[str, str], str], wanted: Iterable[tuple[str, str]]) -> None:
+    """Warn of what attackers are left out of, by reason; an error where they are left out of all that is wanted."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (name, condition), why in lacking.items():
+        reasons.setdefault((name, why), []).append(condition)
+    for (name, why), left in reasons.items():
+        where = left[0] if len(left) == 1 else f"{len(left)} conditions, such as {left[0]}"
+        logger.warning("%s is left out of %s: %s", name, where, why)
+    if lacking and lacking.keys() >= set(wanted):
+        (name, condition), why = next(iter(lacking.items()))
+        raise DataError(f"no attacker serves any condition: {name} lacks for {condition}: {why}")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from spkbase.work import chunks, ordered_map
 from spkver.attackers import absent_attackers, cost_of, find_row
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name
+from spkver.voiceprivacy.settings import Config
 
 _FILES = 64  # whose headers are one task
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers import Attacker, AttackerConfig, Wanted
+from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.making import Outcome
-from spkver.voiceprivacy.settings import Config, chosen_attackers
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.steps import Steps
 from spkver.voiceprivacy.twins import Anonymizers, find_anonymizers
 

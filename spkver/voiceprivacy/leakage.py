@@ -20,8 +20,9 @@ from spkbase.files import to_json, write_text
 from spkbase.runs import Depends, Draft, Run
 from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.sets import Dataset, Sets
-from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluation.reports import strongest
+from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 from spkver.voiceprivacy.who_attacked import is_network
 

@@ -242,7 +242,7 @@ def _joined(errors: dict[str, Exception]) -> Exception:
         return next(iter(errors.values()))
     problems = Problems()
     for name, error in errors.items():
-        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {_reason(error)}"))
+        problems.note(error if isinstance(error, DataError) else DataError(f"attacker {name!r}: {reason_of(error)}"))
     try:
         problems.raise_if_any()
     except DataError as joined:
@@ -250,7 +250,8 @@ def _joined(errors: dict[str, Exception]) -> Exception:
     raise AssertionError
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return in words what went wrong; of an error of others with its kind."""
     return str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
 
 
@@ -282,7 +283,7 @@ class _Attempts:
         return errors
 
     def _note(self, condition: Condition, stage: Stage[TrialScores], error: Exception) -> None:
-        scored, reason = condition.scored, " ".join(_reason(error).split())
+        scored, reason = condition.scored, " ".join(reason_of(error).split())
         self._lost.add(stage.name)
         place = scored.attacker, scored.dataset, scored.gender, scored.scenario
         failure = Failure(*place, scores=stage.artefact, reason=reason)

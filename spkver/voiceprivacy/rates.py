@@ -18,8 +18,9 @@ from spkbase.showing import one_line
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.features import FeatureConfig
+from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, chosen_attackers
+from spkver.voiceprivacy.settings import Config
 
 Chosen = Sequence[Any]
 """Attackers as `chosen_attackers` has them."""

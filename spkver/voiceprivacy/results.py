@@ -17,6 +17,7 @@ from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
 from spkbase.runs import Depends, Draft, Run, versions
 from spkver.corpora import is_simulated
+from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.limits import OVERESTIMATED, overestimation
@@ -24,7 +25,7 @@ from spkver.voiceprivacy.making import found_failures, found_fusions
 from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.training_draws import found_gaps, tell_training_draws
 from spkver.voiceprivacy.twins import describe

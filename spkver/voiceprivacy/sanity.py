@@ -14,10 +14,11 @@ from evaluation.uncertainty import Interval, paired_differences, sample_from
 from spkbase.errors import DataError, few
 from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
+from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sanity_audio import Found, corpus_leak, duplicate_audio, original_audio
 from spkver.voiceprivacy.sanity_draws import trial_draws
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 
 Json = dict[str, Any]

@@ -10,8 +10,9 @@ from typing import Any
 
 from spkver.attackers import catalogue_name
 from spkver.datadir import DataDir
+from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config, attacker_name
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number
 
 Json = dict[str, Any]

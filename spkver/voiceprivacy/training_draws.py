@@ -21,16 +21,16 @@ from evaluation.formats import read_key
 from evaluation.metrics import eer
 from evaluation.reports import strongest
 from evaluation.trials import split_scores
-from spkbase.errors import SpkverError
 from spkbase.files import file_digest, write_json
 from spkbase.runs import Depends, Draft, Run, Stage
 from spkver.attackers import Attack, AttackerConfig, Background, VectorAttacker, find_row, is_outside
+from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.conditions import Chosen, Condition, ScoreMaker, attacks_of, declare_attackers, joined
 from spkver.voiceprivacy.experiment import Experiment
+from spkver.voiceprivacy.making import reason_of
 from spkver.voiceprivacy.means import mean_of
 from spkver.voiceprivacy.sanity_audio import Found
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
-from spkver.voiceprivacy.settings import attacker_name, attacker_specs
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +92,7 @@ def measure_training_draws(
         try:
             rates = _declare(experiment, sets, dataset, _condition_of(entry, scores), total).value
         except Exception as error:  # whatever it is: all else that was asked for is there
-            reason = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
-            note = " ".join(reason.split())
+            note = " ".join(reason_of(error).split())
             logger.warning("%s: no rates by number of training draws: %s", dataset.name, note)
             logger.info("%s", dataset.name, exc_info=error, extra={"file_only": True})
         rates = {**rates, str(total): [of_draw["eer"]["rocch"] for of_draw in entry["draws"]]}

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spkver.attackers import find_row, is_outside
-from spkver.voiceprivacy.settings import Config, attacker_name, attacker_specs
+from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
+from spkver.voiceprivacy.settings import Config
 
 Json = dict[str, Any]
 

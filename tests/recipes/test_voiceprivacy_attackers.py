@@ -27,7 +27,8 @@ from spkver.attackers.catalogue import CATALOGUE, DEFAULT
 from spkver.attackers.config import KINDS, PRESETS
 from spkver.attackers.doors import DOORS, FUNCTION, short_name
 from spkver.datadir.reading import read_datadir
-from spkver.voiceprivacy.settings import Config, chosen_attackers
+from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.settings import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = {  # whether enrolment and trials are anonymised, and what the attacker learnt from

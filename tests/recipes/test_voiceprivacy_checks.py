@@ -19,9 +19,10 @@ from spkbase.errors import ConfigError
 from spkver.attackers.catalogue import default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.voiceprivacy import sanity, sanity_audio
+from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
-from spkver.voiceprivacy.settings import Config, chosen_attackers
+from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
 

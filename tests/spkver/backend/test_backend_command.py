@@ -71,6 +71,25 @@ def test_train_score_show(folder: Path) -> None:
     assert "cohort:      12 vectors" in shown
 
 
+def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
+    """A part of the list gives other scores, which somebody who shares the work out would not see."""
+    backend, output = folder / "backend.h5", folder / "scores.txt"
+    run("train", folder / "train.npz", "--chain", "adapted_cosine", "--output", backend)
+    whole = score(folder, backend, output)
+    assert (whole.exit_code, whole.stdout) == (0, f"80 scores -> {output}\n")
+    assert "adapted to this list, to all its 4 models and 20 segments" in whole.stderr
+    before = dict(zip(read_scores(output).pairs(), read_scores(output).values, strict=True))
+    lines = (folder / "trials").read_text().splitlines(keepends=True)
+    (folder / "trials").write_text("".join(lines[:30]))
+    score(folder, backend, output)
+    after = read_scores(output)
+    assert max(abs(before[pair] - value) for pair, value in zip(after.pairs(), after.values, strict=True)) > 0.01
+    (folder / "trials").write_text("".join(lines[:20]))
+    refused(
+        score(folder, backend, folder / "alone.txt"), "the mean of all models, and there is one", folder / "alone.txt"
+    )
+
+
 def test_speakers_from_a_map(folder: Path) -> None:
     """The same backend, to the byte, and the same scores, as with speakers in the file."""
     chain = ("--chain", "lda:3,calibrate", "--output")
