@@ -15,7 +15,7 @@ from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
-from spkver.voiceprivacy.who_attacked import is_network
+from spkver.voiceprivacy.who_attacked import adapts, is_network
 
 Json = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def reasons(conditions: Sequence[Json], sets: Sets, config: Config, *, failed: S
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
     - Those who know more (semi-informed) are weaker than those who know less (lazy-informed).
     - There are few speakers to learn from, or one draw of the anonymised ones.
-    - No attacker rests on a neural network, or an attacker failed.
+    - No attacker rests on a neural network, none adapts to the trials, or one failed.
     """
     by = dict(places([dict(condition) for condition in conditions]))
     pooled = {dataset for dataset, gender, _ in by if gender == "all"}
@@ -65,8 +65,11 @@ def reasons(conditions: Sequence[Json], sets: Sets, config: Config, *, failed: S
     yield from _training(sets, config, informed=any(place[2] == "semi-informed" for place in main))
     specs = attacker_specs(config)
     served = {condition["attacker"] for condition in conditions}
-    if not any(is_network(spec) for entry, spec in specs.items() if attacker_name(entry) in served):
+    run = {entry: spec for entry, spec in specs.items() if attacker_name(entry) in served}
+    if not any(map(is_network, run.values())):
         yield "no attacker rests on a neural network"
+    if not any(adapts(spec) or config.attacker_settings.get(entry, {}).get("adapted") for entry, spec in run.items()):
+        yield "no attacker adapts to the trials"
     if failed:
         yield f"attackers failed ({', '.join(dict.fromkeys(failed))})"
 

@@ -112,6 +112,17 @@ def is_network(spec: str) -> bool:
     return kind in _NETWORKS
 
 
+def adapts(spec: str) -> bool:
+    """Return whether an attacker adapts to the trials, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> [adapts(spec) for spec in ("ge2e-adapted-undone", "adapted:ecapa", "campplus", "scores:ecapa/exp")]
+    [True, True, False, False]
+    """
+    return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")
+
+
 def undoes(spec: str) -> bool:
     """Return whether an attacker learns to invert the anonymisation, or to align what comes of it."""
     return spec.endswith(("-undone", "-aligned"))
