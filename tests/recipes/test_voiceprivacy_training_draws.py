@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from voiceprivacy_outputs import check_same, outputs
-from voiceprivacy_runs import run_recipe, write_originals
+from voiceprivacy_runs import noting_extractor, run_recipe, write_originals
 
 from spkbase.runs import Run
 from spkver.voiceprivacy import Config, Experiment, Steps, training_draws
@@ -24,16 +24,6 @@ SETTINGS = {
     "attackers": "[gmm-ubm,supervector-cosine]",
     "evaluation__replicates": 0,
 }
-EMBED = """
-import numpy as np
-from pathlib import Path
-
-def embed(samples, rate):
-    with Path({calls!r}).open("a") as file:
-        file.write("x")
-    power = np.abs(np.fft.rfft(samples)) ** 2
-    return np.log([part.mean() + 1e-9 for part in np.array_split(power[1:], 8)])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +160,9 @@ def test_a_step_that_is_not_worked_on_says_what_it_has_not(originals: Path, bare
 
 def by_vectors(folder: Path) -> dict[str, object]:
     """Settings of an attacker of an extractor that notes what it hears."""
-    (folder / "own.py").write_text(EMBED.format(calls=str(folder / "calls")))
     return {
         "attackers": "[mine]",
-        "attacker_settings__mine__preset": f"extractor:{folder}/own.py:embed",
+        "attacker_settings__mine__preset": noting_extractor(folder),
         "attacker_settings__mine__chains": '["[cosine]"]',
         "anonymizer__trial_draws": 1,
         "anonymizer__training_draws": 2,

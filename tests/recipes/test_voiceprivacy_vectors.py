@@ -13,18 +13,7 @@ from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_scores
 from spkver.backend import read_backend
 from spkver.datadir import read_datadir
-from tests.recipes.voiceprivacy_runs import SUFFIX, Outcome, run_recipe, write_layout
-
-EMBED = """
-import numpy as np
-from pathlib import Path
-
-def embed(samples, rate):
-    with Path({calls!r}).open("a") as file:
-        file.write("x")
-    power = np.abs(np.fft.rfft(samples)) ** 2
-    return np.log([part.mean() + 1e-9 for part in np.array_split(power[1:], 8)])
-"""
+from tests.recipes.voiceprivacy_runs import SUFFIX, Outcome, noting_extractor, run_recipe, write_layout
 
 
 def run(layout: Path, output: Path, *attackers: str, page: bool = False, **settings: object) -> Outcome:
@@ -40,8 +29,7 @@ def layout(tmp_path_factory) -> Path:
 @pytest.fixture
 def own(tmp_path) -> dict[str, str]:
     """Settings of an attacker of one's own extractor, which notes each recording that it hears."""
-    (tmp_path / "own.py").write_text(EMBED.format(calls=str(tmp_path / "calls")))
-    return {"attacker_settings__mine__preset": f"extractor:{tmp_path}/own.py:embed"}
+    return {"attacker_settings__mine__preset": noting_extractor(tmp_path)}
 
 
 def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
