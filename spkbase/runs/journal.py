@@ -320,7 +320,7 @@ def resumed_map(
     unpack : callable
         Arrays and note to the result, the same to the last bit.
     **options
-        Of `ordered_map`.
+        Of `ordered_map`; `sizes` of all items.
     """
     if journal is None:
         yield from ordered_map(function, items, **options)
@@ -333,6 +333,8 @@ def resumed_map(
             logger.info("%s: %d of %d chunks taken up from an earlier run", what, n_kept, len(items))
         for number in range(n_kept):
             yield unpack(*kept.read(number))
+        if options.get("sizes") is not None:
+            options["sizes"] = options["sizes"][n_kept:]
         keeps = True
         for result in ordered_map(function, items[n_kept:], **options):
             packed = pack(result) if keeps else None

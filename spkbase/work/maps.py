@@ -27,6 +27,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import repeat
 from typing import TYPE_CHECKING, TypeVar
 
 from spkbase.errors import DataError
@@ -148,6 +149,7 @@ def ordered_map(
     threads: bool = False,
     description: str = "",
     total: int | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in the order of the items.
 
@@ -169,6 +171,8 @@ def ordered_map(
         What is going on, for the progress bar or the log; no progress without it.
     total : int, optional
         Number of items where `items` has no length.
+    sizes : sequence of int, optional
+        How many recordings, trials or the like each item holds: progress counts those, as a reader does, not the items.
 
     Raises
     ------
@@ -179,8 +183,9 @@ def ordered_map(
         several of them, or all are gone for long.
     """
     engine = _ENGINE.get()
-    if total is None and isinstance(items, Sized):
-        total = len(items)
+    counted = items if sizes is None else sizes
+    if total is None and isinstance(counted, Sized):
+        total = len(counted)
     jobs = bounded_jobs(jobs, total)
     work = partial(_alone, function)
     if (total is not None and total <= 1) or (jobs == 1 and engine.cluster is None) or engine.kind == _SERIAL:
@@ -191,20 +196,32 @@ def ordered_map(
         results = map_on_threads(work, items, jobs)
     else:
         results = map_on_processes(work, items, jobs)
-    return progress(results, description=description, total=total) if description else results
+    return progress(results, description=description, total=total, sizes=sizes) if description else results
 
 
-def progress(items: Iterable[Item], *, description: str, total: int | None = None) -> Iterator[Item]:
-    """Pass items on; show a progress bar on a terminal and log a line now and then elsewhere."""
+def progress(
+    items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
+) -> Iterator[Item]:
+    """Pass items on; show a progress bar on a terminal and log a line now and then elsewhere.
+
+    Counted are the items, out of `total`; where `sizes` are given, what the items hold.
+    """
+    if sizes is not None:
+        total = sum(sizes)
+    done_by_item = zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None)
     if sys.stderr.isatty():
         from tqdm import tqdm
 
-        yield from tqdm(items, desc=description, total=total, leave=False)
+        with tqdm(desc=description, total=total, leave=False) as bar:
+            for item, size in done_by_item:
+                yield item
+                bar.update(size)
         return
     started = last = time.monotonic()
-    for number, item in enumerate(items, 1):
+    number = 0
+    for item, size in done_by_item:
         yield item
-        now = time.monotonic()
+        number, now = number + size, time.monotonic()
         if now - last >= _SECONDS_BETWEEN_LOG_LINES:
             last = now
             logger.info("%s: %d%s after %.0f s", description, number, f" of {total}" if total else "", now - started)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from spkbase.work.devices import Device, on_device
@@ -44,6 +45,7 @@ class Work:
         *,
         description: str = "",
         total: int | None = None,
+        sizes: Sequence[int] | None = None,
     ) -> Iterator[Result]:
         """Yield ``function(item)`` for each item in order: by worker threads, or one item after the other on a device.
 
@@ -56,11 +58,14 @@ class Work:
             For the progress bar or the log; no progress without it.
         total : int, optional
             Number of items where `items` has no length.
+        sizes : sequence of int, optional
+            How many recordings or the like each item holds, which progress counts.
         """
         if self.device is None:
-            return ordered_map(function, items, jobs=self.jobs, threads=True, description=description, total=total)
+            of_threads = partial(ordered_map, jobs=self.jobs, threads=True, description=description)
+            return of_threads(function, items, total=total, sizes=sizes)
         results = map(on_device(function), items)
-        return progress(results, description=description, total=total) if description else results
+        return progress(results, description=description, total=total, sizes=sizes) if description else results
 
 
 ALL_CORES = Work()

@@ -204,8 +204,9 @@ def _make_recordings(
     name = record.header["anonymizer"]["name"]
     logger.info("%s: anonymising %d of %d utterances by %s", source.name, len(due), total, name)
     record.start()
-    problems = Problems()
-    for results in ordered_map(make, chunks(due, _BATCH), jobs=jobs, description="anonymising"):
+    problems, batches = Problems(), chunks(due, _BATCH)
+    sizes = [*map(len, batches)]
+    for results in ordered_map(make, batches, jobs=jobs, description="anonymising", sizes=sizes):
         record.add([result for result in results if not isinstance(result, DataError)])
         for result in results:
             if isinstance(result, DataError):
@@ -214,8 +215,9 @@ def _make_recordings(
 
 
 def _check_sources(tasks: list[Task], jobs: int | None) -> None:
-    problems = Problems()
-    checks = ordered_map(_check_batch, chunks(tasks, 256), jobs=jobs, threads=True, description="checking audio")
+    problems, batches = Problems(), chunks(tasks, 256)
+    sizes = [*map(len, batches)]
+    checks = ordered_map(_check_batch, batches, jobs=jobs, threads=True, description="checking audio", sizes=sizes)
     for errors in checks:
         for error in errors:
             problems.note(error)

@@ -75,9 +75,9 @@ class Record:
             if (entry := self.files.get(task.utterance, {})).get("made_by") == stamp
             and entry.get("stream") == task.stream
         ]
-        current = ordered_map(
-            _are_current, chunks(known, _BATCH), jobs=jobs, threads=True, description="checking anonymised speech"
-        )
+        batches = chunks(known, _BATCH)
+        described, sizes = "checking anonymised speech", [*map(len, batches)]
+        current = ordered_map(_are_current, batches, jobs=jobs, threads=True, description=described, sizes=sizes)
         return {utterance for names in current for utterance in names}
 
     def start(self) -> None:

@@ -94,7 +94,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
         tasks = chunks(sorted(source.recordings.items()), _RECORDINGS)
         results = resumed_map(
             partial(_cut_some, folder=folder), tasks, journal=draft.folder / "pieces.journal",
-            fingerprint=draft.fingerprint, jobs=place.jobs, description="pieces",
+            fingerprint=draft.fingerprint, jobs=place.jobs, description="pieces", sizes=[*map(len, tasks)],
             pack=lambda result: None if result[1] else ({}, result[0]), unpack=lambda _, note: (note, []),
         )  # fmt: skip
         problems, digests = Problems(), dict[str, dict[str, str]]()

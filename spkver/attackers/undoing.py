@@ -346,15 +346,17 @@ def _arrays_of(
     work: Callable[[Recordings], Arrays], recordings: Mapping[str, Path], journal: Mapping[str, Any], jobs: int | None
 ) -> list[Arrays]:
     """Apply a function to batches of recordings; what is done outlives a crash."""
+    batches = chunks(list(recordings.items()), _BATCH)
     return list(
         resumed_map(
             work,
-            chunks(list(recordings.items()), _BATCH),
+            batches,
             **journal,
             pack=lambda arrays: (arrays, None),
             unpack=lambda arrays, _: arrays,
             jobs=jobs,
             description="how far speech is warped",
+            sizes=[*map(len, batches)],
         )
     )
 

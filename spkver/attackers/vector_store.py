@@ -96,7 +96,8 @@ class VectorStore:
             due = [(digest, path) for digest, path in sorted(wanted.items(), key=_by_path) if digest not in self._known]
             tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
             of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
-            results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors")
+            sizes = [*map(len, tasks)]
+            results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
             for digests, found in zip(of_tasks, results, strict=True):
                 good = {}
                 for row, vector in enumerate(found):

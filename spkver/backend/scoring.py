@@ -209,6 +209,7 @@ def _scores_in_order(
             jobs=work.jobs,
             threads=True,
             description="scoring",
+            sizes=[*map(len, trial_rows)],
         )
         for rows, scores in zip(trial_rows, scores_of_tasks, strict=True):
             values[rows] = scores

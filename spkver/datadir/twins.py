@@ -56,7 +56,8 @@ def check_twin(
     items = [[(utterance, datadir.recordings[utterance]) for utterance in shared] for datadir in (original, anonymised)]
     batches = [*chunks(items[0], _BATCH), *chunks(items[1], _BATCH)]
     compared: list[_Recording] = []
-    results = ordered_map(_examine, batches, jobs=jobs, threads=True, description="comparing with the original")
+    described, sizes = "comparing with the original", [*map(len, batches)]
+    results = ordered_map(_examine, batches, jobs=jobs, threads=True, description=described, sizes=sizes)
     for recordings, errors in results:
         compared.extend(recordings)
         for error in errors:

@@ -114,7 +114,7 @@ def _extract(
     """Work out vectors, each kept as soon as its task is done; all errors at once in the end."""
     problems, done = Problems(), dict[str, NDArray]()
     tasks = chunks(due, extractor.extraction.batch)
-    results = ordered_map(extractor, tasks, jobs=jobs, description="vectors")
+    results = ordered_map(extractor, tasks, jobs=jobs, description="vectors", sizes=[*map(len, tasks)])
     for recordings, vectors in zip(tasks, results, strict=True):
         if len(vectors) != len(recordings):  # the whole task failed
             recordings = [("", Path()) for _ in vectors]

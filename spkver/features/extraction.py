@@ -57,7 +57,8 @@ def check_recordings(
     items = chunks(sorted(recordings.items()), 256)
     noted, seconds = Problems() if problems is None else problems, 0.0
     work = partial(_check_headers, config=config)
-    for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description="checking audio"):
+    described, sizes = "checking audio", [*map(len, items)]
+    for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description=described, sizes=sizes):
         seconds += duration
         for error in errors:
             noted.note(error)
@@ -161,6 +162,7 @@ def extract_features(
             unpack=lambda arrays, _: Batch(arrays),
             jobs=jobs,
             description="features",
+            sizes=[*map(len, items)],
         )
         for batch in batches:
             for error in batch.errors:

@@ -152,7 +152,7 @@ def statistic_blocks(
     blocks = chunks(list(segments), _block_length(work.device))
     items = ([frames.of(segment) for segment in block] for block in blocks)
     sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture), device=work.device)
-    return work.map(sums_of_block, items, description="statistics", total=len(blocks))
+    return work.map(sums_of_block, items, description="statistics", sizes=[*map(len, blocks)])
 
 
 def _block_length(device: Device | None) -> int:

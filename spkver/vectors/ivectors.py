@@ -189,11 +189,11 @@ def extract_ivectors(
     model.check(statistics)
     shape = len(statistics), model.rank
     names = ["vectors", "variances"] if variances else ["vectors"]
-    n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
+    sizes = [stop - start for start, stop in block_bounds(len(statistics), model.rank, statistics.first.shape[1])]
 
     def blocks(done: int = 0) -> Iterator[tuple[NDArray, ...]]:
         pairs = _blocks(model, statistics, method, variances, work, done)
-        return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", total=n_blocks - done))
+        return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes[done:]))
 
     if destination is None or destination.path is None:
         arrays = [np.empty(shape) for _ in names]
@@ -207,7 +207,7 @@ def extract_ivectors(
         dict.fromkeys(names, (shape, np.float64)),
         {"ids": statistics.segments, "speakers": statistics.models},
         {"kind": "i-vectors", "method": method, **destination.attributes},
-        n_blocks=n_blocks,
+        n_blocks=len(sizes),
     ) as draft:
         for block in blocks(draft.n_done):
             draft.write(draft.n_done, draft.n_rows, dict(zip(names, block, strict=True)))

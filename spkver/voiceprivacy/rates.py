@@ -93,7 +93,9 @@ def listen(sets: Sets, config: Config, usual: Chosen, *, jobs: int | None = None
     items = [(name, path) for name, recordings in directories.items() for path in recordings.values()]
     found: dict[str, Counter[int]] = {name: Counter() for name in directories}
     described = "sampling rates"
-    for part in ordered_map(_rates, chunks(items, 256), jobs=jobs, threads=True, description=described):
+    batches = chunks(items, 256)
+    sizes = [*map(len, batches)]
+    for part in ordered_map(_rates, batches, jobs=jobs, threads=True, description=described, sizes=sizes):
         for name, rate in part:
             found[name][rate] += 1
     groups: dict[tuple[int, ...], dict[str, dict[str, Counter[int]]]] = {}

@@ -674,3 +674,18 @@ def test_big_records_are_checked_in_pieces(tmp_path, monkeypatch):
             assert len(journal) == number
             journal.append({"x": values})
             np.testing.assert_array_equal(journal.read(number)[0]["x"], values)
+
+
+def test_progress_of_what_is_left_counts_what_its_items_hold(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("spkbase.work.maps._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    options = {"journal": tmp_path / "sums.journal", "fingerprint": "abc", "jobs": 1}
+    first = resumed_map(sum, [[1, 2], [3, 4], [5]], description="", **options)
+    assert next(first) == 3
+    first.close()
+    with caplog.at_level("INFO"):
+        found = list(resumed_map(sum, [[1, 2], [3, 4], [5]], description="sums", sizes=[2, 2, 1], **options))
+    assert found == [3, 7, 5]
+    assert [record.getMessage().split(" after")[0] for record in caplog.records][-2:] == [
+        "sums: 2 of 3",
+        "sums: 3 of 3",
+    ]

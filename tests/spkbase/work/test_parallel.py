@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -275,6 +276,30 @@ def test_progress_is_logged_now_and_then(caplog, monkeypatch):
     assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
         f"letters: {number} of 3" for number in (1, 2, 3)
     ]
+
+
+def test_progress_counts_what_items_hold(caplog, monkeypatch):
+    monkeypatch.setattr("spkbase.work.maps._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    batches = chunks("abcde", 2)
+    with caplog.at_level(logging.INFO):
+        found = list(ordered_map(str.upper, batches, jobs=1, description="letters", sizes=[*map(len, batches)]))
+    assert found == ["AB", "CD", "E"]
+    assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
+        f"letters: {number} of 5" for number in (2, 4, 5)
+    ]
+
+
+def test_the_bar_of_a_terminal_ends_at_what_items_hold(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert list(progress(["ab", "c"], description="letters", sizes=[2, 1])) == ["ab", "c"]
+    assert "0/3" in terminal.getvalue()
+
+
+def test_progress_loses_no_item_where_sizes_are_too_few():
+    with pytest.raises(ValueError, match="zip"):
+        list(progress("abc", description="letters", sizes=[1, 1]))
 
 
 def test_progress_is_quiet_in_short_steps(caplog):
