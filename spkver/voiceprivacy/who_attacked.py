@@ -17,8 +17,9 @@ _CLASSIC = {
     "gmm-svm-cms": "the support vector machines of gmm-svm, on features whose mean over each recording is taken off",
     "supervector-cosine": "the angle between projected supervectors of the two recordings",
 }
+_UNDONE = "-undone"
 _ENDINGS = {
-    "-undone": "with the anonymisation estimated and turned back first, learnt from draws of the background",
+    _UNDONE: "with the anonymisation estimated and turned back first, learnt from draws of the background",
     "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
     "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
 }
@@ -46,6 +47,9 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     """
     served = {condition["attacker"] for condition in conditions}
     specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    specs |= {
+        name + _UNDONE: spec + _UNDONE for name, spec in specs.items() if spec == "fusion" and name + _UNDONE in served
+    }
     run = {name: spec for name, spec in specs.items() if not conditions or name in served}
     others = [name for name, spec in run.items() if is_outside(spec)]
     networks = [name for name, spec in run.items() if is_network(spec)]
@@ -81,6 +85,8 @@ def explained(spec: str) -> str:
     >>> explained("scores:elsewhere")
     'scores made elsewhere'
     """
+    if spec == f"fusion{_UNDONE}":
+        return "the same with the scores of those that undo or align, which learn from draws of the background"
     for ending, words in _ENDINGS.items():
         base = spec.removesuffix(ending)
         if base != spec:

@@ -221,6 +221,13 @@ def test_who_attacked_is_said_truly() -> None:
     outside = attackers_run(Config(attackers=("gmm-svm", "scores:elsewhere")))
     assert outside["of_others"]
     assert "of others" in outside["text"]
+    fused = attackers_run(Config(attackers=("gmm-svm", "fusion")), [{"attacker": "gmm-svm"}, {"attacker": "fusion"}])
+    assert fused["names"] == ["gmm-svm", "fusion"]
+    both = [{"attacker": name} for name in ("gmm-svm", "fusion", "fusion-undone")]  # the second comes with the first
+    fused = attackers_run(Config(attackers=("gmm-svm", "fusion")), both)
+    assert fused["names"] == ["gmm-svm", "fusion", "fusion-undone"]
+    assert fused["undoing"] == ["fusion-undone"]
+    assert "undo or align" in fused["explained"]["fusion-undone"]
 
 
 def test_ranks_of_two_galleries_by_brute_force() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, zip_longest
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +18,7 @@ from evaluation.reports.privacy_results import Results, as_number
 from evaluation.reports.privacy_tables import summary_rows
 
 NOTES_SHOWN = 15
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 # notes on other metrics, which the page does not show, stand in the results alone
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 _LEVELS = {
@@ -88,12 +91,30 @@ def figures(results: Results) -> Html:
         kind="grid small",
     )
     notes_shown = [note for condition in results.conditions for note in condition.notes if note.startswith(_NOTED)]
-    notes = sorted(set(notes_shown))
+    notes = _gathered(sorted(notes_shown))
     items = [element("li", note) for note in notes[:NOTES_SHOWN]]
     if len(notes) > NOTES_SHOWN:
         items.append(element("li", f"and {len(notes) - NOTES_SHOWN} more, which the results hold"))
     below = join([element("h3", "Notes"), element("ul", items)]) if items else None
     return element("section", element("h2", "All figures"), made, below, id="figures")
+
+
+def _gathered(notes: Iterable[str]) -> list[str]:
+    """Those that differ in numbers alone as one, with the least and the largest.
+
+    >>> _gathered(["worth 0.2 errors", "worth 1.7 errors", "worth 0.9 errors", "no error"])
+    ['worth 0.2 to 1.7 errors (3 times)', 'no error']
+    """
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
+    for note in notes:
+        alike.setdefault(tuple(_NUMBER.split(note)), []).append(_NUMBER.findall(note))
+    found = []
+    for texts, rows in alike.items():
+        columns = [sorted(set(column), key=float) for column in zip(*rows, strict=True)]
+        values = [column[0] if len(column) == 1 else f"{column[0]} to {column[-1]}" for column in columns]
+        note = "".join(chain(*zip_longest(texts, values, fillvalue="")))
+        found.append(f"{note} ({len(rows)} times)" if len(rows) > 1 else note)
+    return found
 
 
 def provenance(results: Results, base: str | None = None) -> Html:

@@ -186,8 +186,9 @@ _NARROW = """
 _PRINT = """
 @media print {
   @page { size: A4; margin: 14mm 13mm; }
-  body { background: #fff; font-size: 10pt; }
-  html { font-size: 10pt; }
+  body { background: #fff; font-size: 9pt; }
+  html { font-size: 9pt; }
+  .cards { grid-template-columns: repeat(auto-fit, minmax(52mm, 1fr)); }
   .wrap { max-width: none; padding: 0; }
   section, header.verdict { border-width: 1px 0 0; border-color: #bbb; border-radius: 0; padding: 3mm 0;
     margin: 0 0 3mm; }
@@ -199,16 +200,23 @@ _PRINT = """
   .ruler *, .meter, .meter span, header.verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   nav.contents { display: none; }
   thead { display: table-header-group; }
-  p, tr, figure, .card, ul.checks li, dl.terms dd, table.stack, table.grid:not(.small) { break-inside: avoid; }
+  p, tr, figure, .card, ul.checks li, dl.terms dd, table.stack { break-inside: avoid; }
+  table.grid:not(:has(tbody + tbody, tr:nth-child(20))) { break-inside: avoid; }
   h2, h3, caption, dt, .lead, tr:has(th.group) { break-after: avoid; }
   .scroll { overflow: visible; }
   .plots { grid-template-columns: 1fr; gap: 6mm; }
-  svg.plot { max-width: 160mm; }
-  figure.tall svg.plot { max-width: 135mm; }
+  svg.plot { max-width: 122mm; }
+  figure.tall svg.plot { max-width: 108mm; }
   figure { break-inside: avoid; }
   section.newpage { break-before: page; }
   a { color: inherit; text-decoration: none; }
   pre { border: 1px solid #ccc; }
+  table.stack { font-size: 8pt; }
+  table.stack th, table.stack td { padding: 1.2mm 1mm; }
+  table.stack td small { white-space: normal; }
+  table.stack td:nth-child(3) { min-width: 30mm; }
+  table.stack td.wide { width: 16%; min-width: 0; }
+  table.grid th, table.grid td { padding: .8mm 2mm; }
   table.small { font-size: 7.5pt; }
   table.small th, table.small td { padding: 1mm; }
 }
