@@ -6,20 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.formats import read_key, read_scores
-from evaluation.metrics import Reversal, SortedScores, eer_of, reversal_at
+from evaluation.metrics import Reversal, reversal_at
 from evaluation.reports import SCENARIOS, strongest
-from evaluation.trials import read_speakers
-from evaluation.uncertainty import Interval, paired_differences, sample_from
-from spkbase.errors import DataError, few
+from spkbase.errors import few
 from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sanity_audio import Found, corpus_leak, duplicate_audio, original_audio
 from spkver.voiceprivacy.sanity_draws import trial_draws
+from spkver.voiceprivacy.sanity_order import attacker_order, lazy_order, percent, pooled
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.summary import number, places
+from spkver.voiceprivacy.summary import number
 
 Json = dict[str, Any]
 
@@ -27,7 +25,6 @@ Json = dict[str, Any]
 RATES = "sampling rates"
 FEW_SPEAKERS = 20
 STUDIED = "those of error rates were studied with 5 to 100 speakers at rates of 0.5, 2 and 10 %"
-_MOST_REPLICATES = 500
 
 
 def check_all(
@@ -64,7 +61,7 @@ def check_all(
         *attacker_strength(conditions, config),
         *attacker_order(conditions, config, output),
         *lazy_order(conditions),
-        *corpus_leak(_pooled(conditions, "original"), config),
+        *corpus_leak(pooled(conditions, "original"), config),
         *outside_attackers(conditions, sets, config),
         *shared_speakers(sets),
         *duplicate_audio(sets),
@@ -88,71 +85,18 @@ _SIMULATED = (
 
 def attacker_strength(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
     """Check that attackers recognise original speech: one that cannot says little about anonymised speech."""
-    for dataset, part in _pooled(conditions, "original"):
+    for dataset, part in pooled(conditions, "original"):
         best = strongest(part)
         rate, ends = best["eer"]["rocch"], best["intervals"].get("eer.rocch", {})
-        span = f" (interval to {_percent(ends['high'])})" if number(ends.get("high")) >= 0 else ""
+        span = f" (interval to {percent(ends['high'])})" if number(ends.get("high")) >= 0 else ""
         text = f"{dataset}: on original speech the strongest attacker ({best['attacker']}) has an EER of"
-        text += f" {_percent(rate)}{span}"
+        text += f" {percent(rate)}{span}"
         if rate > config.weak_attacker_eer:
-            text += f", above {_percent(config.weak_attacker_eer)}: it is weak, and privacy is overestimated."
+            text += f", above {percent(config.weak_attacker_eer)}: it is weak, and privacy is overestimated."
             yield Found("warning", "attacker strength", text)
         else:
             text += ": strong enough that its errors on anonymised speech are mostly the anonymiser's doing."
             yield Found("ok", "attacker strength", text)
-
-
-def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
-    """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
-    order = [scenario.name for scenario in SCENARIOS]
-    for dataset, part in _pooled(conditions, "semi-informed"):
-        semi = strongest(part)
-        same = [
-            condition
-            for condition in conditions
-            if all(condition[name] == semi[name] for name in ("dataset", "gender"))
-        ]
-        by = {
-            name: strongest(part)
-            for name in order
-            if (part := [condition for condition in same if condition["scenario"] == name])
-        }
-        for other in (name for name in ("lazy-informed", "ignorant") if name in by):
-            more = semi["eer"]["rocch"] - by[other]["eer"]["rocch"]
-            rates = f"{_percent(semi['eer']['rocch'])} against {_percent(by[other]['eer']['rocch'])}"
-            if more <= 0:
-                yield Found(
-                    "ok", "attacker order", f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
-                )
-                continue
-            sure = _difference(semi, by[other], config, output) if other == "lazy-informed" else ""
-            yield Found(
-                "warning",
-                "attacker order",
-                f"{dataset}: the semi-informed attacker is weaker than the {other} one, {rates}{sure}. It knows more,"
-                " so its training failed; the result is the least privacy over the scenarios.",
-            )
-
-
-def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
-    """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
-    for dataset, part in _pooled(conditions, "lazy-informed"):
-        lazy = strongest(part)
-        same = [
-            condition
-            for condition in conditions
-            if all(condition[name] == lazy[name] for name in ("dataset", "gender"))
-        ]
-        others = [condition for condition in same if condition["scenario"] == "ignorant"]
-        if not others:
-            continue
-        ignorant = strongest(others)
-        if lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
-            rates = f"{_percent(lazy['eer']['rocch'])} against {_percent(ignorant['eer']['rocch'])}"
-            text = (
-                f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {rates}. That may be: it was"
-            )
-            yield Found("note", "attacker order", f"{text} trained on original speech and enrols with other speech.")
 
 
 def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) -> Iterator[Found]:
@@ -217,7 +161,7 @@ def missing_lists(sets: Sets, config: Config) -> Iterator[Found]:
 
 def few_speakers(conditions: Sequence[Json], config: Config) -> Iterator[Found]:
     """Check the number of speakers: intervals of few are wide, and below some number not known to hold."""
-    for dataset, part in _pooled(conditions, "original"):
+    for dataset, part in pooled(conditions, "original"):
         one = part[0]
         speakers = min(one["n_enrolled"], one["n_trial_speakers"])
         step = f"one missed target trial is {100 / one['n_target']:.1f} points"
@@ -252,7 +196,7 @@ def independence(
         other = [condition for condition in shared if now[condition] != before[condition]]
         if other:
             dataset, gender, attacker = other[0]
-            rates = f"{_percent(now[other[0]])}, there {_percent(before[other[0]])}"
+            rates = f"{percent(now[other[0]])}, there {percent(before[other[0]])}"
             text = f"OO differs from {file} in {len(other)} of {len(shared)} conditions,"
             text += f" such as {dataset} {gender} {attacker}: {rates}."
             then = next((one["text"] for one in results.get("sanity", []) if one["check"] == RATES), "")
@@ -324,46 +268,3 @@ def _comparable(results: Json, config: Config) -> bool:
 
     theirs, ours = results.get("config", {}), to_dict(config)
     return all(theirs.get(name) == ours[name] for name in ("seed", "attackers", "attacker_settings", "training_sets"))
-
-
-def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> str:
-    """How sure it is that one attacker is weaker than the other: the interval of the paired difference."""
-    replicates = min(config.evaluation.replicates, _MOST_REPLICATES)
-    if not replicates:
-        return ""
-    try:
-        samples = {
-            condition["scenario"]: sample_from(
-                read_scores(output / condition["scores"]),
-                read_key(output / condition["key"]),
-                segment_speakers=read_speakers(output / condition["segment_speakers"]),
-                ids_are_speakers=True,
-            )[0]
-            for condition in (lazy, semi)
-        }
-        difference = paired_differences(
-            samples, _rate, replicates=replicates, seed=config.seed, level=config.evaluation.level
-        )[semi["scenario"]]["eer"]
-    except DataError:
-        return ""
-    return f" (difference {_points(difference)})"
-
-
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer": eer_of(scores)}
-
-
-def _points(difference: Interval) -> str:
-    return f"{100 * difference.value:.1f} points, interval {100 * difference.low:.1f} to {100 * difference.high:.1f}"
-
-
-def _pooled(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, list[Json]]]:
-    """Conditions of a scenario for each set, those of all speakers where they are pooled, else of each sex."""
-    pooled = {condition["dataset"] for condition in conditions if condition["gender"] == "all"}
-    for (dataset, gender, name), part in places(conditions):
-        if name == scenario and (gender == "all" or dataset not in pooled):
-            yield dataset if gender == "all" else f"{dataset} {gender}", part
-
-
-def _percent(share: float) -> str:
-    return f"{100 * number(share):.1f} %"

@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
@@ -85,6 +86,32 @@ def test_a_semi_informed_attacker_that_is_weaker_is_a_warning(semi, expected, tm
     assert levels(found) == expected
     assert "lazy-informed" in found[0].text
     assert "ignorant" in found[1].text
+
+
+@pytest.mark.parametrize(("gap", "level"), [(0.02, "note"), (1.5, "warning")])
+@pytest.mark.parametrize("n_draws", [1, 3])
+def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path):
+    rng, speakers = np.random.default_rng(3), [f"s{number:02d}" for number in range(12)]
+    rows = [(model, f"{owner}-{take}", model == owner) for owner in speakers for take in range(6) for model in speakers]
+    (tmp_path / "key").write_text("".join(f"{m} {s} {'target' if t else 'nontarget'}\n" for m, s, t in rows))
+    (tmp_path / "utt2spk").write_text("".join(f"{s}-{take} {s}\n" for s in speakers for take in range(6)))
+    common = rng.standard_normal(len(rows))
+    found = {}
+    for scenario, distance in (("lazy-informed", 2.5), ("semi-informed", 2.5 - gap)):
+        draws = []
+        for draw in range(n_draws):
+            values = common + 0.3 * rng.standard_normal(len(rows)) + distance * np.array([row[2] for row in rows])
+            name = f"{scenario}-{draw}"
+            lines = (f"{m} {s} {value:.6f}\n" for (m, s, _), value in zip(rows, values, strict=True))
+            (tmp_path / name).write_text("".join(lines))
+            draws.append({"scores": name})
+        files = {"scores": draws[0]["scores"], "key": "key", "segment_speakers": "utt2spk"}
+        found[scenario] = files | ({"draws": draws} if n_draws > 1 else {})
+    given = [one | found.get(one["scenario"], {}) for one in conditions(o=0.01, i=0.3, l=0.05, s=0.06)]
+    first = next(iter(sanity.attacker_order(given, load_config(Config, settings=[]), tmp_path)))
+    assert first.level == level
+    assert ("may be chance" in first.text) == (level == "note")
+    assert "(difference " in first.text
 
 
 @pytest.mark.parametrize(("speakers", "level"), [(19, "warning"), (20, "ok")])
