@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.formats import read_key, read_scores
 from evaluation.metrics import SortedScores, eer_of, method_of
-from evaluation.reports import SCENARIOS, strongest
+from evaluation.reports import strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Sample, bootstrap, interval_over_draws, sample_from
 from spkbase.errors import DataError
@@ -25,28 +25,17 @@ _MOST_REPLICATES = 500
 
 def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
     """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
-    order = [scenario.name for scenario in SCENARIOS]
-    for dataset, part in pooled(conditions, "semi-informed"):
-        semi = strongest(part)
-        same = [
-            condition
-            for condition in conditions
-            if all(condition[name] == semi[name] for name in ("dataset", "gender"))
-        ]
-        by = {
-            name: strongest(part)
-            for name in order
-            if (part := [condition for condition in same if condition["scenario"] == name])
-        }
-        for other in (name for name in ("lazy-informed", "ignorant") if name in by):
-            more = semi["eer"]["rocch"] - by[other]["eer"]["rocch"]
-            rates = f"{percent(semi['eer']['rocch'])} against {percent(by[other]['eer']['rocch'])}"
-            if more <= 0:
-                yield Found(
-                    "ok", "attacker order", f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
-                )
+    for dataset, semi in _strongest(conditions, "semi-informed"):
+        for other in ("lazy-informed", "ignorant"):
+            rival = _rival(conditions, semi, other)
+            if rival is None:
                 continue
-            sure = _difference(semi, by[other], config, output) if other == "lazy-informed" else None
+            rates = _rates(semi, rival)
+            if semi["eer"]["rocch"] <= rival["eer"]["rocch"]:
+                text = f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
+                yield Found("ok", "attacker order", text)
+                continue
+            sure = _difference(semi, rival, config, output) if other == "lazy-informed" else None
             text = f"{dataset}: the semi-informed attacker is weaker than the {other} one, {rates}"
             text += f" (difference {_points(sure)})" if sure is not None else ""
             if sure is not None and sure.low <= 0:
@@ -59,23 +48,28 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
 
 def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
     """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
-    for dataset, part in pooled(conditions, "lazy-informed"):
-        lazy = strongest(part)
-        same = [
-            condition
-            for condition in conditions
-            if all(condition[name] == lazy[name] for name in ("dataset", "gender"))
-        ]
-        others = [condition for condition in same if condition["scenario"] == "ignorant"]
-        if not others:
-            continue
-        ignorant = strongest(others)
-        if lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
-            rates = f"{percent(lazy['eer']['rocch'])} against {percent(ignorant['eer']['rocch'])}"
-            text = (
-                f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {rates}. That may be: it was"
-            )
-            yield Found("note", "attacker order", f"{text} trained on original speech and enrols with other speech.")
+    for dataset, lazy in _strongest(conditions, "lazy-informed"):
+        ignorant = _rival(conditions, lazy, "ignorant")
+        if ignorant is not None and lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
+            text = f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {_rates(lazy, ignorant)}."
+            text += " That may be: it was trained on original speech and enrols with other speech."
+            yield Found("note", "attacker order", text)
+
+
+def _strongest(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, Json]]:
+    for dataset, part in pooled(conditions, scenario):
+        yield dataset, strongest(part)
+
+
+def _rival(conditions: Sequence[Json], one: Json, scenario: str) -> Json | None:
+    """The strongest attacker of another scenario on the same trials."""
+    place = one["dataset"], one["gender"], scenario
+    part = [other for other in conditions if (other["dataset"], other["gender"], other["scenario"]) == place]
+    return strongest(part) if part else None
+
+
+def _rates(first: Json, second: Json) -> str:
+    return f"{percent(first['eer']['rocch'])} against {percent(second['eer']['rocch'])}"
 
 
 def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interval | None:
