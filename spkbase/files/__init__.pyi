@@ -31,6 +31,7 @@ from .hdf5 import stored_array as stored_array
 from .hdf5 import stored_dataset as stored_dataset
 from .hdf5 import write_arrays as write_arrays
 from .hdf5 import write_strings as write_strings
+from .hdf5_attributes import read_attribute as read_attribute
 from .hdf5_guard import check_hdf5 as check_hdf5
 from .hdf5_guard import check_memory as check_memory
 from .hdf5_guard import is_as_in_memory as is_as_in_memory

@@ -69,7 +69,7 @@ def _strings(dataset: h5py.Dataset, name: str) -> list[bytes]:
     lengths = rows[:, :4].copy().view("<u4").ravel()
     if int(lengths.sum()) > size:
         raise refused(f"{shown(name)} holds strings that are longer together than the file")
-    read = _reader(dataset)
+    read = reader_of(dataset.file)
     heaps: dict[int, dict[int, bytes]] = {}
     room, strings = size, []
     for row, length in zip(rows, lengths.tolist(), strict=True):
@@ -80,12 +80,40 @@ def _strings(dataset: h5py.Dataset, name: str) -> list[bytes]:
         if address not in heaps:
             heaps[address] = _heap(read, base + address, room, n_length, name)
             room -= sum(map(len, heaps[address].values()))
-        text = heaps[address].get(int.from_bytes(row[-4:].tobytes(), "little"))
-        if text is None or len(text) < length:
-            raise refused(f"{shown(name)} names a string that is not there")
-        # the library ends a string at a zero byte too
-        strings.append(text[:length].partition(b"\0")[0])
+        strings.append(_text(heaps[address], int.from_bytes(row[-4:].tobytes(), "little"), length, name))
     return strings
+
+
+def string_at(file: h5py.File, row: bytes, name: str) -> bytes:
+    """Read the string that a value of variable length stands for.
+
+    Parameters
+    ----------
+    file : h5py.File
+    row : bytes
+        The value as it stands in the file: length, address of the heap, number of the object.
+    name : str
+        For errors.
+
+    Raises
+    ------
+    DataError
+        If the string is not there. It names no file.
+    """
+    length, address = int.from_bytes(row[:4], "little"), int.from_bytes(row[4:-4], "little")
+    if not length:
+        return b""
+    _, n_length = file.id.get_create_plist().get_sizes()
+    offset = int(file.userblock_size) + address
+    heap = _heap(reader_of(file), offset, int(file.id.get_filesize()), n_length, name)
+    return _text(heap, int.from_bytes(row[-4:], "little"), length, name)
+
+
+def _text(heap: dict[int, bytes], number: int, length: int, name: str) -> bytes:
+    text = heap.get(number)
+    if text is None or len(text) < length:
+        raise refused(f"{shown(name)} names a string that is not there")
+    return text[:length].partition(b"\0")[0]  # the library ends a string at a zero byte too
 
 
 def _heap(read: Read, offset: int, room: int, n_length: int, name: str) -> dict[int, bytes]:
@@ -114,7 +142,7 @@ def _rows(dataset: h5py.Dataset, width: int, name: str) -> np.ndarray:
     if dataset.chunks is None:
         offset = dataset.id.get_offset()
         if offset is not None:
-            raw = np.frombuffer(_reader(dataset)(offset, rows.nbytes), np.uint8)
+            raw = np.frombuffer(reader_of(dataset.file)(offset, rows.nbytes), np.uint8)
             rows.reshape(-1)[: len(raw)] = raw
         return rows
     plan = dataset.id.get_create_plist()
@@ -150,11 +178,11 @@ def _unpacked(mask: int, raw: bytes, filters: list[int], width: int, most: int) 
     return raw
 
 
-def _reader(dataset: h5py.Dataset) -> Read:
-    """Return a function that reads bytes of the file that a dataset lies in, on the disk or in memory."""
-    path = Path(dataset.file.filename)
+def reader_of(file: h5py.File) -> Read:
+    """Return a function that reads bytes of a file by offset and size, on the disk or in memory."""
+    path = Path(file.filename)
     if not is_file(path):
-        image = memoryview(dataset.file.id.get_file_image())
+        image = memoryview(file.id.get_file_image())
         return lambda offset, size: bytes(image[offset : offset + size])
 
     def read(offset: int, size: int) -> bytes:

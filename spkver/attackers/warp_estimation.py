@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from spkbase.errors import DataError
-from spkbase.files import open_file, read_arrays, write_arrays
+from spkbase.files import open_file, read_arrays, read_attribute, write_arrays
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.anonymization import burg, quadratic_factors
@@ -269,7 +269,7 @@ def read_warp_estimator(path: Path) -> WarpEstimator:
     values: dict[str, Any] = read_arrays(path, *_ARRAYS)
     low, high = values.pop("bounds").tolist()
     with open_file(path) as file:
-        cues, *numbers = (file.attrs[name] for name in _NUMBERS)
+        cues, *numbers = (read_attribute(file, name) for name in _NUMBERS)
     values |= zip(_NUMBERS[1:], map(float, numbers), strict=True)
     return WarpEstimator(cues=str(cues), bounds=(low, high), **values)
 

@@ -26,6 +26,7 @@ from spkbase.files import (
     file_digest,
     new_file,
     open_file,
+    read_attribute,
     read_npz,
     write_strings,
 )
@@ -220,6 +221,6 @@ def _origin(path: Path) -> str:
         if path.suffix == ".npz":
             return str(json.loads(str(read_npz(path, "attributes")["attributes"]))["origin"])
         with open_file(path) as file:
-            return str(file.attrs["origin"])
+            return str(read_attribute(file, "origin") or "")
     except (*BROKEN_HDF5, *BROKEN_NPZ, DataError, OSError, KeyError, ValueError, TypeError):
         return ""

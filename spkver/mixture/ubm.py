@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import LATER, open_file
+from spkbase.files import LATER, open_file, read_attribute
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import Destination, Journal
 from spkbase.showing import one_line
@@ -358,7 +358,8 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
     mixture = read_mixture(path)
     with open_file(path) as file:
-        history = {name: np.asarray(file.attrs.get(name, [])) for name in ("log_likelihoods", "n_components")}
+        found = {name: read_attribute(file, name) for name in ("log_likelihoods", "n_components")}
+    history = {name: np.asarray([] if values is None else values) for name, values in found.items()}
     return TrainedUbm(
         GaussianMixture(mixture.weights, mixture.means, mixture.variances()),
         mixture.variance_control[0],
