@@ -129,7 +129,9 @@ def _sealed(chance: random.Random, data: bytes, others: Sequence[bytes]) -> byte
             if odd is None:
                 del arrays[name]
             else:
-                arrays[chance.choice((name, "cohort", "model.x"))] = np.atleast_1d(odd)
+                odd = np.atleast_1d(odd)
+                # HDF5 has no text of NumPy's own kind
+                arrays[chance.choice((name, "cohort", "model.x"))] = odd.astype("S") if odd.dtype.kind == "U" else odd
         else:
             name = chance.choice([*texts])
             swaps = (
