@@ -142,6 +142,7 @@ def still_at_work(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_what_failed_is_tried_again_and_what_is_done_is_kept(layout, tmp_path):
     settings = zoo(tmp_path, "raises", "few")
     output = tmp_path / "out"

@@ -165,12 +165,14 @@ def test_a_second_run_keeps_it_and_an_attacker_more_redoes_the_fusion_alone(layo
     assert set(results["fusions"][0]["weights"]["weights"]) == {"gmm-ubm", "knows", "guesses", "supervector-cosine"}
 
 
+@pytest.mark.slow
 def test_its_bits_do_not_depend_on_the_number_of_workers(layout, oracles, output, tmp_path):
     outcome = run(layout, tmp_path / "out", oracles, "--jobs", "2")
     assert outcome.status == 0, outcome.err
     assert files(tmp_path / "out") == files(output)
 
 
+@pytest.mark.slow
 def test_who_fails_is_left_out_of_the_fusion(layout, oracles, tmp_path):
     (tmp_path / "bad.py").write_text("def attack(training, seed):\n    raise OSError('no luck')\n")
     bad = {"attacker_settings.bad.preset": f"{tmp_path}/bad.py:attack"}

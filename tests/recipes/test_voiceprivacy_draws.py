@@ -193,6 +193,7 @@ def lose_lines(twin: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_short, flip_a_bit, lose_lines])
+@pytest.mark.slow
 def test_a_damaged_draw_is_made_whole_again(originals: Path, output: Path, own: Path, damage: Any) -> None:
     damage(own / f"data/tiny_test_trials_f{SUFFIX}-draw2")
     found = run(originals, own)
