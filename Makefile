@@ -14,7 +14,7 @@ help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
 	@echo "make check     the quick loop: lint, types, and the tests of the science without whole programs"
 	@echo "make test      lint, format check, type check and tests"
-	@echo "make test-all  the same with the slow tests (40 minutes)"
+	@echo "make test-all  the same with the slow tests (an hour)"
 	@echo "make kernels   the numerical tests as another type of CPU computes them"
 	@echo "make docs      the site of the documentation, into build/site"
 	@echo "make bench     all benchmarks"
