@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Given, Run
@@ -25,7 +25,7 @@ from spkver.attackers.mixture_sources import (
 from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
-from spkver.mixture import Statistics, TrainedUbm
+from spkver.mixture import TrainedUbm
 from spkver.vectors import TotalVariabilityConfig, extract_ivectors
 
 
@@ -61,11 +61,7 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     folder = make_folder(place.work / f"total-variability-{key}")
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True, device=place.device)
     matrix = pipeline.total_variability(run, mixture, accumulated, matrix_config).value
-
-    def extract(statistics: Statistics) -> tuple[NDArray[np.object_], NDArray[np.floating]]:
-        found = extract_ivectors(matrix, statistics, work=Work(place.jobs, place.device))
-        return found.segments, np.asarray(found.vectors)
-
+    extract = partial(extract_ivectors, matrix, work=Work(place.jobs, place.device))
     return MixtureSource(place, config.features, ubm, extract)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
+from spkbase.arrays import Rows
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
@@ -24,8 +25,17 @@ from spkver.datadir import DataDir
 from spkver.features import FeatureConfig
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig
 
-Extract = Callable[[Statistics], tuple[NDArray[np.object_], NDArray[np.floating]]]
-"""Segments and vectors (n, R) of statistics of recordings."""
+
+class Extracted(Protocol):
+    """What is made of statistics of recordings: i-vectors, supervectors."""
+
+    @property
+    def segments(self) -> NDArray[np.object_]:
+        """Recordings, shape (n,)."""
+
+    @property
+    def vectors(self) -> Rows:
+        """Shape (n, R)."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,13 @@ class MixtureSource:
     features : FeatureConfig
     ubm : GaussianMixture
     extract : callable
+        Makes vectors of statistics.
     """
 
     place: Place = field(repr=False)
     features: FeatureConfig
     ubm: GaussianMixture = field(repr=False)
-    extract: Extract = field(repr=False)
+    extract: Callable[[Statistics], Extracted] = field(repr=False)
     _known: dict[Path, NDArray[np.floating]] = field(default_factory=dict, repr=False)
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
@@ -68,8 +79,9 @@ class MixtureSource:
         if due:
             work = workplace_of(self.place)
             prepared = work.recordings(directory.name, due, self.features, seed=self.place.seed)
-            segments, rows = self.extract(work.statistics(prepared, self.ubm))
-            self._known.update({due[str(name)]: row for name, row in zip(segments, rows, strict=True)})
+            found = self.extract(work.statistics(prepared, self.ubm))
+            rows = np.asarray(found.vectors)
+            self._known.update({due[str(name)]: row for name, row in zip(found.segments, rows, strict=True)})
         vectors = np.stack([self._known[Path(directory.recordings[name])] for name in names])
         speakers = np.array([owners[name] for name in names], object)
         return Embeddings(np.array(names, object), speakers, vectors, source=str(directory.path))

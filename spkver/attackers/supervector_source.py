@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spkbase.work import Work
 from spkver.attackers.chain_choice import ADAPTED_COSINE
@@ -27,7 +25,6 @@ from spkver.attackers.mixture_sources import (
 )
 from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
-from spkver.mixture import Statistics
 from spkver.vectors import MapConfig, adapt_supervectors
 
 DEFAULTS: dict[str, Any] = {
@@ -48,11 +45,7 @@ def learn_supervectors(config: SupervectorConfig, training: tuple[DataDir, ...],
     """Train the mixture on a training set, or take that of an earlier run; of several versions all recordings count."""
     prepared = prepare_training(training, config.features, place)
     ubm = workplace_of(place).ubm(prepared, config.ubm).mixture
-
-    def extract(statistics: Statistics) -> tuple[NDArray[np.object_], NDArray[np.floating]]:
-        found = adapt_supervectors(ubm, statistics, config.map, work=Work(place.jobs, place.device))
-        return found.segments, np.asarray(found.vectors)
-
+    extract = partial(adapt_supervectors, ubm, config=config.map, work=Work(place.jobs, place.device))
     return MixtureSource(place, config.features, ubm, extract)
 
 

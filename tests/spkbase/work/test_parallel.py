@@ -289,7 +289,7 @@ def test_progress_counts_what_items_hold(caplog, monkeypatch):
     ]
 
 
-def test_the_bar_of_a_terminal_ends_at_what_items_hold(monkeypatch):
+def test_the_bar_of_a_terminal_goes_up_to_what_items_hold(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
