@@ -41,6 +41,7 @@ def test_some_inputs_of_each_parser(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("half", [0, 1])
 def test_each_parser_at_length(half: int, tmp_path: Path) -> None:
     names = [name for number, name in enumerate(PARSERS) if number % 2 == half]

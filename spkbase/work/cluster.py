@@ -34,6 +34,7 @@ from spkbase.errors import DataError, WorkerError
 from spkbase.packages import OURS
 from spkbase.work.blas_threads import ONE_THREAD, one_blas_thread
 from spkbase.work.executors import in_order
+from spkbase.work.lost_tasks import LostTasks
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -170,11 +171,14 @@ def _map_on_cluster(
 
 
 def _outcome(client: Client, timeout: float, future: Future[bytes]) -> bytes:
-    """Wait for a task and fetch its result; give up when the cluster has had no worker for long."""
+    """Wait for a task and fetch its result; give up when the cluster has had no worker for long.
+
+    Tasks that Dask has lost meanwhile are given to workers again.
+    """
     from distributed import TimeoutError as NotYet
 
     nobody = f"the Dask cluster has had no worker for {timeout:g} s"
-    seen, patience = time.monotonic(), _SECONDS_BETWEEN_LOOKS
+    seen, patience, lost = time.monotonic(), _SECONDS_BETWEEN_LOOKS, LostTasks(client)
     try:
         while True:
             try:
@@ -188,6 +192,7 @@ def _outcome(client: Client, timeout: float, future: Future[bytes]) -> bytes:
             try:
                 if client.ncores():
                     seen = time.monotonic()
+                lost.give_again()
             except Exception:  # the scheduler does not answer, however that shows
                 gone = concurrent.futures.CancelledError()
             if time.monotonic() - seen > timeout:

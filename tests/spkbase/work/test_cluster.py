@@ -310,6 +310,30 @@ def busy(_: int, seconds: float) -> int:
     return os.getpid()
 
 
+@pytest.mark.timeout(60)
+def test_a_task_that_its_worker_forgets_is_done_all_the_same(own):
+    """After another one died, a worker may forget a task without a word; the scheduler then waits for it for ever."""
+    from distributed import Client
+
+    cluster = own(1)
+    found = []
+    with use_engine("dask", scheduler=cluster.address, timeout=PATIENCE):
+        for one in ordered_map(partial(slow_square, seconds=0.2), range(10)):
+            found.append(one)
+            if len(found) == 3:
+                with Client(cluster.address, set_as_default=False) as client:
+                    assert list(client.run(forget).values()) == [True]
+    assert found == [n * n for n in range(10)]
+
+
+def forget(dask_worker) -> bool:
+    from distributed.worker_state_machine import FreeKeysEvent
+
+    keys = [task.key for task in dask_worker.state.executing]
+    dask_worker.handle_stimulus(FreeKeysEvent(keys=keys, stimulus_id="test"))
+    return len(keys) > 0
+
+
 def test_no_worker_left_is_an_error_after_a_while(own):
     cluster = own()
     error = pytest.raises(WorkerError, match=r"has had no worker for 3 s.*start some")

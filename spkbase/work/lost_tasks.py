@@ -1,0 +1,60 @@
+"""Tasks that a Dask worker has forgotten, while its scheduler waits for them for ever.
+
+When a worker dies while others fetch from it what all tasks need, one of these may be told to fetch it, to give it up
+and to make it itself, in such an order that it does nothing and says nothing. Dask does not notice; here the scheduler
+compares what it has given to its workers with what they say that they have to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Client, Scheduler
+
+_SECONDS_FORGOTTEN = 2.0  # longer than a task is on its way to its worker
+_NOTHING_TO_DO = ("memory", "released", "forgotten", "error")
+
+Task = tuple[str, str]
+"""Address of a worker, key of a task."""
+
+
+class LostTasks:
+    """Finds tasks of a client that their workers have forgotten, by looking again and again.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The one that waits.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._first_heard: dict[Task, float] = {}
+
+    def give_again(self) -> None:
+        """Have the scheduler give anew what its workers have not known for a while."""
+        heard = self._client.run_on_scheduler(_unknown_to_their_workers, client=self._client.id)
+        self._first_heard = {task: self._first_heard.get(task, last) for task, last in heard.items()}
+        lost = [task for task, first in self._first_heard.items() if heard[task] - first > _SECONDS_FORGOTTEN]
+        if lost:
+            self._client.run_on_scheduler(_reschedule, tasks=lost)
+
+
+# On the scheduler
+
+
+def _unknown_to_their_workers(client: str, dask_scheduler: Scheduler) -> dict[Task, float]:
+    """Tasks given to workers that have nothing to do, with the time of the heartbeat that says so."""
+    return {
+        (worker.address, str(task.key)): worker.last_seen
+        for worker in dask_scheduler.workers.values()
+        if not any(n for state, n in worker.metrics.get("task_counts", {}).items() if state not in _NOTHING_TO_DO)
+        for task in worker.processing
+        if any(wanting.client_key == client for wanting in task.who_wants or ())
+    }
+
+
+def _reschedule(tasks: list[Task], dask_scheduler: Scheduler) -> None:
+    for address, key in tasks:
+        dask_scheduler._reschedule(key, address, stimulus_id="spkver-lost-task")
