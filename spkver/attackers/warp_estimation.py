@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from spkbase.errors import DataError
 from spkbase.files import open_file, read_arrays, read_attribute, write_arrays
@@ -247,6 +246,8 @@ def _dual_weights(
     kernel: NDArray[np.float64], values: NDArray[np.float64], rows: NDArray[np.bool_], ridge: float
 ) -> tuple[NDArray[np.float64], float]:
     """Weights, (N,), and mean that some rows are learnt with; the other rows have no weight."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
     mean, weights = float(values[rows].mean()), np.zeros(len(values))
     system = kernel[np.ix_(rows, rows)]
     system[np.diag_indices(len(system))] += ridge

@@ -16,7 +16,6 @@ import logging
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
@@ -69,6 +68,8 @@ def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[NDArray[np.fl
     sums : ndarray of float64 of shape (C, R)
         Added in the order of the rows.
     """
+    from scipy.sparse import csr_array
+
     counts = np.bincount(codes).astype(np.float64)
     sums = np.zeros((len(counts), vectors.shape[1]))
     for start, stop in chunk_bounds(len(vectors), _ROWS):

@@ -19,7 +19,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
@@ -262,6 +261,8 @@ def maximisation(
     loadings : ndarray of shape (R, K + L)
     residual : ndarray of shape (R, R)
     """
+    from scipy.linalg import cho_solve
+
     # by Cholesky: rounding then follows each factor's own scale
     loadings: NDArray[np.float64] = cho_solve((np.linalg.cholesky(moments.second), True), moments.cross.T).T.copy()
     total = of.counts.sum()

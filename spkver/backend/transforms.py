@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from evaluation.embeddings import check_norms, row_norms, to_unit
@@ -141,7 +140,9 @@ def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDA
     if kind == "cholesky":
         # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
         upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
-        lower: NDArray[np.float64] = scipy.linalg.solve_triangular(upper, np.eye(len(upper)), trans="T")
+        from scipy.linalg import solve_triangular
+
+        lower: NDArray[np.float64] = solve_triangular(upper, np.eye(len(upper)), trans="T")
         return lower
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
@@ -258,6 +259,8 @@ def fit_lda(
     ----------
     K. Fukunaga, "Introduction to statistical pattern recognition", 1990, chapter 10.
     """
+    from scipy.linalg import eigh
+
     n_classes = int(codes.max()) + 1
     limit = min(n_classes - 1, vectors.shape[1])
     rank = limit if rank is None else rank
@@ -272,9 +275,9 @@ def fit_lda(
     if not between.any():
         raise DataError("the means of all speakers are the same: no direction tells them apart")
     if convention == "sidekit":
-        directions = scipy.linalg.eigh(between @ np.linalg.inv(within), lower=False)[1]
+        directions = eigh(between @ np.linalg.inv(within), lower=False)[1]
     else:
-        directions = scipy.linalg.eigh(between, within)[1]
+        directions = eigh(between, within)[1]
     return AffineMap(np.zeros(len(within)), signed(directions[:, ::-1][:, :rank]))
 
 

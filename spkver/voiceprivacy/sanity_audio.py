@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from spkver.voiceprivacy.summary import number
 Json = dict[str, Any]
 
 _NAMED = 3
+_PART = 4096  # bytes
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,33 @@ def original_audio(sets: Sets) -> Iterator[Found]:
         yield Found("warning", "original audio", text + (" ..." if len(left) > _NAMED else "."))
 
 
-def equal_files(directories: Sequence[DataDir] | Any) -> list[list[str]]:
-    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once."""
-    by_size: dict[int, dict[Path, str]] = {}
+def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
+    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once.
+
+    Of most files some bytes are read alone: those of the same size are compared by their middle before their whole.
+    """
+    files: dict[Path, str] = {}
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
-            by_size.setdefault(path.stat().st_size, {}).setdefault(path.resolve(), f"{directory.name}/{utterance}")
-    groups: dict[tuple[int, str], list[str]] = {}
-    for size, files in by_size.items():
-        if len(files) > 1:  # files of different sizes differ
-            for path, name in files.items():
-                groups.setdefault((size, hashlib.sha256(path.read_bytes()).hexdigest()), []).append(name)
-    return sorted(group for group in groups.values() if len(group) > 1)
+            files.setdefault(Path(os.path.realpath(path)), f"{directory.name}/{utterance}")
+    alike = _groups(files, lambda path: path.stat().st_size)
+    alike = [group for one in alike for group in _groups(one, _middle)]
+    alike = [group for one in alike for group in _groups(one, lambda path: sha256(path.read_bytes()).digest())]
+    return sorted([files[path] for path in group] for group in alike)
+
+
+def _groups(paths: Iterable[Path], feature: Callable[[Path], object]) -> list[list[Path]]:
+    """Groups of files in which a feature is the same, without those of one file."""
+    groups: dict[object, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(feature(path), []).append(path)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _middle(path: Path) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        file.seek(path.stat().st_size // 2)
+        return file.read(_PART)
 
 
 def corpus_leak(originals: Iterable[tuple[str, Sequence[Json]]], config: Config) -> Iterator[Found]:

@@ -19,6 +19,7 @@ from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkver.attackers.catalogue import default_attackers
 from spkver.attackers.config import PRESETS
+from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
@@ -189,6 +190,17 @@ def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
     found = list(sanity.duplicate_audio(sets_of(data, tmp_path / "out")))
     assert levels(found) == ["warning", "ok"]
     assert "tiny_test_trials_f/f002-4 = tiny_train/m101-2" in found[0].text
+
+
+@pytest.mark.parametrize("change", [0, 20_000, 39_999])
+def test_files_that_differ_anywhere_are_not_equal(tmp_path, change):
+    """The middle alone is compared first."""
+    content = np.random.default_rng(0).bytes(40_000)
+    contents = {"a": content, "b": content, "c": bytes(byte ^ (at == change) for at, byte in enumerate(content))}
+    for name, written in contents.items():
+        (tmp_path / name).write_bytes(written)
+    directory = DataDir(tmp_path, {name: tmp_path / name for name in contents}, dict.fromkeys(contents, "s"))
+    assert sanity_audio.equal_files([directory]) == [[f"{tmp_path.name}/a", f"{tmp_path.name}/b"]]
 
 
 def test_the_same_file_under_two_ids_of_one_list_counts_once_per_file(layout, tmp_path):

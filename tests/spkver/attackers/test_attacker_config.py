@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from spkbase.configuration import load_config, to_dict, write_yaml
 from spkbase.errors import ConfigError
 from spkver.attackers.config import KINDS, PRESETS, AttackerConfig, attacker_config
+
+
+def test_attackers_are_declared_without_what_trains_them():
+    """A run that is up to date declares all, and is to cost next to nothing."""
+    code = "import sys; import spkver.attackers.catalogue; print({'scipy', 'sklearn', 'librosa'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -385,6 +385,15 @@ def test_original_audio_is_found_though_its_middle_is_silent(twins):
         check_twin(original, twin)
 
 
+def test_a_file_that_changes_between_two_checks_is_read_again(twins):
+    """What is remembered of a recording, since several twins may have the same original, ends with the recording."""
+    original, twin = twins
+    check_twin(original, twin)
+    shutil.copyfile(twin.recordings["b-1"], original.recordings["b-1"])  # of the same size
+    with pytest.raises(DataError, match="original audio in 1 of 3"):
+        check_twin(original, twin)
+
+
 def test_silence_is_nobodys(twins):
     original, twin = twins
     for path in (original.recordings["b-1"], twin.recordings["b-1"]):
