@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -142,8 +143,8 @@ def format_paper_latex(
 def _tex_line(cells: Sequence[str]) -> str:
     # a minus is one only in mathematics
     texts = [escape(cell) for cell in cells]
-    numbers = [text.replace("[-", "[$-$") if not text.startswith("-") else "$-$" + text[1:] for text in texts[1:]]
-    return " & ".join([texts[0], *(text.replace(", -", ", $-$") for text in numbers)]) + r" \\"
+    numbers = [re.sub(r"(?<![^\[ ])-(?=\d|inf)", "$-$", text) for text in texts[1:]]
+    return " & ".join([texts[0], *numbers]) + r" \\"
 
 
 def _md(text: str) -> str:

@@ -221,7 +221,9 @@ def _mean_softplus(sign: int, llr: np.ndarray, weights: np.ndarray, shift: float
         piece = weights[start : start + _PIECE]
         kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
         # no scalar product: for that BLAS would wake its threads, which takes longer than the sum
-        total += float((piece[kept] * softplus(sign * llr[start : start + _PIECE][kept] + shift)).sum())
+        values = sign * llr[start : start + _PIECE][kept] + shift
+        with np.errstate(over="ignore"):  # infinite is what it is then
+            total += float((piece[kept] * softplus(values)).sum())
     return total / float(weights.sum())
 
 

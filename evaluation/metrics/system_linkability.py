@@ -13,6 +13,8 @@ References
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -55,7 +57,7 @@ def d_sys_of(scores: SortedScores, *, omega: float = 1.0) -> float:
     """Return the linkability of sorted scores in the reference's binning; see `d_sys`."""
     _check(omega)
     low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
-    if low == high or np.isinf(low) or np.isinf(high):
+    if low == high or not math.isfinite(high - low):
         return np.nan
     n_bins = min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     edges = np.linspace(low, high, n_bins + 1)
@@ -122,7 +124,7 @@ def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | 
         The scores.
     """
     if np.isnan(value):
-        return "undefined: the histogram needs finite scores that are not all equal"
+        return "undefined: the histogram needs finite scores that are neither all equal nor too far apart"
     n_target, n_bins = scores.n_target, min(int(scores.n_target / _MATED_PER_BIN), _MAX_BINS)
     if not n_bins:
         return f"misleads: {n_target:g} target trials give no bin, so that it is 0 (at least {_MATED_PER_BIN} needed)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -273,6 +274,10 @@ def test_tables_for_a_paper(two: Path) -> None:
     for part in (r"\toprule", r"\caption{EER \& more}", r"\label{tab:x}", r"A\_1 & ", r"EER (ROCCH) [\%] & Cllr (bit)"):
         assert part in tex
     assert tex.count(r"\\") == 3
+    passes(*both, "--reference", "B", "--latex", two / "d.tex", "--bootstrap", "20", "--bootstrap-by", "trial")
+    rows = [line for line in (two / "d.tex").read_text().splitlines() if line.endswith(r" \\")]
+    assert "-" in rows[-1]
+    assert not re.search(r"(?<!\$)-\d", " & ".join(rows)), "a minus is one only in mathematics"
     markdown = (two / "t.md").read_text().splitlines()
     assert markdown[0].split("|")[1:4] == [" system ", " EER (ROCCH) [%] ", " Cllr (bit) "]
     assert "no metric 'eer.x'; there are: eer.rocch" in refused(*both, "--columns", "eer.x", "--latex", two / "y.tex")

@@ -115,7 +115,10 @@ def test_the_convention_stands_in_every_output(lists: Path, convention: str) -> 
 
 def test_notes_stand_below_the_table(lists: Path) -> None:
     result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key")
-    assert "\nd_sys: undefined: the histogram needs finite scores that are not all equal\n" in result.stdout
+    assert (
+        "\nd_sys: undefined: the histogram needs finite scores that are neither all equal nor too far apart\n"
+        in result.stdout
+    )
     assert "D_sys linkability                     undefined\n" in result.stdout
     assert "tpr_at_fpr.0.001: not resolved: 700 nontarget trials, but at least 1,000 needed" in result.stdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -176,3 +177,12 @@ def test_fractional_weights_need_the_default() -> None:
 def test_options_out_of_range_are_refused(options: dict, words: str) -> None:
     with pytest.raises(DataError, match=words):
         evaluate([1.0], [0.0], **options)
+
+
+def test_scores_at_the_end_of_the_numbers_are_said_and_not_warned_of():
+    scores = np.array([1e308, -1e308] * 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = evaluate(scores, scores)
+    assert (found.cllr, found.min_cllr) == (np.inf, 1.0)
+    assert "too far apart" in found.notes["d_sys"]
