@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
+    from distributed.scheduler import WorkerState
 
 _SECONDS_FORGOTTEN = 2.0  # longer than a task is on its way to its worker
 _NOTHING_TO_DO = ("memory", "released", "forgotten", "error")
@@ -49,10 +50,15 @@ def _unknown_to_their_workers(client: str, dask_scheduler: Scheduler) -> dict[Ta
     return {
         (worker.address, str(task.key)): worker.last_seen
         for worker in dask_scheduler.workers.values()
-        if not any(n for state, n in worker.metrics.get("task_counts", {}).items() if state not in _NOTHING_TO_DO)
+        if _says_it_is_idle(worker)
         for task in worker.processing
         if any(wanting.client_key == client for wanting in task.who_wants or ())
     }
+
+
+def _says_it_is_idle(worker: WorkerState) -> bool:
+    counts = worker.metrics.get("task_counts")  # None before the first heartbeat
+    return counts is not None and not any(n for state, n in counts.items() if state not in _NOTHING_TO_DO)
 
 
 def _reschedule(tasks: list[Task], dask_scheduler: Scheduler) -> None:
