@@ -6,6 +6,7 @@ only where a data frame is asked for, and nothing here needs Jupyter: ``_repr_ht
 
 from __future__ import annotations
 
+import numbers
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,6 @@ from dataclasses import fields, is_dataclass
 from html import escape
 from itertools import islice
 from typing import Any, TypeVar
-
-import numpy as np
 
 from spkbase.errors import ConfigError
 
@@ -34,6 +33,7 @@ def one_line(cls: Class) -> Class:
     Examples
     --------
     >>> from dataclasses import dataclass
+    >>> import numpy as np
     >>> @one_line
     ... @dataclass
     ... class Curve:
@@ -58,9 +58,12 @@ def brief(value: Any, longest: int = _LONGEST_PART) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> print(brief(np.zeros((3, 4))), brief({"eer": 0.5, "cllr": 1.0}), brief(list(range(100))))
     <3 x 4 float64> {'eer': 0.5, 'cllr': 1.0} [0, 1, 2, 3, ... 96 more]
     """
+    import numpy as np  # help texts do without
+
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -190,7 +193,7 @@ def _cut(text: str, longest: int) -> str:
 def _html_cell(name: str, value: Any, side: str) -> str:
     if value is None:
         value = ""
-    elif _is_number(value) and isinstance(value, (float, np.floating)):
+    elif _is_number(value) and not isinstance(value, numbers.Integral):
         value = format(value, ".4g")
     elif is_dataclass(value):
         value = brief(value)
@@ -198,7 +201,7 @@ def _html_cell(name: str, value: Any, side: str) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)  # NumPy's numbers are such too
 
 
 def _escaped(text: str) -> str:

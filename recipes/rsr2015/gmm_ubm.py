@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spkbase.runs import Run
-from spkver import pipeline
-from spkver.rsr2015 import Config, given_files, named_lists, prepare, recipe_command, report
+from spkbase import runs
+from spkver import pipeline, rsr2015
 
 
-def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
+def gmm_ubm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
-    lists = prepare(run, corpus, config)
-    maps = named_lists(lists, "enroll")
-    given = given_files(config, maps, takes=["statistics"])
+    lists = rsr2015.prepare(run, corpus, config)
+    maps = rsr2015.named_lists(lists, "enroll")
+    given = rsr2015.given_files(config, maps, takes=["statistics"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
@@ -27,10 +26,10 @@ def gmm_ubm(run: Run, corpus: Path, config: Config) -> str:
     statistics = pipeline.statistics(run, "enroll", ubm, frames, maps["enroll"], file=given.statistics("enroll"))
     models = pipeline.supervectors(run, "models", ubm, statistics, config.map, multisession=True)
     scores = pipeline.gmm_scores(run, "gmm-ubm", ubm, models, frames, lists.key.trials())
-    return report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
+    return rsr2015.report("rsr2015/gmm_ubm", run, config, lists, ubm, {"gmm-ubm": scores})
 
 
-main = recipe_command(gmm_ubm, __file__, about=__doc__)
+main = rsr2015.recipe_command(gmm_ubm, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spkbase.runs import Run
-from spkver import pipeline
-from spkver.rsr2015 import Config, given_files, prepare, recipe_command, report, training_lists
+from spkbase import runs
+from spkver import pipeline, rsr2015
 
 
-def ivector(run: Run, corpus: Path, config: Config) -> str:
+def ivector(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
-    lists = prepare(run, corpus, config)
-    maps = training_lists(config, lists)
-    given = given_files(config, maps, takes=["statistics", "vectors"])
+    lists = rsr2015.prepare(run, corpus, config)
+    maps = rsr2015.training_lists(config, lists)
+    given = rsr2015.given_files(config, maps, takes=["statistics", "vectors"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
@@ -37,10 +36,10 @@ def ivector(run: Run, corpus: Path, config: Config) -> str:
     for system, chain in config.chains().items():
         backend = pipeline.backend(run, system, vectors["training"], chain, seed=config.seed)
         systems[system] = pipeline.vector_scores(run, system, backend, vectors, lists.key.trials())
-    return report("rsr2015/ivector", run, config, lists, ubm, systems)
+    return rsr2015.report("rsr2015/ivector", run, config, lists, ubm, systems)
 
 
-main = recipe_command(ivector, __file__, about=__doc__)
+main = rsr2015.recipe_command(ivector, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spkbase.runs import Run
-from spkver import pipeline
-from spkver.rsr2015 import Config, given_files, prepare, recipe_command, report, speaker_lists
+from spkbase import runs
+from spkver import pipeline, rsr2015
 
 
-def jfa(run: Run, corpus: Path, config: Config) -> str:
+def jfa(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
-    lists = prepare(run, corpus, config)
-    maps = speaker_lists(config, lists)
-    given = given_files(config, maps, takes=["statistics"])
+    lists = rsr2015.prepare(run, corpus, config)
+    maps = rsr2015.speaker_lists(config, lists)
+    given = rsr2015.given_files(config, maps, takes=["statistics"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
@@ -29,10 +28,10 @@ def jfa(run: Run, corpus: Path, config: Config) -> str:
         statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
     factors = pipeline.joint_factors(run, ubm, statistics["training"], config.joint_factors)
     scores = pipeline.joint_factor_scores(run, "jfa", factors, statistics, lists.key.trials())
-    return report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})
+    return rsr2015.report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})
 
 
-main = recipe_command(jfa, __file__, about=__doc__)
+main = rsr2015.recipe_command(jfa, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

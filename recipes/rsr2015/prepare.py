@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spkbase.runs import Run
-from spkver.rsr2015 import Config, prepare, recipe_command
+from spkbase import runs
+from spkver import rsr2015
 
 
-def write_lists(run: Run, corpus: Path, config: Config) -> str:
+def write_lists(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     """Check the corpus, write the lists to ``task/`` and count them."""
-    lists = prepare(run, corpus, config)
+    lists = rsr2015.prepare(run, corpus, config)
     return (
         f"{len(lists.ubm)} UBM, {len(lists.background)} background, {len(lists.nap)} NAP and "
         f"{len(lists.test)} test recordings, {len(lists.enrolment.unique_models())} models, "
@@ -22,7 +22,7 @@ def write_lists(run: Run, corpus: Path, config: Config) -> str:
     )
 
 
-main = recipe_command(write_lists, __file__, about=__doc__, config="svm_gmm", has_stages=False)
+main = rsr2015.recipe_command(write_lists, __file__, about=__doc__, config="svm_gmm", has_stages=False)
 
 if __name__ == "__main__":
     main()

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spkbase.runs import Run
-from spkver import pipeline
-from spkver.rsr2015 import NAP_LISTS, Config, given_files, named_lists, prepare, recipe_command, report
+from spkbase import runs
+from spkver import pipeline, rsr2015
 
 
-def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
+def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
     """Declare the stages from audio to scores, do them, and report; returns the table of results."""
-    lists = prepare(run, corpus, config)
+    lists = rsr2015.prepare(run, corpus, config)
     trials = lists.key.trials()
-    nap_list = NAP_LISTS[config.nap.list]
-    maps = named_lists(lists, "enroll", "back", "test", nap_list)
-    given = given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
+    nap_list = rsr2015.NAP_LISTS[config.nap.list]
+    maps = rsr2015.named_lists(lists, "enroll", "back", "test", nap_list)
+    given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
     frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
@@ -38,10 +37,10 @@ def svm_gmm(run: Run, corpus: Path, config: Config) -> str:
         systems["svm-gmm-nap"] = pipeline.svm_system(
             run, "svm-gmm-nap", vectors, trials, config.svm, projection=nap, machines=ready
         )
-    return report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
+    return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 
 
-main = recipe_command(svm_gmm, __file__, about=__doc__)
+main = rsr2015.recipe_command(svm_gmm, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

@@ -11,20 +11,20 @@ far they are is shown by ``spkver status OUTPUT``.
 
 from __future__ import annotations
 
-from spkver.voiceprivacy import Experiment, anonymise, assess, check, evaluation_command, report, score, train
+from spkver import voiceprivacy
 
 
-def voiceprivacy(experiment: Experiment) -> str:
+def evaluate(experiment: voiceprivacy.Experiment) -> str:
     """Declare the arrows from speech to the numbers of every condition, do them, and report; returns the table."""
-    sets = check(experiment)
-    sets = anonymise(experiment, sets)
-    attackers = train(experiment)
-    scores = score(experiment, sets, attackers)
-    numbers = assess(experiment, scores)
-    return report(experiment, sets, scores, numbers)
+    sets = voiceprivacy.check(experiment)
+    sets = voiceprivacy.anonymise(experiment, sets)
+    attackers = voiceprivacy.train(experiment)
+    scores = voiceprivacy.score(experiment, sets, attackers)
+    numbers = voiceprivacy.assess(experiment, scores)
+    return voiceprivacy.report(experiment, sets, scores, numbers)
 
 
-main = evaluation_command(voiceprivacy, __file__, about=__doc__)
+main = voiceprivacy.evaluation_command(evaluate, __file__, about=__doc__)
 
 if __name__ == "__main__":
     main()

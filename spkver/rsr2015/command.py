@@ -1,21 +1,21 @@
-"""The command line that the RSR2015 recipes share."""
+"""The command line that the RSR2015 recipes share; what computes is loaded when the command is called."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import DataError
-from spkbase.runs import Run, start_run
 from spkbase.version import __version__
-from spkver.corpora import CorpusSize, simulate_rsr2015
-from spkver.rsr2015.lists import Config
+
+if TYPE_CHECKING:
+    from spkbase.runs import Run
+    from spkver.rsr2015.lists import Config
 
 _LIMITS = [
     click.option("--force", is_flag=True, help="Redo every stage, also those that are up to date."),
@@ -46,6 +46,10 @@ def recipe_command(
     own = configs / f"{config or Path(page).stem}.yaml"
 
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
+        from spkbase.configuration import load_config
+        from spkbase.runs import start_run
+        from spkver.rsr2015.lists import Config
+
         defaults = _defaults(own, corpus)
         chosen = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         _check_corpus(corpus)
@@ -74,6 +78,8 @@ def recipe_command(
 
 def _defaults(own: Path, corpus: str) -> dict[str, Any]:
     """The recipe's own file, below that of the user; a simulated corpus is small, so that sizes have limits."""
+    from spkbase.configuration import read_yaml
+
     defaults = read_yaml(own)
     if corpus == "simulated":
         limits = read_yaml(own.with_name("simulated.yaml"))
@@ -91,6 +97,8 @@ def _check_corpus(corpus: str) -> None:
 
 
 def _corpus_folder(corpus: str, run: Run, config: Config) -> Path:
+    from spkver.corpora import CorpusSize, simulate_rsr2015
+
     if corpus != "simulated":
         return Path(corpus)
     click.echo("The corpus is SIMULATED: synthetic speech from eSpeak NG, not recordings of people.")

@@ -1,4 +1,4 @@
-"""The command line of the evaluation."""
+"""The command line of the evaluation; what computes is loaded when the command is called."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.configuration import load_config, read_yaml
 from spkbase.console import ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Run, start_run
 from spkbase.version import __version__
-from spkver.corpora import is_simulated, simulate_voiceprivacy
-from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.making import Outcome, raise_failures
-from spkver.voiceprivacy.settings import Config, check_suffix
 from spkver.voiceprivacy.steps import STEPS, Ended, Steps
+
+if TYPE_CHECKING:
+    from spkbase.runs import Run
+    from spkver.voiceprivacy.experiment import Experiment
+    from spkver.voiceprivacy.settings import Config
 
 SIMULATED = "simulated"
 
@@ -43,6 +42,12 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     def main(
         data: str, suffix: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **options: Any
     ) -> None:
+        from spkbase.configuration import load_config, read_yaml
+        from spkbase.runs import start_run
+        from spkver.voiceprivacy.experiment import Experiment
+        from spkver.voiceprivacy.making import Outcome, raise_failures
+        from spkver.voiceprivacy.settings import Config, check_suffix
+
         steps = Steps(options.pop("only"), options.pop("until"))
         allow_pipes = options.pop("allow_pipes")
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
@@ -99,6 +104,8 @@ def _beside(config_file: Path | None, folder: Path) -> Path | None:
 
 def _named_datasets(file: Path | None) -> tuple[str, ...]:
     """Sets that a configuration file names, also where ``--set`` chooses others."""
+    from spkbase.configuration import read_yaml
+
     names = None if file is None else read_yaml(file).get("datasets")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 
@@ -118,6 +125,8 @@ def check_simulation(data: str, steps: Steps) -> None:
 
 
 def _simulated(run: Run, config: Config) -> Path:
+    from spkver.corpora import is_simulated, simulate_voiceprivacy
+
     folder = run.path(SIMULATED)
     shutil.rmtree(_old(folder), ignore_errors=True)
     if run.frozen:

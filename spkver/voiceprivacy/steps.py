@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from spkbase.errors import ConfigError
-from spkbase.runs import Run
 from spkbase.showing import one_line
+
+if TYPE_CHECKING:
+    from spkbase.runs import Run
 
 logger = logging.getLogger(__name__)
 

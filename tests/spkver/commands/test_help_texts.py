@@ -13,9 +13,10 @@ from click.testing import CliRunner
 
 import evaluation.cli
 import spkver.cli
+from spkver.commands import SYSTEMS
 
 PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": evaluation.cli.main}
-# Their modules are pages that name what they do at once; the others load what they need when they are called.
+# Those of `light` load what they need when they are called; the others name things of the rooms in their help.
 FREE = ("numpy", "scipy", "h5py", "matplotlib", "sklearn", "librosa", "torch")
 
 
@@ -58,7 +59,13 @@ def light() -> list[str]:
     """Commands whose help loads none of the libraries that compute."""
     groups = ["spkver", "spkver rsr2015", "spkver simulate", "spkver backend", "spkver-eval"]
     names = ["demo", "status", "simulate rsr2015", "datadir", "split", "anonymize", "transcribe", "emotion"]
-    return [*groups, *(f"spkver {name}" for name in names), "spkver backend score", "spkver features export"]
+    recipes = [*(f"rsr2015 {name}" for name in SYSTEMS), "voiceprivacy"]
+    return [
+        *groups,
+        *(f"spkver {name}" for name in [*names, *recipes]),
+        "spkver backend score",
+        "spkver features export",
+    ]
 
 
 @pytest.mark.parametrize("words", light())
