@@ -22,6 +22,7 @@ from spkbase.errors import SpkverError
 from spkbase.packages import OURS
 
 STATUS_ERROR, STATUS_INTERRUPT, STATUS_TERMINATED = 2, 130, 143
+_SECONDS_UNTIL_AGAIN = 0.01
 
 
 class _Terminated(KeyboardInterrupt):
@@ -182,8 +183,32 @@ def _interrupts() -> Iterator[list[type[KeyboardInterrupt]]]:
         came.append(_Terminated if number == signal.SIGTERM else KeyboardInterrupt)
         raise came[-1]
 
-    with _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT):
+    with _none_lost(), _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT):
         yield came
+
+
+@contextmanager
+def _none_lost() -> Iterator[None]:
+    """Have an interrupt come again that Python dropped, as it drops all that is raised while an object is removed."""
+    before, main = sys.unraisablehook, threading.main_thread().ident
+    again: list[threading.Timer] = []
+
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt) or main is None:
+            before(dropped)
+            return
+        number = signal.SIGTERM if isinstance(dropped.exc_value, _Terminated) else signal.SIGINT
+        again.append(threading.Timer(_SECONDS_UNTIL_AGAIN, signal.pthread_kill, (main, number)))
+        again[-1].daemon = True
+        again[-1].start()
+
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -53,15 +52,12 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if _is_special(path):
         raise DataError("is a device or a pipe, which is not written to", file=path, remedy="give the path of a file")
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # the suffix is kept, for writers that choose the format by it
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.stem[:40]}.", suffix=f"{TEMPORARY}{path.suffix}", dir=path.parent
-        )
-        os.close(handle)
-    temporary = Path(name)
+    # the suffix is kept, for writers that choose the format by it
+    temporary = temporary_name(path, path.suffix)
     try:
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         _flush(temporary)
         temporary.chmod(0o666 & ~_umask())
@@ -73,6 +69,14 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path, suffix: str = "") -> Path:
+    """Name something in the making beside its place.
+
+    It is named before it is made: an interrupt may come at any moment, and whoever is to remove it must know it then.
+    """
+    return path.parent / f".{path.stem[:40]}.{os.urandom(4).hex()}{TEMPORARY}{suffix}"
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import math
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.files.atomic import TEMPORARY, bytes_of, make_folder, write_at
+from spkbase.files.atomic import bytes_of, make_folder, temporary_name, write_at
 
 
 class TemporaryRows:
@@ -50,19 +49,20 @@ class TemporaryRows:
     ) -> None:
         self.shape, self.dtype, self.what, self._end = shape, np.dtype(dtype), what, 0
         self.size = math.prod(shape) * self.dtype.itemsize
+        self._path = temporary_name(make_folder(folder) / "rows")
+        atexit.register(_remove, self._path, os.getpid())
         try:
-            handle, name = tempfile.mkstemp(prefix=".rows.", suffix=TEMPORARY, dir=make_folder(folder))
-            self._path, self._file = Path(name), os.fdopen(handle, "r+b", buffering=0)
-            if named:
-                atexit.register(_remove, self._path, os.getpid())
-            else:
+            handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            self._file = os.fdopen(handle, "r+b", buffering=0)
+            if not named:
                 self._path.unlink()
             if self.size and hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(handle, 0, self.size)
             os.ftruncate(handle, self.size)
-        except OSError as error:
-            if hasattr(self, "_path"):
-                self._path.unlink(missing_ok=True)
+        except BaseException as error:
+            self._path.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
             raise DataError(
                 f"no space for {self.size / 1e9:.1f} GB of {what}: {error.strerror or error}",
                 file=folder,

@@ -23,7 +23,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,12 +34,12 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import StoredArray
 from spkbase.files import (
-    TEMPORARY,
     atomic_file,
     atomic_path,
     bytes_of,
     disk_errors,
     make_folder,
+    temporary_name,
     write_at,
     write_strings,
 )
@@ -69,11 +68,14 @@ def working_folder(path: str | Path, folder: str | Path | None) -> Iterator[Path
     if folder is not None:
         yield make_folder(folder)
         return
-    parent = make_folder(Path(path).parent)
-    with disk_errors(Path(path)):
-        made = tempfile.TemporaryDirectory(prefix=f".{Path(path).stem[:40]}.", suffix=TEMPORARY, dir=parent)
-    with made as name:
-        yield Path(name)
+    make_folder(Path(path).parent)
+    made = temporary_name(Path(path))
+    try:
+        with disk_errors(Path(path)):
+            made.mkdir(mode=0o700)
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 class ArrayDraft:

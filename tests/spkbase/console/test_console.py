@@ -7,6 +7,8 @@ import logging
 import signal
 import subprocess
 import sys
+import time
+import weakref
 
 import click
 import pytest
@@ -78,6 +80,61 @@ def test_signals_end_with_their_status(capsys, number, status, word, kind):
     assert err.startswith(word)
     assert "Error" not in err
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+class ClearsUp:
+    """Something in whose removal a signal comes, where Python drops what is raised."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+class Remembered:
+    pass
+
+
+def clears_up(number: int) -> None:
+    ClearsUp(number)
+
+
+def calls_back(number: int) -> None:
+    remembered = Remembered()
+    kept = weakref.ref(remembered, lambda _: signal.raise_signal(number))
+    del remembered
+    assert kept() is None
+
+
+@pytest.mark.parametrize("dropped", [clears_up, calls_back])
+@pytest.mark.parametrize(
+    ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_that_python_drops_comes_again(capsys, number, status, word, dropped):
+    hook = sys.unraisablehook
+
+    def action() -> None:
+        dropped(number)
+        for _ in range(1000):
+            time.sleep(0.01)
+
+    found, err = run(action, capsys)
+    assert found == status
+    assert err.startswith(word)
+    assert sys.unraisablehook is hook
+
+
+def test_other_errors_that_python_drops_are_shown_as_before(capsys, monkeypatch):
+    shown: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: shown.append(str(dropped.exc_value)))
+
+    class Breaks:
+        def __del__(self) -> None:
+            raise ValueError("in vain")
+
+    status, _ = run(lambda: Breaks() and None, capsys)
+    assert (status, shown) == (0, ["in vain"])
 
 
 def test_what_breaks_on_the_way_out_is_part_of_the_interrupt(capsys):

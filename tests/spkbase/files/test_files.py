@@ -12,6 +12,7 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files.atomic import atomic_file, atomic_path, write_text
+from spkbase.files.temporary_rows import TemporaryRows
 
 
 class FullDisk:
@@ -99,6 +100,24 @@ def test_folder_in_the_way(tmp_path):
     with pytest.raises(DataError, match=r"a\.txt: cannot be written"):
         write_text(tmp_path / "a.txt", "")
     assert only(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("moment", ["close", "chmod"])
+def test_an_interrupt_at_any_moment_leaves_no_temporary_file(tmp_path, monkeypatch, moment):
+    """Also right after the file came into being."""
+
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt), atomic_path(tmp_path / "a.txt") as temporary:
+            temporary.write_text("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdopen", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            TemporaryRows(tmp_path, (2, 2), np.float32, what="rows", named=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_atomic_file_reads_what_it_wrote(tmp_path):
