@@ -183,22 +183,22 @@ def _interrupts() -> Iterator[list[type[KeyboardInterrupt]]]:
         came.append(_Terminated if number == signal.SIGTERM else KeyboardInterrupt)
         raise came[-1]
 
-    with _none_lost(), _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT):
+    with _handled(handle, signal.SIGTERM), _handled(handle, signal.SIGINT), _none_lost():
         yield came
 
 
 @contextmanager
 def _none_lost() -> Iterator[None]:
     """Have an interrupt come again that Python dropped, as it drops all that is raised while an object is removed."""
-    before, main = sys.unraisablehook, threading.main_thread().ident
+    before, main = sys.unraisablehook, threading.main_thread()
     again: list[threading.Timer] = []
 
     def unraisable(dropped: sys.UnraisableHookArgs) -> None:
-        if not isinstance(dropped.exc_value, KeyboardInterrupt) or main is None:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt):
             before(dropped)
             return
         number = signal.SIGTERM if isinstance(dropped.exc_value, _Terminated) else signal.SIGINT
-        again.append(threading.Timer(_SECONDS_UNTIL_AGAIN, signal.pthread_kill, (main, number)))
+        again.append(threading.Timer(_SECONDS_UNTIL_AGAIN, signal.pthread_kill, (main.ident, number)))
         again[-1].daemon = True
         again[-1].start()
 

@@ -13,6 +13,7 @@ from .atomic import bytes_of as bytes_of
 from .atomic import disk_errors as disk_errors
 from .atomic import is_file as is_file
 from .atomic import make_folder as make_folder
+from .atomic import size_and_time as size_and_time
 from .atomic import temporary_name as temporary_name
 from .atomic import write_at as write_at
 from .atomic import write_text as write_text

@@ -154,6 +154,15 @@ def is_file(path: str | Path) -> bool:
         return False
 
 
+def size_and_time(path: str | Path) -> tuple[int | None, int | None]:
+    """Return the size in bytes and the time of change in ns of a file; None twice where it is missing."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):  # a zero byte, in a damaged list
+        return None, None
+    return status.st_size, status.st_mtime_ns
+
+
 def make_folder(path: str | Path) -> Path:
     """Make a folder and those above it, unless it is there; a DataError if it cannot be made."""
     try:

@@ -50,7 +50,8 @@ class TemporaryRows:
         self.shape, self.dtype, self.what, self._end = shape, np.dtype(dtype), what, 0
         self.size = math.prod(shape) * self.dtype.itemsize
         self._path = temporary_name(make_folder(folder) / "rows")
-        atexit.register(_remove, self._path, os.getpid())
+        if named:
+            atexit.register(_remove, self._path, os.getpid())
         try:
             handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             self._file = os.fdopen(handle, "r+b", buffering=0)
@@ -60,7 +61,7 @@ class TemporaryRows:
                 os.posix_fallocate(handle, 0, self.size)
             os.ftruncate(handle, self.size)
         except BaseException as error:
-            self._path.unlink(missing_ok=True)
+            _remove(self._path, os.getpid())
             if not isinstance(error, OSError):
                 raise
             raise DataError(

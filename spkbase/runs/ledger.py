@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-from spkbase.files import fingerprint, write_text
+from spkbase.files import fingerprint, size_and_time, write_text
 from spkbase.version import __version__
 
 LEDGER, SOURCES = "stages.json", "sources.json"
@@ -119,21 +119,13 @@ def source_stamps(files: Mapping[str, Path]) -> list[list[Any]]:
     parent = cache(os.path.realpath)
     stamps: list[list[Any]] = []
     for path in files.values():
-        stamps.append([f"{parent(path.parent)}{os.sep}{path.name}", *_size_and_time(path)])
+        stamps.append([f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)])
     return stamps
-
-
-def _size_and_time(path: str | Path) -> tuple[int | None, int | None]:
-    try:
-        status = Path(path).stat()
-    except (OSError, ValueError):  # a zero byte, in a damaged list
-        return None, None
-    return status.st_size, status.st_mtime_ns
 
 
 def changed_sources(stamps: Iterable[list[Any]]) -> list[str]:
     """Return the paths of files that are not as their stamps say."""
-    return [path for path, *stamp in stamps if stamp != list(_size_and_time(path))]
+    return [path for path, *stamp in stamps if stamp != list(size_and_time(path))]
 
 
 class Ledger:

@@ -193,6 +193,8 @@ def _outcome(client: Client, timeout: float, future: Future[bytes]) -> bytes:
                 if client.ncores():
                     seen = time.monotonic()
                 lost.give_again()
+            except WorkerError:
+                raise
             except Exception:  # the scheduler does not answer, however that shows
                 gone = concurrent.futures.CancelledError()
             if time.monotonic() - seen > timeout:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spkbase.errors import WorkerError
+
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
     from distributed.scheduler import WorkerState
 
-_SECONDS_FORGOTTEN = 2.0  # longer than a task is on its way to its worker
+# Longer than most tasks are on their way to their worker, which need not know yet of one that brings much with it over
+# a slow network: so this is doubled each time, and such a task arrives at last.
+_SECONDS_FORGOTTEN = 5.0
 _NOTHING_TO_DO = ("memory", "released", "forgotten", "error")
 
 Task = tuple[str, str]
@@ -30,16 +34,29 @@ class LostTasks:
     """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._client, self._patience = client, _SECONDS_FORGOTTEN
         self._first_heard: dict[Task, float] = {}
 
     def give_again(self) -> None:
-        """Have the scheduler give anew what its workers have not known for a while."""
+        """Have the scheduler give anew what its workers have not known for a while.
+
+        Raises
+        ------
+        WorkerError
+            If there is such a task, and this version of Dask knows no way to give it anew.
+        """
         heard = self._client.run_on_scheduler(_unknown_to_their_workers, client=self._client.id)
         self._first_heard = {task: self._first_heard.get(task, last) for task, last in heard.items()}
-        lost = [task for task, first in self._first_heard.items() if heard[task] - first > _SECONDS_FORGOTTEN]
-        if lost:
+        lost = [task for task, first in self._first_heard.items() if heard[task] - first > self._patience]
+        if not lost:
+            return
+        try:
             self._client.run_on_scheduler(_reschedule, tasks=lost)
+        except (AttributeError, TypeError) as error:
+            text = "Dask has lost a task, as it may when a worker dies, and this version of it cannot be told so"
+            raise WorkerError(f"{text} (start again, or take distributed 2024.8 to 2026.8)") from error
+        self._first_heard.clear()
+        self._patience *= 2
 
 
 # On the scheduler

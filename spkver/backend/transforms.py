@@ -138,10 +138,10 @@ def whitening_matrix(covariance: NDArray[np.float64], kind: str = "full") -> NDA
     if kind == "diagonal":
         return 1 / np.sqrt(np.diag(covariance))
     if kind == "cholesky":
-        # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
-        upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
         from scipy.linalg import solve_triangular
 
+        # S = U U^T with U upper triangular gives S^-1 = L L^T with L = U^-T lower; U comes from S turned round
+        upper = np.linalg.cholesky(covariance[::-1, ::-1])[::-1, ::-1]
         lower: NDArray[np.float64] = solve_triangular(upper, np.eye(len(upper)), trans="T")
         return lower
     values, directions = np.linalg.eigh(covariance)

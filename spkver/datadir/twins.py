@@ -13,6 +13,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
+from spkbase.files import size_and_time
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.datadir.directory import DataDir, named
@@ -116,23 +117,15 @@ def _examine(batch: Sequence[tuple[str, Path]]) -> tuple[list[_Recording], list[
     recordings, errors = [], []
     for utterance, path in batch:
         try:
-            recordings.append(_Recording(utterance, *_contents(path, _state(path))))
+            recordings.append(_Recording(utterance, *_contents(path, size_and_time(path))))
         except DataError as error:
             errors.append(error)
     return recordings, errors
 
 
-def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of change of a file, None where it is missing: what is remembered of it holds for these."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
-
-
 @lru_cache(maxsize=_KEPT)
-def _contents(path: Path, state: tuple[int, int] | None) -> tuple[float, str | None]:
+def _contents(path: Path, state: tuple[int | None, int | None]) -> tuple[float, str | None]:
+    """Duration and digest of a recording, remembered as long as size and time of change stay."""
     header = audio_header(path)
     part = _samples(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
     silent = _is_silent(part)

@@ -105,19 +105,24 @@ def test_folder_in_the_way(tmp_path):
 @pytest.mark.parametrize("moment", ["close", "chmod"])
 def test_an_interrupt_at_any_moment_leaves_no_temporary_file(tmp_path, monkeypatch, moment):
     """Also right after the file came into being."""
-
-    def interrupted(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr(os, moment, interrupted)
         with pytest.raises(KeyboardInterrupt), atomic_path(tmp_path / "a.txt") as temporary:
             temporary.write_text("a")
+    assert only(tmp_path) == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_interrupt_leaves_no_temporary_rows(tmp_path, monkeypatch, named):
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdopen", interrupted)
+        patch.setattr(os, "ftruncate", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            TemporaryRows(tmp_path, (2, 2), np.float32, what="rows", named=True)
-    assert list(tmp_path.iterdir()) == []
+            TemporaryRows(tmp_path, (2, 2), np.float32, what="rows", named=named)
+    assert only(tmp_path) == []
+
+
+def interrupted(*_arguments: object, **_options: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_atomic_file_reads_what_it_wrote(tmp_path):

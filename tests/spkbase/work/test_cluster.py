@@ -326,6 +326,49 @@ def test_a_task_that_its_worker_forgets_is_done_all_the_same(own):
     assert found == [n * n for n in range(10)]
 
 
+@pytest.mark.parametrize("seconds", [5, 9])
+def test_what_is_on_its_way_for_long_is_given_again_ever_more_seldom(seconds):
+    """A worker knows nothing yet of a task that brings gigabytes with it."""
+    from spkbase.work.lost_tasks import LostTasks
+
+    given, clock = [], 0.0
+
+    class Client:
+        id = "a"
+
+        def run_on_scheduler(self, function, client=None, tasks=None):
+            if tasks is None:
+                return {("tcp://a:1", "key"): clock}
+            return given.append(clock)
+
+    lost = LostTasks(Client())
+    while clock < 100:
+        lost.give_again()
+        clock += seconds
+    gaps = np.diff([0.0, *given])
+    assert 2 <= len(gaps) <= 4
+    assert (gaps > [5.0 * 2**number for number in range(len(gaps))]).all()
+
+
+def test_a_dask_that_cannot_give_again_is_an_error():
+    from spkbase.work.lost_tasks import LostTasks
+
+    heard = iter([0.0, 6.0])
+
+    class Client:
+        id = "a"
+
+        def run_on_scheduler(self, function, client=None, tasks=None):
+            if tasks is None:
+                return {("tcp://a:1", "key"): next(heard)}
+            raise AttributeError("_reschedule")
+
+    lost = LostTasks(Client())
+    lost.give_again()
+    with pytest.raises(WorkerError, match="cannot be told so"):
+        lost.give_again()
+
+
 def forget(dask_worker) -> bool:
     from distributed.worker_state_machine import FreeKeysEvent
 
