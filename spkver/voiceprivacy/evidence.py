@@ -24,7 +24,7 @@ from evaluation.formats import read_key, read_scores
 from evaluation.linkage import Ranks, rank_evidence_of, rank_shares
 from evaluation.metrics import Evidence, WorstCase, eer, sort_scores, worst_case_of
 from evaluation.trials import Key, Scores, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
@@ -37,7 +37,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 Json = dict[str, Any]
 Place = tuple[str, str, str]
 
-_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 2"
+_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 3"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _ANONYMISED = ("lazy-informed", "semi-informed")
@@ -191,7 +191,7 @@ def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> 
     """The interval of the smallest equal error rate, over all attackers and over those that keep to their scenario."""
     first = scored[0]
     place: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": first.scenario}
-    strict = [one for one in scored if one.strict]
+    strict = [one.attacker for one in scored if one.strict]
     if not resampling.replicates:
         return place | {"minimum": None, "strict": None, "note": "no intervals were asked for"}
     try:
@@ -203,13 +203,11 @@ def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> 
             ]
             for one in scored
         }
-        found = {"minimum": minimum_over_attackers(samples, resampling=resampling).to_dict(), "strict": None}
-        if strict and len(strict) < len(scored):
-            kept = {one.attacker: samples[one.attacker] for one in strict}
-            found["strict"] = minimum_over_attackers(kept, resampling=resampling).to_dict()
+        groups = {"minimum": list(samples), "strict": strict}
+        minima = minima_over_attackers(samples, groups, resampling=resampling)
     except DataError as error:
         return place | {"minimum": None, "strict": None, "note": f"none: {error.text}"}
-    return place | (found if found["strict"] else {**found, "strict": found["minimum"] if strict else None})
+    return place | {name: minima[name].to_dict() if name in minima else None for name in groups}
 
 
 def _similarity(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
