@@ -127,14 +127,14 @@ def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) ->
 
 
 def shared_speakers(sets: Sets) -> Iterator[Found]:
-    """Check that no tested speaker is one the attacker was trained on: those are recognised better than others."""
+    """Check that no tested speaker is in the training set: attackers learn without those who are."""
     for dataset in sets.datasets:
         training = set(sets.original[dataset.training].speakers.values())
         tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
-        shared = sorted(training & tested)
+        shared = sorted(sets.left_out.get(dataset.training, set()) & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
-            yield Found("warning", "speaker overlap", f"{text} {few(shared)}.")
+            yield Found("warning", "speaker overlap", f"{text} {few(shared)}. Attackers learn without them.")
         else:
             text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of the training set"
             text += f" ({dataset.training}, as its folder is called)."

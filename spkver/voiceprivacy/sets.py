@@ -84,6 +84,8 @@ class Sets:
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
         Why enrolment or trials have no further versions though some are asked for, by the name of the original.
+    left_out : dict of str to set of str
+        Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
         Which sets are heard at another sampling rate than usual, see `spkver.voiceprivacy.rates`.
     """
@@ -95,6 +97,7 @@ class Sets:
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     undrawn: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
 
     def tested_draws(self, dataset: Dataset) -> int:
@@ -247,7 +250,8 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
                 note_each(problems, error)
     problems.raise_if_any()
     twins = {name: as_original(original[name], twins[name]) for name in twins}
-    for name, speakers in _attacked(datasets, original).items():
+    left_out = _attacked(datasets, original)
+    for name, speakers in left_out.items():
         logger.warning("%s: attackers learn without %s, who are enrolled or tested", name, _count(sorted(speakers)))
         for directories in (original, twins):
             if name in directories:
@@ -255,7 +259,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
         if len(set(original[name].speakers.values())) < 2:
             text = "fewer than two speakers to train on who are neither enrolled nor tested"
             raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
-    return Sets(tuple(datasets), original, twins, missing, emotions)
+    return Sets(tuple(datasets), original, twins, missing, emotions, left_out=left_out)
 
 
 def _attacked(datasets: Iterable[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:

@@ -9,7 +9,6 @@ import pytest
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.layout import Scored, condition_folder
@@ -69,7 +68,7 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     assert not_drawn_again(twin, by_suffix, training=False)
 
 
-def test_folders_of_draws_are_named_after_both_sides() -> None:
+def test_folders_of_draws_are_named_after_the_trials() -> None:
     from evaluation.reports import SCENARIOS
 
     dataset = Dataset("libri_test", "libri_test_enrolls", {"f": "libri_test_trials_f", "m": "libri_test_trials_m"}, "t")
@@ -77,10 +76,10 @@ def test_folders_of_draws_are_named_after_both_sides() -> None:
     assert names == [
         "exp/asv_orig/libri_test_enrolls-libri_test_trials_f",
         "exp/asv_orig/libri_test_enrolls-libri_test_trials_f_x-draw2",
-        "exp/asv_orig/libri_test_enrolls_x-draw2-libri_test_trials_f_x-draw2",
-        "exp/asv_anon_x/libri_test_enrolls_x-draw2-libri_test_trials_f_x-draw2",
+        "exp/asv_orig/libri_test_enrolls_x-libri_test_trials_f_x-draw2",
+        "exp/asv_anon_x/libri_test_enrolls_x-libri_test_trials_f_x-draw2",
     ]
-    assert condition_folder(dataset, "all", SCENARIOS[2], "_x", 3).endswith("_x-draw3-libri_test_trials_all_x-draw3")
+    assert condition_folder(dataset, "all", SCENARIOS[2], "_x", 3).endswith("_x-libri_test_trials_all_x-draw3")
 
 
 def test_a_set_has_as_many_draws_as_the_directory_with_the_fewest() -> None:
@@ -94,20 +93,8 @@ def test_a_set_has_as_many_draws_as_the_directory_with_the_fewest() -> None:
     assert sets.version("a_test_enrolls", 2) is twins["train"]
 
 
-def test_a_condition_of_one_draw_has_the_fingerprint_that_it_always_had() -> None:
-    """Oracle: the fields there were before."""
-    old = {
-        "dataset": "a",
-        "gender": "f",
-        "scenario": "ignorant",
-        "attacker": "x",
-        "folder": "exp/y",
-        "lists": "lists/z",
-    }
-    assert fingerprint(Scored(**old)) == fingerprint(old)
-    assert fingerprint(Scored(**old, strict=False)) != fingerprint(old)
-    assert fingerprint(TwinConfig(trial_draws=3)) != fingerprint(TwinConfig(trial_draws=2))
-    scored = Scored(**old, further=((3, "exp/y-draw3"),))
+def test_draws_of_a_condition_are_found_by_their_numbers() -> None:
+    scored = Scored("a", "f", "ignorant", "x", "exp/y", "lists/z", further=((3, "exp/y-draw3"),))
     assert scored.draws == {1: "exp/y/x/scores", 3: "exp/y-draw3/x/scores"}
 
 
@@ -136,26 +123,28 @@ def test_notes_of_some_draws_say_which() -> None:
 
 
 def condition(
-    attacker: str, eer: float, *, strict: bool = True, scenario: str = "lazy-informed", **more: object
+    attacker: str, eer: float, *, level: str = "trial-by-trial", scenario: str = "lazy-informed", **more: object
 ) -> Json:
     closed = {"eer": {"value": eer / 2, "low": 0.0, "high": 0.3}, "identification": {"value": 1 - eer}}
     return {
-        "dataset": "libri_test", "gender": "all", "scenario": scenario, "attacker": attacker, "strict": strict,
+        "dataset": "libri_test", "gender": "all", "scenario": scenario, "attacker": attacker, "level": level,
         "eer": {"rocch": eer}, "intervals": {"eer.rocch": {"low": eer / 2, "high": 2 * eer}}, "linkability": None,
         "zebra": {"population": 0.1, "individual": 1.0, "tag": "A"}, "n_enrolled": 10, "n_target": 70,
         "n_nontarget": 280, "draws": [{"eer": {"rocch": eer}}], "closed_set": {**closed, "candidates": [5, 5]}, **more,
     }  # fmt: skip
 
 
-def test_the_strict_result_stands_beside_the_least() -> None:
+def test_the_least_of_each_level_stands_beside_the_least_of_all() -> None:
     several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
-    undone = condition("gmm-svm-undone", 0.09, strict=False, **several)
-    rows = summarise([undone, condition("campplus", 0.179), condition("gmm-ubm", 0.4)])
-    assert (rows[0]["strongest"], rows[0]["strict"]["attacker"], rows[0]["strict"]["eer"]) == (
-        "gmm-svm-undone",
-        "campplus",
-        0.179,
-    )
+    undone = condition("gmm-svm-undone", 0.09, level="inverting", tested=[35, 35], **several)
+    adapted = condition("campplus-adapted", 0.12, level="whole-list")
+    rows = summarise([undone, adapted, condition("campplus", 0.179), condition("gmm-ubm", 0.4)])
+    assert rows[0]["strongest"] == "gmm-svm-undone"
+    assert {level: figure["attacker"] for level, figure in rows[0]["levels"].items()} == {
+        "trial-by-trial": "campplus",
+        "whole-list": "campplus-adapted",
+        "inverting": "gmm-svm-undone",
+    }
     assert rows[0]["identification"] == {
         "attacker": "gmm-svm-undone", "share": 0.91, "low": None, "high": None, "candidates": [5, 5],
     }  # fmt: skip
@@ -163,9 +152,22 @@ def test_the_strict_result_stands_beside_the_least() -> None:
     assert (
         "rate of 9.0 % (95 % interval 4.5 % to 18.0 %), the mean of 3 draws of the anonymiser (18.0, 3.0, 6.0)" in text
     )
-    assert "; strict 17.9 % (campplus)" in text
+    assert "; trial-by-trial 17.9 % (campplus); whole-list of 35 and 35 recordings 12.0 % (campplus-adapted)" in text
     assert "names the speaker of 91 % of the utterances, first of 5." in text
     alone = verdict(summarise([condition("campplus", 0.179)]), level=0.95, simulated=False)
-    assert "strict" not in alone
+    assert "trial-by-trial" not in alone
     assert "draws" not in alone
-    assert "no strict attacker" in verdict(summarise([undone]), level=0.95, simulated=False)
+
+
+def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:
+    """Oracle: the attacker with the least EER is not the one that discloses most."""
+    curve = {"linkability": [1.0, 0.7]}
+    rows = summarise(
+        [
+            condition("a", 0.10, linkability={"linkability": [1.0, 0.4]}),
+            condition("b", 0.20, zebra={"population": 0.3, "individual": 0.5, "tag": "0"}, linkability=curve),
+            condition("c", 0.30, zebra={"population": None, "individual": 2.5, "tag": "B"}),
+        ]
+    )
+    assert (rows[0]["population"], rows[0]["tag"], rows[0]["linkability_all"]) == (0.3, "B", 0.7)
+    assert rows[0]["worst_by"] == {"population": "b", "individual": "c", "linkability_all": "b"}
