@@ -26,8 +26,8 @@ Json = Any
 SHRINK, PRIOR = 0.1, 100
 """Share of shrinkage of covariances, and weight of a PLDA's prior: what keeps them of use where vectors are few."""
 
-ADAPTED_COSINE = "adapted_cosine"
-"""The scorer of those that adapt, see `spkver.backend.adapted_cosine_scores`."""
+ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
+"""The scorers of those that adapt to a whole list, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
 
 _WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
@@ -126,19 +126,19 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     return chains
 
 
-def adapted_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
-    """Return the chains to choose from where scores are adapted to the trials; parameters as for `standard_chains`.
+def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from that end in a scorer that adapts; the others as for `standard_chains`.
 
     Examples
     --------
-    >>> adapted_chains(192, 3, 1)
+    >>> adapted_chains(ADAPTED_COSINE, 192, 3, 1)
     ['adapted_cosine', '[centre, whiten: {shrink: 0.1}, length, adapted_cosine]']
     """
     maps = [f"{_WHITEN}, length"]
     if most_vectors > 1:
         maps = [f"length, {_WCCN}", *maps]
         maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
-    return [ADAPTED_COSINE, *(f"[centre, {steps}, {ADAPTED_COSINE}]" for steps in maps)]
+    return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
 
 
 def _discriminants(dimension: int, n_speakers: int) -> list[str]:
