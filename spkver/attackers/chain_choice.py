@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer
-from evaluation.score_maps import apply_affine, train_affine
+from evaluation.score_maps import apply_affine, train_nonnegative
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import resumed_map
@@ -155,31 +155,30 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
     -------
     dict
         `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
-        a single fold); or `why`, what kept it from being trained.
+        a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
+        that it has none; or `why`, what kept it from being trained.
     """
     shown = format_chain(parse_chain(chain))
-    sides: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    values: list[NDArray[np.float64]] = []
     try:
         for fold in folds:
             backend = train_chain(fold.training, chain, seed=seed)
-            values = backend.score(fold.enrolled, fold.tested, fold.key.trials()).values
-            sides.append((values[fold.key.is_target], values[~fold.key.is_target]))
-        errors = [float(eer(*side)) for side in sides]
-        return {"chain": shown, "eer": errors, "cllr": _cross_calibrated(sides)}
+            values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
+        truth = [fold.key.is_target for fold in folds]
+        errors = [float(eer(of_fold[is_target], of_fold[~is_target])) for of_fold, is_target in zip(values, truth)]
+        if len(folds) < 2:
+            return {"chain": shown, "eer": errors, "cllr": [None], "no_slope": []}
+        found: list[float] = []
+        no_slope: list[int] = []
+        for number, (of_fold, is_target) in enumerate(zip(values, truth)):
+            others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
+            affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
+            calibrated = apply_affine(affine, of_fold)
+            found.append(float(cllr(calibrated[is_target], calibrated[~is_target])))
+            no_slope += [number + 1] * (not affine.weights[0])
+        return {"chain": shown, "eer": errors, "cllr": found, "no_slope": no_slope}
     except (ConfigError, DataError) as error:
         return {"chain": shown, "why": error.text}
-
-
-def _cross_calibrated(sides: Sequence[tuple[NDArray, NDArray]]) -> list[float | None]:
-    """Cllr of each fold after an affine calibration on the scores of the others."""
-    if len(sides) < 2:
-        return [None]
-    found: list[float | None] = []
-    for number, (target, nontarget) in enumerate(sides):
-        others = [side for place, side in enumerate(sides) if place != number]
-        affine = train_affine(*(np.concatenate([side[part] for side in others]) for part in (0, 1)), ridge=_RIDGE)
-        found.append(float(cllr(apply_affine(affine, target), apply_affine(affine, nontarget))))
-    return found
 
 
 def choose_chain(

@@ -265,6 +265,10 @@ class VectorAttacker:
         logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
         if not learnt.choice["folds"] and len(self.choice.chains) != 1:
             logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
+        chosen = next(row for row in learnt.choice["chains"] if row["chain"] == learnt.choice["chosen"])
+        if without := chosen.get("no_slope"):
+            text = "%s on %s: the calibration tried on fold %s has a negative slope"
+            logger.warning(text, name, training[0].name, ", ".join(map(str, without)))
         return source, learnt.backend
 
 
