@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,8 +70,9 @@ class Choice:
         Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
     utterances : int or None
         At most so many recordings are used, all versions counted; see `limited`.
-    adapted : bool
-        Scores are adapted to the trials at hand: `adapted_chains` in place of `standard_chains`.
+    adapted : str
+        The scorer, `ADAPTED_COSINE` or `SINGLE_TEST_COSINE`, where scores are adapted to the trials at hand:
+        `adapted_chains` in place of `standard_chains`. Otherwise empty.
     """
 
     chains: tuple[str, ...] = ()
@@ -78,13 +80,13 @@ class Choice:
     enrolled: int = ENROLLED
     cut: bool = True
     utterances: int | None = UTTERANCES
-    adapted: bool = False
+    adapted: str = ""
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         pieces = [PIECES, SHORTEST] if self.cut else []
         found = [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces, self.utterances]
-        return [*found, "adapted"] if self.adapted else found
+        return [*found, self.adapted] if self.adapted else found
 
 
 def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
@@ -166,7 +168,7 @@ def _choose(
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
     least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
-    known_chains = adapted_chains if choice.adapted else standard_chains
+    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
     chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
     digest = fingerprint(draft.fingerprint, np.asarray(whole.vectors))
     found = choose_chain(
@@ -256,6 +258,10 @@ class VectorAttacker:
         logger.info("%s on %s: %s", self.name, training[0].name, format_chain(learnt.backend.chain))
         if not learnt.choice["folds"] and len(self.choice.chains) != 1:
             logger.warning("%s on %s: %s", self.name, training[0].name, learnt.choice["why"])
+        chosen = next(row for row in learnt.choice["chains"] if row["chain"] == learnt.choice["chosen"])
+        if without := chosen.get("no_slope"):
+            text = "%s on %s: the calibration tried on fold %s has a negative slope"
+            logger.warning(text, self.name, training[0].name, ", ".join(map(str, without)))
         return source, learnt.backend
 
 

@@ -289,9 +289,9 @@ def test_a_journal_of_another_extractor_is_not_taken(speech, extractor, tmp_path
         assert sum(len(kept.read(number)[1]) for number in range(len(kept))) == len(speech["enrolment"])
 
 
-def test_adapted_scores_are_strict_and_of_the_whole_list(speech, extractor, tmp_path):
+def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
-    settings = {"extractor": extractor.spec, "adapted": True}
+    settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
     attack = attack_on(speech)
     wanted = wanted_network("mine", settings, Context("campplus"))
     attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
@@ -314,11 +314,17 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     context = Context("ivector-adapted", settings={"ivector": {"chains": ["centre"], "ubm": {"components": 8}}})
     wanted = CATALOGUE["ivector-adapted"].make("ivector-adapted", {}, context)
     assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
-    assert wanted.config.choice.adapted
+    assert wanted.config.choice.adapted == "adapted_cosine"
     assert wanted.config.chains == ()  # those of the base do not adapt
     undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
     assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
     assert undone.base.config.chains == ("adapted_cosine",)
+    for name in ("campplus-single-test", "ge2e-single-test", "ivector-single-test", "supervector-single-test"):
+        assert CATALOGUE[name].summary.endswith("adapted to the enrolled speakers alone")
+    undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
+    assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
+    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
+        wanted_network("mine", {"adapted": "yes"}, Context("campplus"))
 
 
 def test_supervectors_need_no_network(speech, tmp_path):
