@@ -189,7 +189,7 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 key = sets.original[name].trials
                 assert key is not None  # checked before
                 folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
-                enrol = _side(sets, dataset.enrolls, scenario.enrolment, draw)
+                enrol = _side(sets, dataset.enrolls, scenario.enrolment, min(draw, sets.enrolment_draws(dataset)))
                 tested = _side(sets, name, scenario.trials, draw)
                 sides = training, enrol, tested, key.trials()
                 yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background)
