@@ -165,12 +165,15 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
             backend = train_chain(fold.training, chain, seed=seed)
             values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
         truth = [fold.key.is_target for fold in folds]
-        errors = [float(eer(of_fold[is_target], of_fold[~is_target])) for of_fold, is_target in zip(values, truth)]
+        errors = [
+            float(eer(of_fold[is_target], of_fold[~is_target]))
+            for of_fold, is_target in zip(values, truth, strict=True)
+        ]
         if len(folds) < 2:
             return {"chain": shown, "eer": errors, "cllr": [None], "no_slope": []}
         found: list[float] = []
         no_slope: list[int] = []
-        for number, (of_fold, is_target) in enumerate(zip(values, truth)):
+        for number, (of_fold, is_target) in enumerate(zip(values, truth, strict=True)):
             others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
             affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
             calibrated = apply_affine(affine, of_fold)

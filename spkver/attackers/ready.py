@@ -269,6 +269,11 @@ class BackedVectors:
         """As its folder is called."""
         return self.ready.name
 
+    @property
+    def level(self) -> str:
+        """What it looks at, see `evaluation.reports.LEVELS`."""
+        return self.choice.level
+
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""
         record = self.ready.record(attack)

@@ -24,6 +24,7 @@ from spkbase.runs import Depends, Draft, Run
 from spkbase.showing import one_line
 from spkver.attackers.attack import match_trials
 from spkver.attackers.chain_choice import (
+    ADAPTED_COSINE,
     PRIOR,
     SHRINK,
     FoldVectors,
@@ -81,6 +82,12 @@ class Choice:
     cut: bool = True
     utterances: int | None = UTTERANCES
     adapted: str = ""
+
+    @property
+    def level(self) -> str:
+        """What an attacker with such a backend looks at, see `evaluation.reports.LEVELS`."""
+        scorers = (self.adapted, *self.chains)
+        return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
@@ -226,7 +233,7 @@ class VectorAttacker:
     @property
     def level(self) -> str:
         """What it may look at, see `evaluation.reports.LEVELS`."""
-        return WHOLE_LIST if self.choice.adapted else TRIAL_BY_TRIAL
+        return self.choice.level
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
@@ -244,7 +251,7 @@ class VectorAttacker:
             try:
                 if not learnt:
                     learnt.append(self._learn(training))
-                return _scored(*learnt[0], attack, keeps_versions=self.choice.adapted)
+                return _scored(*learnt[0], attack, keeps_versions=bool(self.choice.adapted))
             except DataError as error:
                 text = error.text if error.text.startswith("attacker ") else f"attacker {self.name!r}: {error.text}"
                 raise DataError(text, file=error.file, remedy=error.remedy) from error

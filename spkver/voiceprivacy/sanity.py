@@ -13,7 +13,7 @@ from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sanity_audio import Found, corpus_leak, duplicate_audio, original_audio
-from spkver.voiceprivacy.sanity_draws import trial_draws
+from spkver.voiceprivacy.sanity_draws import shared_draws, trial_draws
 from spkver.voiceprivacy.sanity_order import attacker_order, lazy_order, percent, pooled
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
@@ -72,6 +72,7 @@ def check_all(
         *independence(conditions, earlier, config, heard=sets.rates),
         *training_draws(conditions, sets, config),
         *trial_draws(conditions, sets, config),
+        *shared_draws(sets),
         *other_notes(conditions, config),
     ]
     return [vars(finding) for finding in findings]

@@ -100,9 +100,20 @@ class Sets:
     left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
 
+    @property
+    def sides(self) -> dict[str, str]:
+        """What each data directory of the sets is for: training, enrolment or trials."""
+        trials = {name: "trials" for dataset in self.datasets for name in dataset.trials.values()}
+        enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
+        return trials | enrolment | {dataset.training: "training" for dataset in self.datasets}
+
     def tested_draws(self, dataset: Dataset) -> int:
-        """Return how many anonymised versions of enrolment and of all trials of a set there are."""
-        return 1 + min(len(self.draws.get(name, ())) for name in dataset.tested)
+        """Return how many anonymised versions of all trials of a set there are."""
+        return 1 + min(len(self.draws.get(name, ())) for name in dataset.trials.values())
+
+    def enrolment_draws(self, dataset: Dataset) -> int:
+        """Return how many anonymised versions of the enrolment of a set there are."""
+        return 1 + len(self.draws.get(dataset.enrolls, ()))
 
     def version(self, name: str, draw: int) -> DataDir:
         """Return an anonymised version of a data directory; 1 is the twin."""

@@ -21,17 +21,22 @@ from spkver.voiceprivacy.twins import find_anonymizers, is_fixed, not_drawn_agai
 Json = dict[str, object]
 
 
+@pytest.mark.parametrize("key", ["trial_draws", "enrolment_draws"])
 @pytest.mark.parametrize("number", ["0", "-1", "101", "1000000000", "2.5", "many", "[2]"])
-def test_numbers_of_draws_that_are_none_are_told(number: str) -> None:
-    with pytest.raises(ConfigError, match=r"anonymizer\.trial_draws"):
-        load_config(Config, settings=[f"anonymizer.trial_draws={number}"])
+def test_numbers_of_draws_that_are_none_are_told(number: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"anonymizer\.{key}"):
+        load_config(Config, settings=[f"anonymizer.{key}={number}"])
 
 
 def test_three_draws_are_made_and_one_of_what_draws_nothing() -> None:
-    for settings, expected in (({}, 3), ({"trial_draws": 5}, 5), ({"name": "none"}, 1)):
+    for settings, expected in (
+        ({}, (4, 3)),
+        ({"trial_draws": 5, "enrolment_draws": 1}, (1, 5)),
+        ({"name": "none"}, (1, 1)),
+    ):
         found = find_anonymizers(TwinConfig(**settings), "_mcadams")
         assert found is not None
-        assert found.trial_draws == expected
+        assert (found.draws["enrolment"], found.draws["trials"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,18 +87,21 @@ def test_folders_of_draws_are_named_after_the_trials() -> None:
     assert condition_folder(dataset, "all", SCENARIOS[2], "_x", 3).endswith("_x-libri_test_trials_all_x-draw3")
 
 
-def test_a_set_has_as_many_draws_as_the_directory_with_the_fewest() -> None:
-    dataset = Dataset("a_test", "a_test_enrolls", {"f": "a_test_trials_f"}, "train")
+def test_a_set_has_as_many_draws_as_the_list_of_trials_with_the_fewest() -> None:
+    dataset = Dataset("a_test", "a_test_enrolls", {"f": "a_test_trials_f", "m": "a_test_trials_m"}, "train")
     twins = {name: DataDir(Path(name), {}, {}, {}, None, None) for name in dataset.directories}
     draws = {"a_test_enrolls": (twins["train"], twins["a_test_enrolls"]), "a_test_trials_f": (twins["train"],)}
+    draws["a_test_trials_m"] = draws["a_test_enrolls"]
     sets = Sets((dataset,), {}, twins, draws=draws)
-    assert sets.tested_draws(dataset) == 2
+    assert (sets.tested_draws(dataset), sets.enrolment_draws(dataset)) == (2, 3)
     assert Sets((dataset,), {}, twins).tested_draws(dataset) == 1
     assert sets.version("a_test_enrolls", 1) is twins["a_test_enrolls"]
     assert sets.version("a_test_enrolls", 2) is twins["train"]
 
 
 def test_draws_of_a_condition_are_found_by_their_numbers() -> None:
+    assert fingerprint(TwinConfig(trial_draws=3)) != fingerprint(TwinConfig(trial_draws=2))
+    assert fingerprint(TwinConfig(enrolment_draws=4)) != fingerprint(TwinConfig(enrolment_draws=2))
     scored = Scored("a", "f", "ignorant", "x", "exp/y", "lists/z", further=((3, "exp/y-draw3"),))
     assert scored.draws == {1: "exp/y/x/scores", 3: "exp/y-draw3/x/scores"}
 
