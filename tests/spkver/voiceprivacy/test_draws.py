@@ -9,6 +9,7 @@ import pytest
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
+from spkbase.files import fingerprint
 from spkver.anonymization import RECORD, AnonymizerConfig
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.layout import Scored, condition_folder
