@@ -59,6 +59,8 @@ class Attack:
         What the attacker knows, see `evaluation.reports.SCENARIOS`.
     background : Background or None
         The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
+    pairs : Background or None
+        The enrolment before and after anonymisation, for an attacker that is set to learn from it.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Attack:
     trials: Trials
     scenario: str = ""
     background: Background | None = None
+    pairs: Background | None = None
 
 
 Scorer = Callable[[Attack, Kept], Scores]

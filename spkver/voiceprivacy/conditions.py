@@ -192,7 +192,9 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 enrol = _side(sets, dataset.enrolls, scenario.enrolment, draw)
                 tested = _side(sets, name, scenario.trials, draw)
                 sides = training, enrol, tested, key.trials()
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background)
+                versions = sets.twins[dataset.enrolls], *sets.draws.get(dataset.enrolls, ())
+                pairs = Background(sets.original[dataset.enrolls], versions)
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background, pairs)
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
