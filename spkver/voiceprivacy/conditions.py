@@ -199,7 +199,12 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
                 tested = _unlabelled(_side(sets, name, scenario.trials, draw))
                 sides = training, enrol, tested, key.trials()
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background, versions)
+                pairs = Background(
+                    sets.original[dataset.enrolls],
+                    (sets.twins[dataset.enrolls], *sets.draws.get(dataset.enrolls, ())),
+                )
+                known = scenario.name, background, versions, pairs
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, *known)
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it

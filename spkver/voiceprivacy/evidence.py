@@ -197,7 +197,7 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
 
 
 def _minima(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
-    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and of parts of them."""
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
     first, by = scored[0], {f"{one.scenario} {one.attacker}": one for one in scored}
     groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
     for name, one in by.items():
