@@ -42,12 +42,15 @@ class TwinConfig(AnonymizerConfig):
     trial_draws: int
         How many times enrolment and trials are anonymised, each time with other random numbers: results are means over
         these draws. The further ones are made as those of training sets are.
+    enrolment_draws: int
+        How many anonymised versions of each enrolment recording lazy- and semi-informed attackers enrol with.
     """
 
     name: str = ""
     training_level: str = "utterance"
     training_draws: int = 4
     trial_draws: int = field(default=3, metadata=LATER)
+    enrolment_draws: int = field(default=4, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.name:
