@@ -131,7 +131,9 @@ def attacker_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, An
         for sex, word in SEXES.items():
             for attacker, level, scores in scores_of(vectors, scenario, sex):
                 key = vectors.keys[sex]
-                row = rows.setdefault((scenario, attacker), dict(scenario=scenario, attacker=attacker, level=level))
+                row = rows.setdefault(
+                    (scenario, attacker), {"scenario": scenario, "attacker": attacker, "level": level}
+                )
                 of_models = {model: model for model in key.model_ids.tolist()}
                 sample, _ = sample_from(scores, key, model_speakers=of_models, segment_speakers=vectors.speakers)
                 options = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
@@ -152,7 +154,14 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
             for own_means in (False, True):
                 row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind}
                 row["means"] = "each side's own" if own_means else "of the pairs"
-                how = dict(ridge=0.1, prior=0.0, one_extractor=True, seed=0, restarts=5, own_means=own_means)
+                how = {
+                    "ridge": 0.1,
+                    "prior": 0.0,
+                    "one_extractor": True,
+                    "seed": 0,
+                    "restarts": 5,
+                    "own_means": own_means,
+                }
                 for sex, word in SEXES.items():
                     sides = tuple(Side.of(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon"))
                     linked = linked_shares(link_aligned(sides, learnt, kind, how), [1], resampling)  # type: ignore

@@ -25,7 +25,6 @@ from spkver.attackers import (
 from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.settings import ALL, Config
 
-RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
 _ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
@@ -99,9 +98,6 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
             text = f"attackers: {specs[name]!r} and {entry!r} would both be called {name}"
             remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
             raise ConfigError(text, remedy=remedy)
-        if name in RESERVED:
-            text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
-            raise ConfigError(text, remedy="give it another name")
         specs[name] = entry
         if is_outside(preset) and find_row(preset) is None and settings:
             raise ConfigError(f"attacker_settings of {entry}: {', '.join(settings)}: an attacker of one's own has none")

@@ -458,7 +458,6 @@ def test_what_cannot_be_used_is_one_error_that_names_attacker_and_data(layout, t
         ("['command:cat {trial} {enrolment} {tested} {scores}']", "cannot be filled in: 'trial'"),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
-        ("[scores]", "'scores' would be called scores, as a file beside its folder is"),
     ],
 )
 def test_doors_that_do_not_open_are_told_before_anything_else(attackers, message):
