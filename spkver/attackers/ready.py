@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
+from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
@@ -42,6 +43,7 @@ class ReadyScores:
 
     name: str
     folder: Path
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
