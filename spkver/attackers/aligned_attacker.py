@@ -134,7 +134,7 @@ class AlignedAttacker:
         """Return both sides, and the whole background."""
         background = attack.background
         assert background is not None  # see `lacks`
-        return attack.enrolment, attack.tested, background.original, *background.anonymised
+        return *attack.sides, background.original, *background.anonymised
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech."""
@@ -163,7 +163,7 @@ class AlignedAttacker:
             if known not in self._learnt:
                 self._learnt[known] = self._learn(background)
             scorer, anonymised = self._learnt[known]
-            anonymised.update((attack.enrolment, attack.tested))
+            anonymised.update((attack.enrolled, attack.tested))
             return scorer(attack, kept)
 
         return score

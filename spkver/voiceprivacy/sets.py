@@ -9,8 +9,9 @@ directory may be read-only.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from spkbase.showing import one_line
 from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.voiceprivacy.settings import Config
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_TRAINING_SET = "train-clean-360"
 POOLED = "all"
@@ -244,7 +247,30 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
                 note_each(problems, error)
     problems.raise_if_any()
     twins = {name: as_original(original[name], twins[name]) for name in twins}
+    for name, speakers in _attacked(datasets, original).items():
+        logger.warning("%s: attackers learn without %s, who are enrolled or tested", name, _count(sorted(speakers)))
+        for directories in (original, twins):
+            if name in directories:
+                directories[name] = _without(directories[name], speakers)
+        if len(set(original[name].speakers.values())) < 2:
+            text = "fewer than two speakers to train on who are neither enrolled nor tested"
+            raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
     return Sets(tuple(datasets), original, twins, missing, emotions)
+
+
+def _attacked(datasets: Iterable[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:
+    """Speakers of each training set who are enrolled or tested in a set that trains on it."""
+    found: dict[str, set[str]] = {}
+    for dataset in datasets:
+        people = {speaker for name in dataset.tested for speaker in original[name].speakers.values()}
+        if shared := people & set(original[dataset.training].speakers.values()):
+            found.setdefault(dataset.training, set()).update(shared)
+    return found
+
+
+def _without(directory: DataDir, speakers: set[str]) -> DataDir:
+    kept = {name: speaker for name, speaker in directory.speakers.items() if speaker not in speakers}
+    return replace(directory, recordings={name: directory.recordings[name] for name in kept}, speakers=kept)
 
 
 def as_original(original: DataDir, twin: DataDir) -> DataDir:

@@ -83,8 +83,8 @@ class EvaluationConfig:
     sizes : tuple of int
         Numbers of enrolled speakers at which linkability is given; empty: all of them.
     by_training_draws : bool
-        Have the strongest strict attacker learn from fewer anonymised versions of the training set too, see
-        `spkver.voiceprivacy.training_draws`.
+        Have the strongest attacker (inverting ones aside) learn from fewer anonymised versions of the training set too,
+        see `spkver.voiceprivacy.training_draws`.
     """
 
     replicates: int = 1000

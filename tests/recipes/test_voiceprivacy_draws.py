@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -309,20 +308,3 @@ def as_before(
             libraries=("numpy", "scipy"),
         ),
     )
-
-
-def test_numbers_of_earlier_versions_are_taken_up(originals: Path, tmp_path: Path) -> None:
-    """Oracle: a run of this version in a fresh folder; nothing but closed sets may be worked out."""
-    settings = {**SETTINGS, "anonymizer__trial_draws": 1}
-    with patch("spkver.voiceprivacy.arrows.declare_assessment", as_before):
-        outcome = run_recipe(originals, tmp_path / "out", "--until", "evaluation", **settings)
-    assert outcome.status == 0, outcome.err
-    before = times(tmp_path / "out", "exp/**/scores", "data/**/*.wav", "attackers/**/*")
-    with patch("spkver.voiceprivacy.numbers.confidence_over_draws", side_effect=AssertionError("worked out again")):
-        found = run(originals, tmp_path / "out", anonymizer__trial_draws=1)
-    assert before.items() <= times(tmp_path / "out", "exp/**/scores", "data/**/*.wav", "attackers/**/*").items()
-    fresh = run(originals, tmp_path / "fresh", anonymizer__trial_draws=1)
-    assert found["conditions"] == fresh["conditions"]
-    assert found["summary"] == fresh["summary"]
-    with_more = run(originals, tmp_path / "out", attackers="[supervector-cosine,gmm-ubm]", anonymizer__trial_draws=1)
-    assert [row for row in with_more["conditions"] if row["attacker"] == "supervector-cosine"] == found["conditions"]
