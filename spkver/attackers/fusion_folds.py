@@ -38,8 +38,7 @@ def kind_of(attack: Attack, *, inverting: bool) -> str:
     """Return which trials of the background a fusion for an attack is trained on.
 
     Those whose members may look at both sides of the background (`inverting`) are trained on the trials of their
-    scenario. Others are trained on original trials for all scenarios whose attackers learn from original speech: they do
-    not know more.
+    scenario. Others know no more than original trials in all scenarios whose attackers learn from original speech.
     """
     learns_from_original = attack.background is None or attack.training[0] is attack.background.original
     return ("lazy-informed" if inverting else "original") if learns_from_original else "semi-informed"
