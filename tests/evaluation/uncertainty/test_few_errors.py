@@ -48,7 +48,7 @@ def test_with_one_trial_a_speaker_no_error_is_the_rule_of_three(n_units: int) ->
     ("n_units", "each", "worth"), [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)]
 )
 def test_the_upper_end_does_not_fall_as_errors_grow(n_units: int, each: int, worth: int, level: float) -> None:
-    """Of trials that are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error, 0.8 % of one."""
+    """Trials are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error and 0.8 % of one."""
     shares, sizes = (np.arange(400) + 0.5) / 400, {"n_units": n_units, "n_trials": n_units * each}
     ends = [interval(0.0, np.zeros(50), method=KALDI, level=level, **sizes).high]
     for errors in np.geomspace(0.05, 0.4 * worth, 60).tolist():
