@@ -47,7 +47,6 @@ def rate_of(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer_of(scores)}
 
 
-@one_blas_thread()
 def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int) -> np.ndarray:
     """Run the study once.
 
@@ -60,7 +59,8 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     rng = np.random.default_rng([seed, n_speakers])
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
     values = [rate_of(sample.runs())["eer"] for sample in samples]
-    resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
+    with one_blas_thread():
+        resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
     settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
     usual, wide = (
         [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]
@@ -74,7 +74,6 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     return np.array(rows)
 
 
-@one_blas_thread()
 def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, float, float]:
     """Return the printed minimum of attackers that know nothing, and the mean and 5 % quantile that are told of it."""
     rng = np.random.default_rng([seed, n_speakers])
@@ -88,7 +87,8 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         scores = (vectors[models] * vectors[n_speakers + segments]).sum(axis=1)
         samples[str(number)] = [sample_of(scores, models == speakers.segments, speakers)]
-    found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
+    with one_blas_thread():
+        found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
     return found.interval.value, found.perfect, found.perfect_low
 
 
