@@ -1,6 +1,6 @@
 """How often the interval of the minimum over attackers holds the smallest of their true equal error rates.
 
-The simulation is that of `benchmarks.coverage`, with at most 2,500 nontarget trials: every attacker scores the same
+The simulation is that of `benchmarks.coverage`, with at most 1,500 nontarget trials: every attacker scores the same
 trials of the same speakers, with effects that correlate with those of the first by 0.7, and between others by 0.49. The
 attackers are equal, or the true rate of each is 1.15 times that of the one before. The true minimum is the smallest of
 the true rates. Beside the interval of `evaluation.uncertainty.minima_over_attackers`, of 1, 4 and 16 attackers on the
@@ -8,7 +8,7 @@ same trials, stand the interval of the attacker that has the smallest rate, as i
 of the printed minimum. Last comes what is printed of 1 and 16 attackers of a perfect anonymiser (cosines of vectors,
 half of whose variance is the attacker's own, that tell nothing of who speaks), and what is told of that.
 
-    python -m benchmarks.minimum_over_attackers [--repetitions 100] [--speakers 10 30 80] [--first-seed 0]
+    python -m benchmarks.minimum_over_attackers [--repetitions 100] [--speakers 10 30 80] [--strengths equal]
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from spkbase.work import default_jobs, one_blas_thread, ordered_map
 ATTACKERS = (1, 4, 16)
 RATES = (0.005, 0.02, 0.1, 0.3)
 RATIOS = {"equal": 1.0, "unequal": 1.15}
-MOST_NONTARGET = 2500
+MOST_NONTARGET = 1500
 SEGMENTS, WIDTH = 7, 16  # a speaker, and dimensions of vectors, of a perfect anonymiser
 METHOD = method_of("eer.rocch")
 WAYS = ("the minimum", "the chosen one alone")
@@ -47,7 +47,6 @@ def rate_of(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer_of(scores)}
 
 
-@one_blas_thread()
 def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int) -> np.ndarray:
     """Run the study once.
 
@@ -60,7 +59,8 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     rng = np.random.default_rng([seed, n_speakers])
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
     values = [rate_of(sample.runs())["eer"] for sample in samples]
-    resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
+    with one_blas_thread():
+        resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
     settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
     usual, wide = (
         [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]
@@ -74,7 +74,6 @@ def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int
     return np.array(rows)
 
 
-@one_blas_thread()
 def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, float, float]:
     """Return the printed minimum of attackers that know nothing, and the mean and 5 % quantile that are told of it."""
     rng = np.random.default_rng([seed, n_speakers])
@@ -88,7 +87,8 @@ def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, flo
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         scores = (vectors[models] * vectors[n_speakers + segments]).sum(axis=1)
         samples[str(number)] = [sample_of(scores, models == speakers.segments, speakers)]
-    found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
+    with one_blas_thread():
+        found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
     return found.interval.value, found.perfect, found.perfect_low
 
 
@@ -98,6 +98,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--speakers", type=int, nargs="+", default=[10, 30, 80])
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
+    parser.add_argument("--strengths", choices=list(RATIOS), nargs="+", default=list(RATIOS))
     parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
     parser.add_argument("--jobs", type=int, default=None)
     options = parser.parse_args()
@@ -105,8 +106,8 @@ def main() -> None:
     started = time.perf_counter()
     seeds = range(options.first_seed, options.first_seed + options.repetitions)
     rows: list[dict[str, object]] = []
-    for rate, (strength, ratio), count in product(options.rates, RATIOS.items(), options.speakers):
-        rates = tuple(np.minimum(rate * ratio ** np.arange(max(ATTACKERS)), 0.499).tolist())
+    for rate, strength, count in product(options.rates, options.strengths, options.speakers):
+        rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
         work = partial(repeat, count, rates, options.replicates)
         found = np.array(list(ordered_map(work, seeds, jobs=options.jobs)))
         for place, number in enumerate(ATTACKERS):
