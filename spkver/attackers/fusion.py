@@ -222,7 +222,7 @@ class UndoneFusion(Fusion):
         """Return all data directories that its scores depend on."""
         background = attack.background
         both = () if background is None else (background.original, *background.anonymised)
-        return tuple(dict.fromkeys((attack.enrolment, attack.tested, *attack.training, *both)))
+        return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
 
 
 @dataclass(frozen=True)

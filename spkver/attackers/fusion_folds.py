@@ -186,7 +186,7 @@ def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage
         score = attacker.learn(attack.training)
         write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
-    speech = (attack.enrolment, attack.tested, *attack.training)
+    speech = (*attack.sides, *attack.training)
     if isinstance(attacker, BackgroundAttacker):
         speech = attacker.speech(attack)
     sources = {

@@ -159,7 +159,7 @@ class ReadyVectors:
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it with a place for a backend."""
-        return BackedVectors(self, place, Choice(cut=False, adapted=self.adapted))
+        return BackedVectors(self, place, Choice(cut=False, adapted=ADAPTED_COSINE if self.adapted else ""))
 
     def background(self, attack: Attack) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embedding of each recording of the training set; None where a version of it has no file.
@@ -268,6 +268,11 @@ class BackedVectors:
     def name(self) -> str:
         """As its folder is called."""
         return self.ready.name
+
+    @property
+    def level(self) -> str:
+        """What it looks at, see `evaluation.reports.LEVELS`."""
+        return self.choice.level
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""

@@ -27,7 +27,7 @@ from spkver.voiceprivacy.settings import ALL, Config
 
 RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
-_ON_TOP = re.compile(r"(-adapted|-aligned|-undone)+$")
+_ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
 
 def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[AttackerConfig | Attacker | Wanted]:

@@ -3,9 +3,9 @@
 - Of each condition the strongest evidence in any trial, by four readings, and how often the owner is among the first r
   of the enrolled (CMC).
 - Of each set, sex and scenario the interval of the smallest equal error rate over attackers, which knows that the
-  smallest was chosen; of all attackers, and of those that keep to their scenario.
+  smallest was chosen; of all attackers, of each level of knowledge, and of those that do not read what is said.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
-  attacker that keeps to its scenario.
+  attacker that does not invert the anonymisation.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import numpy as np
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import Ranks, rank_evidence_of, rank_shares
 from evaluation.metrics import Evidence, WorstCase, eer, sort_scores, worst_case_of
+from evaluation.reports import INVERTING, LEVELS
 from evaluation.trials import Key, Scores, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
@@ -37,7 +38,7 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 Json = dict[str, Any]
 Place = tuple[str, str, str]
 
-_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 2"
+_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 3"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
 _ANONYMISED = ("lazy-informed", "semi-informed")
@@ -103,14 +104,15 @@ def add_evidence(conditions: Sequence[Json], evidence: Json) -> list[Json]:
 
 
 def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
-    """Return the rows of the summary with the interval of the minimum over attackers, and over the strict ones."""
+    """Return the rows of the summary with the intervals of the minimum over all attackers and of parts of them."""
     found = {_place(entry)[:3]: entry for entry in evidence["minima"]}
     rows = []
     for row in summary:
         entry = found.get(_place(row)[:3], {})
-        row = {**row, "minimum": entry.get("minimum")}
-        if isinstance(row.get("strict"), Mapping):
-            row["strict"] = {**row["strict"], "minimum": entry.get("strict")}
+        levels = {name: {**figure, "minimum": entry.get(name)} for name, figure in row["levels"].items()}
+        row = {**row, "minimum": entry.get("minimum"), "levels": levels}
+        if row["without_content"]:
+            row["without_content"] = {**row["without_content"], "minimum": entry.get("without_content")}
         rows.append(row)
     return rows
 
@@ -188,12 +190,15 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
 
 
 def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> Json:
-    """The interval of the smallest equal error rate, over all attackers and over those that keep to their scenario."""
+    """The interval of the smallest equal error rate over all attackers, and over parts of them."""
     first = scored[0]
     place: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": first.scenario}
-    strict = [one for one in scored if one.strict]
+    groups = {"minimum": [one.attacker for one in scored]}
+    groups |= {level: [one.attacker for one in scored if one.level == level] for level in LEVELS}
+    groups["without_content"] = [one.attacker for one in scored if not one.content]
+    none = dict.fromkeys(groups)
     if not resampling.replicates:
-        return place | {"minimum": None, "strict": None, "note": "no intervals were asked for"}
+        return place | none | {"note": "no intervals were asked for"}
     try:
         key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
         samples = {
@@ -203,18 +208,15 @@ def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> 
             ]
             for one in scored
         }
-        found = {"minimum": minimum_over_attackers(samples, resampling=resampling).to_dict(), "strict": None}
-        if strict and len(strict) < len(scored):
-            kept = {one.attacker: samples[one.attacker] for one in strict}
-            found["strict"] = minimum_over_attackers(kept, resampling=resampling).to_dict()
+        minima = minima_over_attackers(samples, groups, resampling=resampling)
     except DataError as error:
-        return place | {"minimum": None, "strict": None, "note": f"none: {error.text}"}
-    return place | (found if found["strict"] else {**found, "strict": found["minimum"] if strict else None})
+        return place | none | {"note": f"none: {error.text}"}
+    return place | {name: minima[name].to_dict() if name in minima else None for name in groups}
 
 
 def _similarity(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
     """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(one.scenario, one.attacker): one for one in scored if one.strict}
+    by = {(one.scenario, one.attacker): one for one in scored if one.level != INVERTING}
     entries = []
     for scenario in _ANONYMISED:
         names = [

@@ -21,6 +21,7 @@ _UNDONE = "-undone"
 _ENDINGS = {
     _UNDONE: "with the anonymisation estimated and turned back first, learnt from draws of the background",
     "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
+    "-single-test": "adapted to the enrolled speakers alone, each tested recording on its own",
     "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
 }
 _NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")

@@ -86,7 +86,9 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
     assert max(abs(before[pair] - value) for pair, value in zip(after.pairs(), after.values, strict=True)) > 0.01
     (folder / "trials").write_text("".join(lines[:20]))
     refused(
-        score(folder, backend, folder / "alone.txt"), "the mean of all models, and there is one", folder / "alone.txt"
+        score(folder, backend, folder / "alone.txt"),
+        "the mean of the other models, and there is one",
+        folder / "alone.txt",
     )
 
 
