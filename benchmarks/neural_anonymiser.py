@@ -7,8 +7,7 @@
 Speech is not needed: enrolment and trials are data directories whose recordings are never opened, and the attackers are
 `vectors:` and `adapted:` folders, chains of a backend, and chains after a map of anonymised to original vectors. There
 is no background: a chain learns from the enrolled vectors, a map from the pairs of original and anonymised enrolment.
-The level is what an attacker knows: an enrolled model and one recording at a time (trial-by-trial), all unlabelled
-recordings of the list (whole-list), or pairs of original and anonymised speech (inverting).
+The level of an attacker is that of `evaluation.reports.LEVELS`; maps learn from pairs, so they are inverting.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.embeddings import Alignment, Embeddings, fit_alignment, read_embeddings
+from evaluation.embeddings import Alignment, Embeddings, MapKind, fit_alignment, read_embeddings
 from evaluation.formats import read_key
 from evaluation.linkage import LINKED, Side, link_aligned, linkability_curve, linked_shares, ranks_from_scores
 from evaluation.metrics import SortedScores, eer_of
+from evaluation.reports import INVERTING, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.files import format_table
@@ -39,13 +39,13 @@ SCENARIOS = {
     "lazy-informed": ("original_extractor", "_anon", "_anon"),
     "semi-informed": ("retrained_extractor", "_anon", "_anon"),
 }
-DOORS = {"vectors": "trial-by-trial", "adapted": "whole-list"}
+DOORS = {"vectors": TRIAL_BY_TRIAL, "adapted": WHOLE_LIST}
 CHAINS = {
-    "length,cosine": "trial-by-trial",
-    "centre,length,cosine": "trial-by-trial",
-    "single_test_cosine": "trial-by-trial",
+    "length,cosine": TRIAL_BY_TRIAL,
+    "centre,length,cosine": TRIAL_BY_TRIAL,
+    "single_test_cosine": TRIAL_BY_TRIAL,
 }
-MAPS = (
+MAPS: tuple[tuple[MapKind, str, bool, str], ...] = (
     # kind of the map, what enrols, each side's own mean, chain after it
     ("orthogonal", "original", False, "cosine"),
     ("orthogonal", "original", True, "cosine"),
@@ -91,18 +91,18 @@ def scores_of(vectors: Vectors, scenario: str, sex: str) -> Iterator[tuple[str, 
         attacker = open_door(f"{prefix}:{vectors.folder / extractor}")
         yield f"{prefix}:", level, attacker.learn(())(Attack(scenario, (), *sides, key.trials()), None)  # type: ignore
     for chain, level in CHAINS.items():
-        if all(step in STEPS for step in chain.split(",")):
+        if {*chain.split(",")} <= {step.name for step in STEPS}:
             yield chain, level, train_chain(enrolled, chain).score(enrolled, tested, key.trials())
     if not first:
         return
     original = vectors.models(extractor, "", key)
-    pairs = [unit(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", "")]
+    source, target = (unit(vectors.read(extractor, f"enrolls{end}")).vectors for end in ("_anon", ""))
     for kind, enrols, own_means, chain in MAPS:
-        map_of = fit_alignment(*pairs, kind)  # type: ignore[arg-type]
+        map_of = fit_alignment(source, target, kind)
         mapped = [moved(unit(side), map_of, own_means=own_means) for side in (enrolled, tested)]
-        source = mapped[0] if enrols == "mapped" else centred(unit(original), map_of, own_means=own_means)
+        enrol = mapped[0] if enrols == "mapped" else centred(unit(original), map_of, own_means=own_means)
         title = f"{kind} map, {enrols} enrolment{', own means' * own_means}, {chain}"
-        yield title, "inverting", train_chain(source, chain).score(source, mapped[1], key.trials())
+        yield title, INVERTING, train_chain(enrol, chain).score(enrol, mapped[1], key.trials())
 
 
 def unit(side: Embeddings) -> Embeddings:
@@ -131,13 +131,11 @@ def attacker_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, An
         for sex, word in SEXES.items():
             for attacker, level, scores in scores_of(vectors, scenario, sex):
                 key = vectors.keys[sex]
-                row = rows.setdefault(
-                    (scenario, attacker), {"scenario": scenario, "attacker": attacker, "level": level}
-                )
+                facts = {"scenario": scenario, "attacker": attacker, "level": level}
+                row = rows.setdefault((scenario, attacker), facts)
                 of_models = {model: model for model in key.model_ids.tolist()}
                 sample, _ = sample_from(scores, key, model_speakers=of_models, segment_speakers=vectors.speakers)
-                options = {"replicates": resampling.replicates, "seed": resampling.seed, "level": resampling.level}
-                rate = confidence_intervals(sample, rate_of, **options)["eer.rocch"]
+                rate = confidence_intervals(sample, rate_of, replicates=resampling.replicates)["eer.rocch"]
                 ranks = ranks_from_scores(scores, key)
                 curve = linkability_curve(ranks, [ranks.largest_size], resampling=resampling)
                 row[f"EER, {word}"] = cell(rate.value, rate.low, rate.high)
@@ -154,14 +152,8 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
             for own_means in (False, True):
                 row: dict[str, Any] = {"extractor": extractor.split("_")[0], "map": kind}
                 row["means"] = "each side's own" if own_means else "of the pairs"
-                how = {
-                    "ridge": 0.1,
-                    "prior": 0.0,
-                    "one_extractor": True,
-                    "seed": 0,
-                    "restarts": 5,
-                    "own_means": own_means,
-                }
+                how = {"ridge": 0.1, "prior": 0.0, "one_extractor": True, "seed": resampling.seed, "restarts": 5}
+                how["own_means"] = own_means
                 for sex, word in SEXES.items():
                     sides = tuple(Side.of(vectors.read(extractor, f"trials_{sex}{end}")) for end in ("", "_anon"))
                     linked = linked_shares(link_aligned(sides, learnt, kind, how), [1], resampling)  # type: ignore
@@ -184,10 +176,9 @@ def main() -> None:
     vectors, resampling = Vectors(options.folder), Resampling(options.bootstrap)
     for sex, key in vectors.keys.items():
         n_speakers = len({vectors.speakers[name] for name in key.segment_ids.tolist()})
-        sizes = f"{len(key.model_ids)} models, {len(key.segment_ids)} recordings of {n_speakers} speakers"
-        print(
-            f"{SEXES[sex]}: {sizes}, {int(key.is_target.sum())} target and {int((~key.is_target).sum())} other trials"
-        )
+        counts = f"{len(key.model_ids)} models, {len(key.segment_ids)} recordings of {n_speakers} speakers"
+        n_target = int(key.is_target.sum())
+        print(f"{SEXES[sex]}: {counts}, {n_target} target and {len(key) - n_target} nontarget trials")
     for rows in (attacker_rows(vectors, resampling), alignment_rows(vectors, resampling)):
         print(f"\n{format_table(rows, markdown=True)}")
 

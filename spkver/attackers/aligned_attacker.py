@@ -153,8 +153,12 @@ class AlignedAttacker:
         return *attack.sides, *chain.from_iterable(self._pairs(attack))
 
     def _pairs(self, attack: Attack) -> Pairs:
-        sides = (attack.background, attack.pairs) if "own_pairs" in self.options else (attack.background,)
-        return tuple((side.original, *side.anonymised) for side in sides if side is not None)
+        background, original = attack.background, attack.original_enrolment
+        assert background is not None  # see `lacks`
+        pairs = (background.original, *background.anonymised)
+        if "own_pairs" not in self.options or original is None:
+            return (pairs,)
+        return pairs, (original, attack.enrolment, *attack.versions)
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech."""
@@ -171,8 +175,8 @@ class AlignedAttacker:
             return f"a background of {n_pairs} pairs of {len(people)} speakers is too small: at least {_LEAST} of 2"
         if shared := people & set(attack.enrolment.speakers.values()):
             return f"{len(shared)} speakers of the background are among those that are enrolled"
-        if "own_pairs" in self.options and attack.pairs is None:
-            return "there are no pairs of original and anonymised enrolment"
+        if "own_pairs" in self.options and attack.original_enrolment is None:
+            return "the enrolment is not at hand before anonymisation"
         return self.base.lacks(attack)
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:

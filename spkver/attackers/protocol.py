@@ -63,8 +63,8 @@ class Attack:
         The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
     versions : tuple of DataDir
         Further anonymised versions of `enrolment`: who has the recordings and the anonymiser makes several.
-    pairs : Background or None
-        The enrolment before and after anonymisation, for an attacker that is set to learn from it.
+    original_enrolment : DataDir or None
+        These recordings themselves.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Attack:
     scenario: str = ""
     background: Background | None = None
     versions: tuple[DataDir, ...] = ()
-    pairs: Background | None = None
+    original_enrolment: DataDir | None = None
 
     @cached_property
     def enrolled(self) -> DataDir:

@@ -199,12 +199,8 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
                 tested = _unlabelled(_side(sets, name, scenario.trials, draw))
                 sides = training, enrol, tested, key.trials()
-                pairs = Background(
-                    sets.original[dataset.enrolls],
-                    (sets.twins[dataset.enrolls], *sets.draws.get(dataset.enrolls, ())),
-                )
-                known = scenario.name, background, versions, pairs
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, *known)
+                heard = background, versions, sets.original[dataset.enrolls]
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, *heard)
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it

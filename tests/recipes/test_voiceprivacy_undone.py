@@ -304,8 +304,10 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
     pairs = [(model, utterance) for model in sorted(set(enrols.speakers.values())) for utterance in tested.speakers]
     trials = Trials.from_ids(*zip(*pairs, strict=True))
     background = Background(known["background"], (known["background_anon"],))
-    sides = Background(known["enrols"], (enrols,))
-    listed = Attack("a", (background.original,), enrols, tested, trials, "lazy-informed", background, sides)
+    listed = Attack(
+        "a", (background.original,), enrols, tested, trials, "lazy-informed", background,
+        original_enrolment=known["enrols"],
+    )  # fmt: skip
     own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
     unlabelled = replace(listed, tested=replace(tested, speakers=own))
     found = {}
@@ -318,7 +320,7 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
         expected = {"enrols_anon", "tested_anon", "background", "background_anon"}
         assert heard == (expected | {"enrols"} if "own_pairs" in options else expected)
         found[shift] = attacker.learn(())(listed, None).values
-        assert (attacker.lacks(replace(listed, pairs=None)) != "") == ("own_pairs" in options)
+        assert (attacker.lacks(replace(listed, original_enrolment=None)) != "") == ("own_pairs" in options)
     assert np.allclose(found[0.0], found[5.0], atol=1e-9) == ("own_means" in options)
     of_what = "enrols_anon" if "own_pairs" in options else "background_anon"
     arrays = read_arrays(tmp_path / "0.0" / "attackers" / of_what / "v-aligned" / "alignment.h5", *ARRAYS)
