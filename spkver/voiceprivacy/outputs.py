@@ -174,7 +174,8 @@ def write_challenge_files(
     path = output / f"exp/results_summary/result_for_rank{suffix}"
     path.unlink(missing_ok=True)  # that of an earlier run, of another attacker
     if not protocol:
-        logger.info("%s is not written: challenge.attacker names nobody whose results it would hold", path.name)
+        text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
+        logger.info(text, path.name, extra={"file_only": True})
     elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
         write_rank_file(path, RankFile((make_section(PROTOCOL, [protocol]), *sections)))
 

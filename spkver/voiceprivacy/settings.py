@@ -15,6 +15,7 @@ from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     CATALOGUE,
     PRESETS,
+    catalogue_name,
     default_attackers,
 )
 from spkver.corpora import Sizes
@@ -271,7 +272,7 @@ class Config:
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
         named, draws = self.challenge.attacker, ("training_draws", "enrolment_draws", "trial_draws")
-        if named and named not in self.attackers:
+        if named and named not in (*self.attackers, *map(catalogue_name, self.attackers)):
             expected = ", ".join(self.attackers)
             raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
         several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]

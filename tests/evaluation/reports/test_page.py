@@ -662,6 +662,16 @@ def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any
     assert "#averages" in [one.get("href") for one in reader.all_of("a")]
 
 
+def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]) -> None:
+    ends = {"attacker": "strongest", "reading": "rocch", "low_percent": 18.5, "high_percent": 31.5}
+    text = read(render_page(with_averages(copy.deepcopy(results), [20], **ends), folder=".")).text
+    assert "over the sexes, of the strongest attackers. Minimum" in text
+    assert "23.5 % 18.5 % to 31.5 % reaches 20 %" in text
+    text = read(render_page(with_averages(results, [20], attacker="campplus"), folder=".")).text
+    assert "Average equal error rate of the attacker campplus" in text
+    assert "of the strongest attackers" not in text[text.index("Averages of") : text.index("Warnings and checks")]
+
+
 def test_averages_that_reach_nothing_or_have_no_targets(results: dict[str, Any]) -> None:
     page = render_page(with_averages(copy.deepcopy(results), [30], targets_reached=[]), folder=".")
     assert "23.5 % reaches no target" in read(page).text
