@@ -95,11 +95,10 @@ def train_affine(
     """
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
-        systems = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
+        whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
-        logger.warning(
-            "the calibration%s has a negative slope: weights %s", f" of {few(systems)}" * bool(systems), weights
-        )
+        text = "the calibration%s has a negative slope: weights %s"
+        logger.warning(text, f" of {whose}" if whose else "", weights)
     return affine
 
 

@@ -165,21 +165,17 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
             backend = train_chain(fold.training, chain, seed=seed)
             values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
         truth = [fold.key.is_target for fold in folds]
-        errors = [
-            float(eer(of_fold[is_target], of_fold[~is_target]))
-            for of_fold, is_target in zip(values, truth, strict=True)
-        ]
-        if len(folds) < 2:
-            return {"chain": shown, "eer": errors, "cllr": [None], "no_slope": []}
-        found: list[float] = []
-        no_slope: list[int] = []
-        for number, (of_fold, is_target) in enumerate(zip(values, truth, strict=True)):
+        row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
+        for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):
+            row["eer"].append(float(eer(scores[is_target], scores[~is_target])))
+            if len(folds) < 2:
+                return {**row, "cllr": [None]}
             others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
             affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
-            calibrated = apply_affine(affine, of_fold)
-            found.append(float(cllr(calibrated[is_target], calibrated[~is_target])))
-            no_slope += [number + 1] * (not affine.weights[0])
-        return {"chain": shown, "eer": errors, "cllr": found, "no_slope": no_slope}
+            llr = apply_affine(affine, scores)
+            row["cllr"].append(float(cllr(llr[is_target], llr[~is_target])))
+            row["no_slope"] += [] if affine.weights[0] else [number + 1]
+        return row
     except (ConfigError, DataError) as error:
         return {"chain": shown, "why": error.text}
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
+from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
@@ -42,6 +43,7 @@ class ReadyScores:
 
     name: str
     folder: Path
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
@@ -115,6 +117,11 @@ class ReadyVectors:
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
 
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.reports.LEVELS`."""
+        return WHOLE_LIST if self.adapted else TRIAL_BY_TRIAL
+
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
         name = directory.path.name
@@ -138,7 +145,7 @@ class ReadyVectors:
         """Return a checksum of the embeddings of both sides."""
         both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
         found = {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
-        return {**found, "adapted": True} if self.adapted else found
+        return {**found, "adapted": ADAPTED_COSINE} if self.adapted else found
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
@@ -271,8 +278,8 @@ class BackedVectors:
 
     @property
     def level(self) -> str:
-        """What it looks at, see `evaluation.reports.LEVELS`."""
-        return self.choice.level
+        """What it may look at, see `evaluation.reports.LEVELS`."""
+        return self.ready.level
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""

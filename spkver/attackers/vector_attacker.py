@@ -266,9 +266,9 @@ class VectorAttacker:
         if not learnt.choice["folds"] and len(self.choice.chains) != 1:
             logger.warning("%s on %s: %s", self.name, training[0].name, learnt.choice["why"])
         chosen = next(row for row in learnt.choice["chains"] if row["chain"] == learnt.choice["chosen"])
-        if without := chosen.get("no_slope"):
+        if folds := chosen.get("no_slope"):
             text = "%s on %s: the calibration tried on fold %s has a negative slope"
-            logger.warning(text, self.name, training[0].name, ", ".join(map(str, without)))
+            logger.warning(text, self.name, training[0].name, ", ".join(map(str, folds)))
         return source, learnt.backend
 
 

@@ -197,7 +197,7 @@ def _mahalanobis(training: Training, values: Values) -> Mahalanobis:
 
 
 def _two_covariance(training: Training, values: Values) -> TwoCovariance:
-    return fit_two_covariance(training.vectors, training.codes)
+    return fit_two_covariance(training.vectors, training.codes, convention=values["convention"])
 
 
 def _plda(training: Training, values: Values) -> Plda:
@@ -317,7 +317,7 @@ STEPS: tuple[Step, ...] = (
         "two_covariance",
         "scorer",
         "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
-        (_SESSIONS,),
+        (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
         ("speakers", "sessions"),
         _two_covariance,
         Scorer(TwoCovariance, score_two_covariance, lambda model: len(model.mean)),

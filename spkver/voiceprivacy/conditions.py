@@ -178,8 +178,8 @@ def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: 
             continue
         made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
         attackers[attacker.name] = made
-        if isinstance(made, Fusion) and (second := made.undone()) is not None:
-            attackers[second.name] = second
+        if isinstance(made, Fusion):
+            attackers |= {further.name: further for further in made.further()}
     return list(attackers.values())
 
 

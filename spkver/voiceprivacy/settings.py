@@ -15,6 +15,7 @@ from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     CATALOGUE,
     PRESETS,
+    catalogue_name,
     default_attackers,
 )
 from spkver.corpora import Sizes
@@ -172,8 +173,12 @@ class ChallengeConfig:
     ----------
     name : str
         For the report.
+    attacker : str
+        One of `attackers`, whose equal error rates, averages and targets go under the challenge's name. It takes
+        enrolment, trials and training sets anonymised once, as the challenge does: `training_draws`, `enrolment_draws`
+        and `trial_draws` of 1. Empty: there is no ``result_for_rank``, and averages are of the strongest attackers.
     eer : str
-        Its reading of the equal error rate, for the files in its own form; results are by `rocch`.
+        Its reading of the equal error rate, for the file in its own form; results are by `rocch`.
     weights : dict
         Share of each corpus for each sex in the averages; empty: every trial list counts alike.
     targets : tuple of float
@@ -181,6 +186,7 @@ class ChallengeConfig:
     """
 
     name: str = ""
+    attacker: str = ""
     eer: str = "speechbrain"
     weights: dict = field(default_factory=dict)
     targets: tuple[float, ...] = ()
@@ -265,6 +271,14 @@ class Config:
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        named, draws = self.challenge.attacker, ("training_draws", "enrolment_draws", "trial_draws")
+        if named and named not in (*self.attackers, *map(catalogue_name, self.attackers)):
+            expected = ", ".join(self.attackers)
+            raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+        several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
+        if named and several:
+            text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
+            raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
         if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
             text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
             raise ConfigError(text)

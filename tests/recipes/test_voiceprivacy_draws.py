@@ -135,8 +135,6 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp
         assert_allclose(found["closed_set"]["eer"]["value"], sum(closed) / len(closed), rtol=1e-9)
         if found["gender"] != "all":  # of one sex all are candidates
             assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
-    files = [output / named(results_of(output), "ignorant")["draws"][2]["scores"]]
-    assert (files[0].parents[1] / "scores").read_bytes() == files[0].read_bytes()
 
 
 def test_the_first_draw_is_the_run_of_one_draw_to_the_byte(originals: Path, output: Path, tmp_path: Path) -> None:
