@@ -166,8 +166,11 @@ def choices_of(output: Path, sets: Sets, config: Config) -> list[Json]:
 
 
 def inversions_of(output: Path, sets: Sets, config: Config) -> dict[str, list[Json]]:
-    """Return what attackers that undo or align the anonymisation learnt of it from each background, where any did."""
-    names = dict.fromkeys(dataset.training for dataset in sets.datasets)
+    """Return what attackers that undo or align the anonymisation learnt of it from each background, where any did.
+
+    Those that learn from the enrolment's own pairs too stand under the anonymised enrolment.
+    """
+    names = dict.fromkeys(name for dataset in sets.datasets for name in (dataset.training, dataset.enrolls))
     folders = [sets.twins[name].name for name in names if name in sets.twins]
     entries = list(map(attacker_name, config.attackers))
     wanted = {

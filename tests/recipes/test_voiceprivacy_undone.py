@@ -338,7 +338,7 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
     background = Background(known["background"], (known["background_anon"],))
     listed = Attack(
         "a", (background.original,), enrols, tested, trials, "lazy-informed", background,
-        original_enrolment=known["enrols"],
+        (directory("enrols_2_anon", "e", range(3)),), known["enrols"],
     )  # fmt: skip
     own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
     unlabelled = replace(listed, tested=replace(tested, speakers=own))
@@ -349,13 +349,15 @@ def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
         attacker = AlignedAttacker("v-aligned", base, place, frozenset(options))
         assert attacker.lacks(unlabelled) == ""
         heard = {side.name for side in attacker.speech(listed)}
-        expected = {"enrols_anon", "tested_anon", "background", "background_anon"}
+        expected = {"enrols_anon", "enrols_2_anon", "tested_anon", "background", "background_anon"}
         assert heard == (expected | {"enrols"} if "own_pairs" in options else expected)
         found[shift] = attacker.learn(())(listed, None).values
         assert (attacker.lacks(replace(listed, original_enrolment=None)) != "") == ("own_pairs" in options)
     assert np.allclose(found[0.0], found[5.0], atol=1e-9) == ("own_means" in options)
     of_what = "enrols_anon" if "own_pairs" in options else "background_anon"
     arrays = read_arrays(tmp_path / "0.0" / "attackers" / of_what / "v-aligned" / "alignment.h5", *ARRAYS)
+    facts = json.loads((tmp_path / "0.0" / "attackers" / of_what / "v-aligned" / "alignment.json").read_text())
+    assert facts["pairs"] == 36 + 2 * 36 * ("own_pairs" in options)  # two versions of the enrolment
     mapped = Alignment(*map(arrays.get, ARRAYS)).apply(Turned(0).vectors(enrols).vectors)
     error = np.sqrt(np.mean((mapped - Turned(0).vectors(known["enrols"]).vectors) ** 2))
     assert (error < 0.3) == ("own_pairs" in options)

@@ -12,8 +12,9 @@ from evaluation.reports.privacy_results import Results, as_number
 
 _LEAD = (
     "Attackers whose names end in -undone guess, for each recording, the number that the anonymiser turned it by, and "
-    "turn it back; those in -aligned map anonymised vectors to original ones. Both learn from background alone, and "
-    "what is said here was measured on background speakers whom the estimator, or the map, had not learnt from."
+    "turn it back; those in -aligned map anonymised vectors to original ones. Both learn from the background, and "
+    "maps with own_pairs from the enrolment before and after anonymisation too; what is said here was measured on "
+    "speakers whom the estimator, or the map, had not learnt from."
 )
 _UNDOING = ("Background", "anonymiser", "number", "recordings", "speakers", "cues, kernel", "error", "spread")
 _MAPS = ("Attacker", "background", "pairs", "map", "mean of 1 / rank")
