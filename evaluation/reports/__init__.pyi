@@ -21,8 +21,12 @@ from .page.document import write_page as write_page
 from .privacy_results import parse_results as parse_results
 from .privacy_results import read_results as read_results
 from .privacy_schema import FORMAT as FORMAT
+from .privacy_schema import INVERTING as INVERTING
+from .privacy_schema import LEVELS as LEVELS
 from .privacy_schema import SCENARIO_ORDER as SCENARIO_ORDER
 from .privacy_schema import SCENARIOS as SCENARIOS
+from .privacy_schema import TRIAL_BY_TRIAL as TRIAL_BY_TRIAL
+from .privacy_schema import WHOLE_LIST as WHOLE_LIST
 from .privacy_schema import Scenario as Scenario
 from .privacy_schema import strongest as strongest
 from .privacy_tables import format_latex as format_latex

@@ -1,11 +1,10 @@
-"""What stands beside the EER of a scenario: strict attackers, draws, the closed set, how often speakers are named.
+"""What stands beside the EER of a scenario: levels of knowledge, draws, the closed set, how often speakers are named.
 
-The result of a scenario is the least privacy over all attackers. Some of them take more of the background than their
-scenario gives them (they undo the anonymisation, say); entries of ``results.json`` tell by ``"strict": false``. The
-least over the strict ones stands beside the result where it differs. Where enrolment and trials were anonymised several
-times the result is the mean over the draws, which ``draws`` of an entry tell. ``closed_set`` holds what an attacker
-gets who knows that the speaker is one of the enrolled. Results of earlier versions have none of these: their attackers
-are strict.
+The result of a scenario is the least privacy over all attackers. What each of them may look at is its ``level`` in the
+entries of ``results.json`` (`LEVELS`); the least of each level stands beside the result. Attackers that read what is
+said (``content``) attack what an anonymiser must keep; the least without them stands there too. Where the trials were
+anonymised several times the result is the mean over the draws, which ``draws`` of an entry tell. ``closed_set`` holds
+what an attacker gets who knows that the speaker is one of the enrolled.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.reports.privacy_schema import error_rate_of, strongest
+from evaluation.reports.privacy_schema import LEVELS, TRIAL_BY_TRIAL, error_rate_of, strongest
 from evaluation.uncertainty import Interval
 from spkbase.showing import one_line
 
@@ -52,8 +51,12 @@ class Beside:
 
     Attributes
     ----------
-    strict : Figure
-        EER of the strongest attacker that keeps to what its scenario gives it.
+    levels : dict of str to Figure
+        EER of the strongest attacker of each level of knowledge that has one, in the order of `LEVELS`.
+    without_content : Figure
+        EER of the strongest attacker that does not read what is said; none where no attacker reads.
+    tested : tuple of int
+        Recordings that each list of trials tests, which whole-list attackers adapt to; empty where it is not known.
     closed_set : Figure
         Least EER of scores that are centred over the enrolled.
     identification : Figure
@@ -64,7 +67,9 @@ class Beside:
         EER of the strongest attacker in each draw; empty where it is not known.
     """
 
-    strict: Figure = field(default_factory=Figure)
+    levels: dict[str, Figure] = field(default_factory=dict)
+    without_content: Figure = field(default_factory=Figure)
+    tested: tuple[int, ...] = ()
     closed_set: Figure = field(default_factory=Figure)
     identification: Figure = field(default_factory=Figure)
     candidates: tuple[int, int] = (0, 0)
@@ -81,14 +86,20 @@ def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
 
     Examples
     --------
-    >>> undone = {"attacker": "undone", "eer": 0.1, "strict": False}
-    >>> figures_beside([undone, {"attacker": "plain", "eer": 0.2}]).strict.attacker
-    'plain'
+    >>> undone = {"attacker": "undone", "eer": 0.1, "level": "inverting"}
+    >>> levels = figures_beside([undone, {"attacker": "plain", "eer": 0.2, "level": "trial-by-trial"}]).levels
+    >>> {level: figure.attacker for level, figure in levels.items()}
+    {'trial-by-trial': 'plain', 'inverting': 'undone'}
     """
-    strict = [condition for condition in conditions if condition.get("strict") is not False]
+    levels: dict[str, list[Mapping[str, Any]]] = {level: [] for level in LEVELS}
+    for condition in conditions:
+        levels.setdefault(str(condition.get("level") or TRIAL_BY_TRIAL), []).append(condition)
+    voices = [condition for condition in conditions if not condition.get("content")]
     named = _least(conditions, "identification", lambda rate: -rate.value)
     return Beside(
-        strict=_strict(strongest(strict)) if strict else Figure(),
+        levels={level: _of_strongest(part) for level, part in levels.items() if part},
+        without_content=_of_strongest(voices) if 0 < len(voices) < len(conditions) else Figure(),
+        tested=_counts(conditions[0].get("tested")),
         closed_set=_least(conditions, "eer", lambda rate: rate.value),
         identification=named,
         candidates=_candidates(conditions, named.attacker),
@@ -96,7 +107,8 @@ def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
     )
 
 
-def _strict(condition: Mapping[str, Any]) -> Figure:
+def _of_strongest(conditions: Sequence[Mapping[str, Any]]) -> Figure:
+    condition = strongest(conditions)
     ends = condition.get("intervals")
     own = ends.get("eer.rocch") if isinstance(ends, Mapping) else None
     return Figure(str(condition.get("attacker")), _interval(error_rate_of(condition), own))
@@ -119,10 +131,14 @@ def _candidates(conditions: Sequence[Mapping[str, Any]], attacker: str) -> tuple
     for condition in conditions:
         closed = condition.get("closed_set")
         if condition.get("attacker") == attacker and isinstance(closed, Mapping):
-            numbers = closed.get("candidates")
-            if isinstance(numbers, list) and len(numbers) == 2 and all(type(number) is int for number in numbers):
+            numbers = _counts(closed.get("candidates"))
+            if len(numbers) == 2:
                 return numbers[0], numbers[1]
     return 0, 0
+
+
+def _counts(stated: Any) -> tuple[int, ...]:
+    return tuple(stated) if isinstance(stated, list) and all(type(number) is int for number in stated) else ()
 
 
 def _draws(condition: Mapping[str, Any]) -> tuple[float, ...]:

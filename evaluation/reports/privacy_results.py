@@ -80,7 +80,7 @@ class Outcome:
     condition : Condition
         Where the details are.
     beside : Beside
-        Strict attackers, draws, the closed set.
+        Levels of knowledge, draws, the closed set.
     """
 
     dataset: str

@@ -3,9 +3,10 @@
 `spkver.voiceprivacy` writes results in this form; reports, rankings and pages read it. `conditions` of the results
 has an entry for each set, sex, scenario and attacker: ``dataset``, ``gender``, ``scenario``, ``attacker``, ``eer`` (a
 number, or readings by name), ``intervals``, ``zebra``, ``linkability`` and more; ``summary`` has the strongest
-attacker of each scenario. Entries of later versions tell more (`evaluation.reports.beside`): ``strict``, whether the
-attacker keeps to its scenario; ``draws``, what each anonymised version of enrolment and trials gives, of which the
-other numbers are means; ``closed_set``, error rate and identification where the attacker knows the enrolled.
+attacker of each scenario. Beside these (`evaluation.reports.beside`) an entry has ``level``, what the attacker may
+look at (`LEVELS`); ``content``, whether it reads what is said, which an anonymiser must keep; ``draws``, what each
+anonymised version of the trials gives, of which the other numbers are means; ``closed_set``, error rate and
+identification where the attacker knows the enrolled.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ SCENARIOS = (
 """From the one who knows least to the one who knows most."""
 
 SCENARIO_ORDER = tuple(scenario.name for scenario in SCENARIOS)
+
+TRIAL_BY_TRIAL, WHOLE_LIST, INVERTING = "trial-by-trial", "whole-list", "inverting"
+LEVELS = {
+    TRIAL_BY_TRIAL: "scores a trial from the enrolment and one test recording, as NIST and the challenge's attacker do",
+    WHOLE_LIST: "adapts to all test recordings of a list, without labels",
+    INVERTING: "inverts the anonymisation: it knows the family of anonymisers, or learns from original and anonymised"
+    " speech of the same people",
+}
+"""What an attacker may look at beside what its scenario gives it, from the least to the most."""
 
 
 def strongest(conditions: Sequence[Entry]) -> Entry:

@@ -11,6 +11,7 @@ from evaluation.plots import escape
 from evaluation.reports.beside import Beside, Figure
 from evaluation.reports.by_versions import rates_by_versions
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, parse_results
+from evaluation.reports.privacy_schema import LEVELS
 from evaluation.uncertainty import Interval
 from spkbase.files import format_table
 
@@ -25,9 +26,9 @@ _COLUMNS: tuple[tuple[str, str, float, int | None, bool], ...] = (
     ("Individual", "zebra.individual", 1, None, False),
 )
 _LEGEND = (
-    "Strict: the strongest of the attackers that keep to what their scenario gives them. Identification: utterances"
-    " whose speaker is first among so many enrolled. Closed set: scores centred over the enrolled. An attacker is named"
-    " where it is not the strongest one."
+    f"{'; '.join(f'{level}: {words}' for level, words in LEVELS.items())}. Identification: utterances whose speaker is"
+    " first among so many enrolled. Closed set: scores centred over the enrolled. An attacker is named where it is not"
+    " the strongest one."
 )
 Rows = list[dict[str, str]]
 
@@ -55,7 +56,10 @@ def glance_rows(results: Results) -> Rows:
             "Scenario": outcome.scenario,
             "Strongest": outcome.attacker,
             "EER [%], mean of draws" if several else "EER [%]": f"{rate} ({count} draws)" if count > 1 else rate,
-            "Strict [%]": _figure(beside.strict, outcome.attacker, 1),
+            **{
+                f"{level.capitalize()} [%]": _figure(beside.levels.get(level, Figure()), outcome.attacker, 1)
+                for level in LEVELS
+            },
             "Identification [%]": _figure(beside.identification, outcome.attacker, 0) + _among(beside),
             "Closed set, EER [%]": _figure(beside.closed_set, outcome.attacker, 1),
         }

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.trials import TrialSpeakers
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.files import load_json, write_json
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -95,8 +95,10 @@ def train_affine(
     """
     affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
+        whose = few([name for name, weight in zip(names, affine.weights, strict=False) if weight < 0])
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
-        logger.warning("calibration turns scores round: weights %s", weights)
+        text = "the calibration%s has a negative slope: weights %s"
+        logger.warning(text, f" of {whose}" if whose else "", weights)
     return affine
 
 
@@ -238,7 +240,7 @@ def cross_validate_affine(
         result[tested] = apply_affine(affine, scores[tested])
         turned.append(min(affine.weights) < 0)
     if any(turned):
-        logger.warning("calibration turns scores round in %d of %d pairs of folds", sum(turned), len(turned))
+        logger.warning("the calibration has a negative slope for %d of %d pairs of folds", sum(turned), len(turned))
     return result
 
 

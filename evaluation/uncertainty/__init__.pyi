@@ -15,7 +15,8 @@ from .intervals import from_scale as from_scale
 from .intervals import interval as interval
 from .intervals import to_scale as to_scale
 from .minimum import Minimum as Minimum
-from .minimum import minimum_interval as minimum_interval
+from .minimum import minima_over_attackers as minima_over_attackers
+from .minimum import minimum_of as minimum_of
 from .minimum import minimum_over_attackers as minimum_over_attackers
 from .named import Differences as Differences
 from .named import Intervals as Intervals

@@ -1,140 +1,76 @@
 """The interval of a minimum: the smallest error rate of several attackers on the same trials.
 
 Who takes the smallest of many rates takes what chance made small, so that the smallest is below the true minimum on
-average, and the interval of the chosen attacker alone covers too little: of 14 attackers of equal strength 76 to 89 %
-(docs/uncertainty.md). The *true minimum* is the smallest of the attackers' true rates.
+average. The *true minimum* is the smallest of the attackers' true rates. With [L_a, U_a] for attacker a, L_a at the
+usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval is
 
-Here the choice is made anew in each resample. On the scale of the metric (logit for error rates), with the value c_a of
-attacker a, less the bias of the hull that `evaluation.uncertainty.intervals` takes off, and its resamples r_a(w) around
-their mean:
+    low = min over a of L_a,    high = min over a of U_a.
 
-    m    = min over a of c_a
-    m(w) = min over a of c_a + r_a(w) - mean of r_a
-    bias = mean over w of m(w) - m                                  (0 or below)
+The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
+above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers, scenarios and sets,
+however they depend on each other. As no end hangs on who else was there, another attacker on the same trials never
+raises either end; this is why already the first one pays for those that may come. Minima of parts are joined by the
+same rule (`minimum_of`): those of scenarios, and of sets of other speakers.
 
-    low  = m - CLEAR_WINNER bias - t(n - 1) deviation of the chosen attacker
-    high = m - EQUALS bias       + t(n - 1) deviation of the chosen attacker
-
-The resamples see the bias of a choice among values that are spread already: with A equal attackers whose errors have
-the deviation s, the minimum is off by k_A s, and its resamples by k_A s (sqrt(2) - 1) more, so that 1 / (sqrt(2) - 1)
-times the bias is to be taken off, `EQUALS`. Where one attacker is ahead of the others nothing is off, and what the
-resamples say of a bias is at most to be taken off once, `CLEAR_WINNER`. Which it is the data do not tell where it
-matters, so each end takes the case that puts it further out. With few errors, as in
-`evaluation.uncertainty.few_errors`, the interval of the chosen attacker has a share, and all of it where there is
-hardly one.
-
-References
-----------
-.. [1] B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", chapter 10 (bias), 1993.
-.. [2] R. Tibshirani and R. Tibshirani, "A bias correction for the minimum error rate in cross-validation", Annals of
-   Applied Statistics 3, 2009.
+*What a perfect anonymiser would show* is the printed minimum if scores told nothing of identity: the speakers of the
+segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
+trials that this pairs count as target trials, the other ones as nontarget trials, and true target trials not at all.
+So the sizes of lists, the choice of the smallest, and what attackers have in common stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evaluation.metrics import Method, SortedScores, eer_of, method_of
+from evaluation.metrics import SortedScores, eer_of, method_of, sort_scores
 from evaluation.uncertainty.draws import Resampling
-from evaluation.uncertainty.few_errors import PLENTY, independent_errors, mixed, rate_interval
-from evaluation.uncertainty.intervals import Interval, from_scale, interval, to_scale
-from evaluation.uncertainty.over_draws import means_over_draws
+from evaluation.uncertainty.intervals import Interval
+from evaluation.uncertainty.over_draws import interval_over_draws
 from evaluation.uncertainty.resampling import Sample, bootstrap
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
-CLEAR_WINNER, EQUALS = 1.0, 1 / (2**0.5 - 1)
-"""How much of what resamples say of the bias of choosing is taken off at the lower and at the upper end; see above."""
+AT_ONCE = 16
+"""How many attackers of equal strength the upper end of each is made for."""
 
-METHOD = "speakers resampled jointly over attackers, the smallest taken in each resample, its bias removed"
+METHOD = f"the smallest ends over attackers, the upper one of each at a level for {AT_ONCE} at once"
 
 
-def minimum_interval(
-    values: ArrayLike,
-    resampled: ArrayLike,
-    *,
-    method: Method,
-    n_units: int,
-    n_trials: int = 0,
-    level: float = 0.95,
-) -> Interval:
-    """Return the smallest of several values with an interval that holds the smallest of their true values.
+def minimum_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the smallest of several values with the interval of the smallest of their true values.
 
     Parameters
     ----------
-    values : array_like of float of shape (A,)
-        The metric of each attacker.
-    resampled : array_like of float of shape (A, B)
-        Of each attacker in resamples of speakers that all attackers share; resamples with a NaN do not count.
-    method, n_units, n_trials, level
-        See `evaluation.uncertainty.intervals.interval`; not a method of percentiles.
+    intervals : iterable of Interval
+        Values with their lower ends, and their upper ends at a level that holds for several at once.
 
     Returns
     -------
     Interval
-        Of one attacker that of `interval`, and also where values are infinite.
+        The smallest value and the smallest of either end; values and ends that are not known do not count.
 
     Raises
     ------
     DataError
-        If there is no attacker, shapes do not fit, or as `interval`.
+        If there is none.
+
+    Examples
+    --------
+    >>> found = minimum_of([Interval(0.2, 0.1, 0.3), Interval(0.25, 0.05, 0.4)])
+    >>> found.value, found.low, found.high
+    (0.2, 0.05, 0.3)
     """
-    found, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
-    if found.ndim != 1 or not len(found) or resamples.ndim != 2 or len(resamples) != len(found):
-        raise DataError(f"expected values of attackers and their resamples, got {found.shape} and {resamples.shape}")
-    if np.isnan(found).any():
-        raise DataError(f"expected a value of each attacker, got {int(np.isnan(found).sum())} NaN")
-    resamples = resamples[:, ~np.isnan(resamples).any(axis=0)]
-    chosen = int(found.argmin())
-    value = float(found[chosen])
-    alone = interval(value, resamples[chosen], method=method, n_units=n_units, n_trials=n_trials, level=level)
-    known = np.isfinite(found).all() and np.isfinite(resamples).all() and resamples.shape[1] > 1
-    if len(found) == 1 or not known or method.scale == "percentile":
-        return alone
-    ends = _chosen_anew(found, resamples, method, n_units, n_trials, level)
-    note = f"the smallest of {len(found)}"
-    if method.of_errors and n_trials and 0 <= value < 0.5:
-        variance = float(resamples[chosen].var(ddof=1)) * n_units / (n_units - 1)
-        errors = independent_errors(value, variance, n_trials)
-        if errors < PLENTY:
-            few = rate_interval(value, variance, n_units=n_units, n_trials=n_trials, level=level)
-            ends = mixed(few, ends, errors)
-            note = f"{note}; {alone.note}" if alone.note else note
-    low, high = max(ends[0], method.lower), min(ends[1], method.upper)
-    return Interval(value, low, high, METHOD, note)
-
-
-def _chosen_anew(
-    values: NDArray[np.float64],
-    resampled: NDArray[np.float64],
-    method: Method,
-    n_units: int,
-    n_trials: int,
-    level: float,
-) -> tuple[float, float]:
-    """The ends by the choice made anew in each resample; see the module."""
-    from scipy.special import stdtrit
-
-    scaled = np.stack(
-        [to_scale(np.append(resampled[row], values[row]), method, n_trials) for row in range(len(values))]
-    )
-    scaled, centres = scaled[:, :-1], scaled[:, -1]
-    means = scaled.mean(axis=1)
-    centres = centres - method.factor * (means - centres)
-    noise = (scaled - means[:, None]) * np.sqrt(n_units / (n_units - 1))
-    smallest = (centres[:, None] + noise).min(axis=0)
-    best = int(centres.argmin())
-    bias = float(smallest.mean() - centres[best])
-    reach = float(stdtrit(n_units - 1, (1 + level) / 2)) * float(noise[best].std(ddof=1))
-    middle = float(centres[best])
-    ends = np.array([middle - CLEAR_WINNER * bias - reach, middle - EQUALS * bias + reach])
-    low, high = from_scale(ends, method).tolist()
-    return low, high
+    given = list(intervals)
+    if not given:
+        raise DataError("expected one value or more to take the smallest of")
+    smallest = min(given, key=lambda one: one.value if one.known else np.inf)
+    low, high = (float(np.fmin.reduce([getattr(one, end) for one in given])) for end in ("low", "high"))
+    return replace(smallest, low=low, high=high, method=METHOD)
 
 
 @one_line
@@ -148,35 +84,53 @@ class Minimum:
         Who has it.
     interval : Interval
         Of the smallest of the true rates.
-    chosen : dict of str to float
-        In what share of the resamples each attacker is the smallest; who never is, is left out.
+    perfect, perfect_low : float
+        What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
+        not asked for.
     """
 
     attacker: str
     interval: Interval
-    chosen: dict[str, float]
+    perfect: float = np.nan
+    perfect_low: float = np.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a report."""
         ends = self.interval
-        report: dict[str, Any] = {"low": ends.low, "high": ends.high, "method": ends.method, "chosen": self.chosen}
+        report: dict[str, Any] = {"attacker": self.attacker, **ends.numbers(), "method": ends.method}
+        if not np.isnan(self.perfect):
+            report["perfect"] = {"mean": self.perfect, "low": self.perfect_low}
         return report | ({"note": ends.note} if ends.note else {})
 
 
-def minimum_over_attackers(
-    samples: Mapping[str, Sequence[Sample]], *, reading: str = "rocch", resampling: Resampling | None = None
-) -> Minimum:
-    """Return the smallest equal error rate of attackers, each the mean over its draws, with its interval.
+def minima_over_attackers(
+    samples: Mapping[str, Sequence[Sample]],
+    groups: Mapping[str, Collection[str]],
+    *,
+    reading: str = "rocch",
+    resampling: Resampling | None = None,
+    permutations: int = 100,
+) -> dict[str, Minimum]:
+    """Return the smallest equal error rate of each group of attackers with its interval, from one bootstrap of all.
 
     Parameters
     ----------
     samples : mapping of str to sequence of Sample
-        For each attacker its trials, one `Sample` for each draw of the anonymiser. The trials and their speakers are
-        the same ones everywhere, so that speakers are drawn jointly.
+        For each attacker (or attacker in a scenario) its trials, one `Sample` for each draw of the anonymiser, whose
+        rates are averaged. The trials and their speakers are the same ones everywhere.
+    groups : mapping of str to collection of str
+        Names of attackers by the name of their group; they may be in several.
     reading : str
         Of the equal error rate, see `evaluation.metrics.eer`.
     resampling : Resampling, optional
         How many resamples are drawn, of which seed, and the level.
+    permutations : int
+        How often speakers are permuted for what a perfect anonymiser would show; 0 not to ask for it.
+
+    Returns
+    -------
+    dict of str to Minimum
+        By group; a group without attackers is left out.
 
     Raises
     ------
@@ -199,16 +153,58 @@ def minimum_over_attackers(
     found = bootstrap(every, statistic, replicates=resampling.replicates, seed=resampling.seed)
     resampled = np.array([columns["eer"] for columns in found])
     rows = {name: [row for row, owner in enumerate(names) if owner == name] for name in samples}
-    values = np.array([rates[places].mean() for places in rows.values()])
-    method, most = method_of(f"eer.{reading}"), max(map(len, rows.values()))
-    settings: dict[str, Any] = {"method": method, "n_units": first.n_effective, "level": resampling.level}
-    settings["n_trials"] = first.n_least * most
-    resamples = np.array([means_over_draws(rates[places], resampled[places], **settings) for places in rows.values()])
-    ends = minimum_interval(values, resamples, **settings)
-    winners = np.nanargmin(np.where(np.isnan(resamples), np.inf, resamples), axis=0)
-    shares = np.bincount(winners, minlength=len(rows)) / resamples.shape[1]
-    chosen = {name: float(share) for name, share in zip(rows, shares.tolist(), strict=True) if share}
-    return Minimum(list(rows)[int(values.argmin())], ends, chosen)
+    settings: dict[str, Any] = {"method": method_of(f"eer.{reading}"), "n_units": first.n_effective}
+    settings["n_trials"] = first.n_least
+    levels, ends = (resampling.level, 1 - (1 - resampling.level) / AT_ONCE), {}
+    for name, places in rows.items():
+        usual, wide = (
+            interval_over_draws(rates[places], resampled[places], level=level, **settings) for level in levels
+        )
+        ends[name] = replace(usual, high=wide.high)
+    permuted = _permuted(every, statistic, permutations, resampling.seed)
+    by_name = {name: permuted[:, places].mean(axis=1) for name, places in rows.items()}
+    minima = {}
+    for group, members in groups.items():
+        chosen = [name for name in samples if name in members]
+        if chosen:
+            best = min(chosen, key=lambda name: ends[name].value)
+            told = np.min([by_name[name] for name in chosen], axis=0)
+            perfect = (float(told.mean()), float(np.quantile(told, 0.05))) if len(told) else ()
+            minima[group] = Minimum(best, minimum_of(ends[name] for name in chosen), *perfect)
+    return minima
+
+
+def minimum_over_attackers(samples: Mapping[str, Sequence[Sample]], **settings: Any) -> Minimum:
+    """Return the smallest equal error rate of all attackers; `minima_over_attackers` of one group."""
+    return minima_over_attackers(samples, {"all": samples}, **settings)["all"]
+
+
+def _permuted(samples: Sequence[Sample], statistic: _Rate, permutations: int, seed: int) -> NDArray[np.float64]:
+    """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, found = samples[0], []
+    if first.by_trial:
+        return np.empty((0, len(samples)))
+    others = [np.flatnonzero(~sample.is_target) for sample in samples]
+    models, segments = first.first[others[0]], first.second[others[0]]
+    pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
+    parts = connected_components(pairs, directed=False)[1]  # such as the sexes, where trials are within them
+    rng = np.random.default_rng(seed)
+    for _ in range(permutations):
+        partner = np.arange(first.n_units + 1)
+        order = rng.permutation(first.n_units)
+        for part in np.unique(parts):
+            members = order[parts[order] == part]
+            partner[members] = np.roll(members, 1)  # a cycle: nobody stays in place
+        if 0 < (partner[segments] == models).sum() < len(models):
+            rates = []
+            for sample, rows in zip(samples, others, strict=True):
+                scores, paired = sample.scores[rows], partner[sample.second[rows]] == sample.first[rows]
+                rates.append(statistic(sort_scores(scores[paired], scores[~paired]))["eer"])
+            found.append(rates)
+    return np.array(found).reshape(-1, len(samples))
 
 
 @dataclass(frozen=True)

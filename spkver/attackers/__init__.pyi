@@ -42,6 +42,7 @@ from .protocol import BackgroundAttacker as BackgroundAttacker
 from .protocol import Place as Place
 from .protocol import Scorer as Scorer
 from .protocol import Wanted as Wanted
+from .protocol import level_of as level_of
 from .training import ENDING as ENDING
 from .training import check_training as check_training
 from .training import merge_versions as merge_versions

@@ -166,7 +166,7 @@ def _models(enrol_dir: DataDir, trial_list: Trials, problems: Problems) -> IdMap
         if model in speakers:
             rows += [(model, segment) for segment in sorted(speakers[model])]
         elif model in enrol_dir.recordings:
-            rows.append((model, model))
+            rows += [(model, model), *((model, name) for name, of in enrol_dir.version_of.items() if of == model)]
         else:
             unknown.append(model)
     if unknown:
@@ -220,7 +220,7 @@ def score_checked(
     config, (enrol_dir, models), (trial_dir, recordings) = attacker.config, enrolment_side, test_side
     enrolled = work.recordings(enrol_dir.name, _enrolled(enrol_dir, models), config.features, seed=attacker.seed)
     tested = work.recordings(trial_dir.name, recordings, config.features, seed=attacker.seed)
-    rows = _rows(work, attacker, enrolled, models)
+    rows = _rows(work, attacker, enrolled, models, enrol_dir.version_of)
     machines = config.method.enrol(config, attacker.ubm, attacker.backend, rows, jobs=work.jobs)
     return normalised_scores(
         attacker.backend.cohort, attacker.ubm, machines, _test(work, attacker, tested), trial_list,
@@ -228,12 +228,24 @@ def score_checked(
     )  # fmt: skip
 
 
-def _rows(work: Workplace, attacker: TrainedAttacker, prepared: Prepared, models: IdMap) -> Statistics:
-    """Statistics of each enrolment utterance, under the id of its model."""
+def _rows(
+    work: Workplace, attacker: TrainedAttacker, prepared: Prepared, models: IdMap, version_of: Mapping[str, str]
+) -> Statistics:
+    """Statistics of each enrolment utterance, the mean over its versions, under the id of its model."""
     statistics = work.statistics(prepared, attacker.ubm)
     row_of = {name: number for number, name in enumerate(statistics.segments)}
     rows = np.array([row_of[segment] for segment in models.segments], np.int64)
-    return Statistics(models.models, models.segments, statistics.zeroth[rows], statistics.first[rows])
+    if not version_of:
+        return Statistics(models.models, models.segments, statistics.zeroth[rows], statistics.first[rows])
+    sessions: dict[tuple[str, str], list[int]] = {}
+    for model, segment, row in zip(models.models, models.segments, rows.tolist(), strict=True):
+        sessions.setdefault((model, version_of.get(segment, segment)), []).append(row)
+    zeroth, first = (
+        np.stack([values[places].mean(axis=0) for places in sessions.values()])
+        for values in (statistics.zeroth, statistics.first)
+    )
+    names = np.array(list(sessions), object)
+    return Statistics(names[:, 0], names[:, 1], zeroth, first)
 
 
 def _test(work: Workplace, attacker: TrainedAttacker, prepared: Prepared) -> Segments:

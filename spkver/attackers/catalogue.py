@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.adapted_attacker import wanted_adapted
+from spkver.attackers.adapted_attacker import ADAPTING, wanted_adapted
 from spkver.attackers.aligned_attacker import wanted_aligned
 from spkver.attackers.config import PRESETS
 from spkver.attackers.content import wanted_content
@@ -80,6 +81,24 @@ def _by_networks(ending: str, words: str, make: Make) -> dict[str, Row]:
     }
 
 
+def _that_adapt(ending: str, words: str) -> dict[str, Row]:
+    """Rows of attackers by vectors that adapt, and of the same on undone speech."""
+    made = partial(wanted_adapted, ending=ending)
+    classic = {
+        f"ivector-{ending}": (f"i-vectors {words}", made(wanted_ivectors)),
+        f"supervector-{ending}": (f"supervectors {words}", made(wanted_supervectors)),
+        f"supervector-{ending}-undone": (
+            f"supervectors of undone speech, {words}",
+            wanted_undone(made(wanted_supervectors)),
+        ),
+    }
+    return {
+        **_by_networks(ending, words, made(wanted_network)),
+        **{name: Row(name, *row) for name, row in classic.items()},
+        **_by_networks(f"{ending}-undone", f"of undone speech, {words}", wanted_undone(made(wanted_network))),
+    }
+
+
 CATALOGUE: dict[str, Row] = {
     # --- by vectors: an extractor and a backend that is chosen and trained on the background ---
     "campplus": Row(
@@ -100,21 +119,8 @@ CATALOGUE: dict[str, Row] = {
         "ivector-aligned", "i-vectors after a map to original ones", wanted_aligned(wanted_ivectors)
     ),
     # --- that adapt to the trials at hand ---
-    **_by_networks("adapted", "adapted to the trials at hand", wanted_adapted(wanted_network)),
-    "ivector-adapted": Row(
-        "ivector-adapted", "i-vectors adapted to the trials at hand", wanted_adapted(wanted_ivectors)
-    ),
-    "supervector-adapted": Row(
-        "supervector-adapted", "supervectors adapted to the trials at hand", wanted_adapted(wanted_supervectors)
-    ),
-    **_by_networks(
-        "adapted-undone", "of undone speech, adapted to the trials", wanted_undone(wanted_adapted(wanted_network))
-    ),
-    "supervector-adapted-undone": Row(
-        "supervector-adapted-undone",
-        "supervectors of undone speech, adapted to the trials",
-        wanted_undone(wanted_adapted(wanted_supervectors)),
-    ),
+    **_that_adapt("adapted", "adapted to the trials at hand"),
+    **_that_adapt("single-test", "adapted to the enrolled speakers alone"),
     # --- by something else than the voice ---
     "prosody": Row("prosody", "pitch, rhythm and pauses", wanted_network),
     "content": Row("content", "words said, where there are transcripts", wanted_content),
@@ -125,6 +131,7 @@ CATALOGUE: dict[str, Row] = {
 
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "supervector-adapted", "ivector-adapted"),
+    *("campplus-single-test", "supervector-single-test"),
     *("campplus", "gmm-svm-cms", "gmm-svm", "supervector-cosine", "ivector"),
     *("campplus-adapted-undone", "supervector-adapted-undone", "campplus-undone", "campplus-aligned"),
     *("prosody", "content", "session"),
@@ -158,8 +165,8 @@ _ADAPTING = 2
 COSTS: dict[str, float] = {
     **_ALONE,
     **{f"{base}-undone": _ALONE[base] + _UNDOING for base in (*PRESETS, *_NETWORKS, "ivector")},
-    **{f"{base}-adapted": _ADAPTING for base in (*_NETWORKS, "ivector", "supervector")},
-    **{f"{base}-adapted-undone": _ADAPTING for base in (*_NETWORKS, "supervector")},
+    **{f"{base}-{ending}": _ADAPTING for base in (*_NETWORKS, "ivector", "supervector") for ending in ADAPTING},
+    **{f"{base}-{ending}-undone": _ADAPTING for base in (*_NETWORKS, "supervector") for ending in ADAPTING},
 }
 """Seconds of one core for an hour of speech, training sets and their draws included; as measured on one machine, and
 others are faster or slower. Attackers that adapt use vectors that others have: of theirs see `cost_of`."""
@@ -176,7 +183,7 @@ def cost_of(name: str, others: Collection[str]) -> float | None:
     """
     if name not in COSTS:
         return None
-    base = name.replace("-adapted", "")
+    base = name.replace("-adapted", "").replace("-single-test", "")
     return COSTS[name] if base in others or base == name else COSTS[name] + COSTS.get(base, 0.0)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from evaluation.metrics import cllr, eer
-from evaluation.score_maps import apply_affine, train_affine
+from evaluation.score_maps import apply_affine, train_nonnegative
 from evaluation.trials import Key
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import resumed_map
@@ -26,8 +26,8 @@ Json = Any
 SHRINK, PRIOR = 0.1, 100
 """Share of shrinkage of covariances, and weight of a PLDA's prior: what keeps them of use where vectors are few."""
 
-ADAPTED_COSINE = "adapted_cosine"
-"""The scorer of those that adapt, see `spkver.backend.adapted_cosine_scores`."""
+ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
+"""The scorers of those that adapt to a whole list, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
 
 _WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
@@ -126,19 +126,19 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     return chains
 
 
-def adapted_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
-    """Return the chains to choose from where scores are adapted to the trials; parameters as for `standard_chains`.
+def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from that end in a scorer that adapts; the others as for `standard_chains`.
 
     Examples
     --------
-    >>> adapted_chains(192, 3, 1)
+    >>> adapted_chains(ADAPTED_COSINE, 192, 3, 1)
     ['adapted_cosine', '[centre, whiten: {shrink: 0.1}, length, adapted_cosine]']
     """
     maps = [f"{_WHITEN}, length"]
     if most_vectors > 1:
         maps = [f"length, {_WCCN}", *maps]
         maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
-    return [ADAPTED_COSINE, *(f"[centre, {steps}, {ADAPTED_COSINE}]" for steps in maps)]
+    return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
 
 
 def _discriminants(dimension: int, n_speakers: int) -> list[str]:
@@ -155,31 +155,29 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
     -------
     dict
         `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
-        a single fold); or `why`, what kept it from being trained.
+        a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
+        that it has none; or `why`, what kept it from being trained.
     """
     shown = format_chain(parse_chain(chain))
-    sides: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    values: list[NDArray[np.float64]] = []
     try:
         for fold in folds:
             backend = train_chain(fold.training, chain, seed=seed)
-            values = backend.score(fold.enrolled, fold.tested, fold.key.trials()).values
-            sides.append((values[fold.key.is_target], values[~fold.key.is_target]))
-        errors = [float(eer(*side)) for side in sides]
-        return {"chain": shown, "eer": errors, "cllr": _cross_calibrated(sides)}
+            values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
+        truth = [fold.key.is_target for fold in folds]
+        row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
+        for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):
+            row["eer"].append(float(eer(scores[is_target], scores[~is_target])))
+            if len(folds) < 2:
+                return {**row, "cllr": [None]}
+            others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
+            affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
+            llr = apply_affine(affine, scores)
+            row["cllr"].append(float(cllr(llr[is_target], llr[~is_target])))
+            row["no_slope"] += [] if affine.weights[0] else [number + 1]
+        return row
     except (ConfigError, DataError) as error:
         return {"chain": shown, "why": error.text}
-
-
-def _cross_calibrated(sides: Sequence[tuple[NDArray, NDArray]]) -> list[float | None]:
-    """Cllr of each fold after an affine calibration on the scores of the others."""
-    if len(sides) < 2:
-        return [None]
-    found: list[float | None] = []
-    for number, (target, nontarget) in enumerate(sides):
-        others = [side for place, side in enumerate(sides) if place != number]
-        affine = train_affine(*(np.concatenate([side[part] for side in others]) for part in (0, 1)), ridge=_RIDGE)
-        found.append(float(cllr(apply_affine(affine, target), apply_affine(affine, nontarget))))
-    return found
 
 
 def choose_chain(

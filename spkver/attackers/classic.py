@@ -70,7 +70,7 @@ class Classics:
         if self._latest is None or self._latest[0] != attack.name:
             self._latest = None
             attackers = self.trained(attack.training)
-            checked = check_trials(attackers, attack.enrolment, attack.tested, attack.trials, jobs=self.work.jobs)
+            checked = check_trials(attackers, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
             self._latest = attack.name, (self._fresh(), *checked)
         return self._latest[1]
 
@@ -105,7 +105,7 @@ class ClassicAttacker:
 
         def score(attack: Attack, kept: Kept) -> Scores:
             workplace, models, tested = self.shared.prepared(attack)
-            sides = (attack.enrolment, models), (attack.tested, tested)
+            sides = (attack.enrolled, models), (attack.tested, tested)
             return score_checked(attacker, workplace, *sides, attack.trials, kept=kept)
 
         return score

@@ -88,6 +88,11 @@ class ContentAttacker:
         """As its configuration has it."""
         return self.config.name
 
+    @property
+    def content(self) -> str:
+        """Whether the transcripts come with the data, an oracle of what is said, or from a recogniser."""
+        return "oracle" if self.config.text == "text" else "recognised"
+
     def record(self, attack: Attack) -> Any:
         """Return its settings and the checksums of the transcripts."""
         files = [self._file(directory) for directory in (attack.enrolment, attack.tested, attack.training[0])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import eer
+from evaluation.reports import INVERTING, LEVELS, TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.score_maps import Affine, apply_affine, choose_fusion, cllr_of_trials
 from evaluation.trials import Scores, align
 from spkbase.errors import ConfigError, DataError
@@ -30,16 +31,17 @@ from spkver.attackers.folds import Fold
 from spkver.attackers.fusion_folds import FOLDS, MOST_SPEAKERS, MOST_TESTED, FoldScores, kind_of
 from spkver.attackers.kept import Kept
 from spkver.attackers.pieces import needs_pieces
-from spkver.attackers.protocol import Attack, Attacker, BackgroundAttacker, Place, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, level_of
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
 
-OF_THE_RECORDING = ("session", "content")
+OF_THE_RECORDING = ("session",)
 """Presets that recognise a recording, not a voice: where speakers have one each, the background cannot tell the two
 apart."""
 
 UNDONE = "-undone"
+_LEVELS = list(LEVELS)
 _FORMAT = "spkver fusion of attackers"
 _METHOD = 1  # number of the way in which weights are learnt
 _LEAST_SPEAKERS = 4
@@ -62,8 +64,12 @@ class WantedFusion:
     presets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Fusion:
-        """Return the fusion of all others, at work."""
-        members = {name: other for name, other in others.items() if not isinstance(other, Fusion)}
+        """Return the fusion of all others, at work; but for those that read what is said, which must be kept."""
+        members = {
+            name: other
+            for name, other in others.items()
+            if not isinstance(other, Fusion) and not getattr(other, "content", "")
+        }
         of_recording = tuple(name for name in members if self.presets.get(name, name) in OF_THE_RECORDING)
         return Fusion(self.name, members, FoldScores(place, members), of_recording)
 
@@ -90,27 +96,36 @@ class Fusion:
         What they score on the background.
     of_recording : tuple of str
         Members that recognise recordings.
+    highest : str
+        Level of knowledge that no member that has a part in it exceeds, see `evaluation.reports.LEVELS`.
     """
 
     name: str
     members: Mapping[str, Attacker] = field(repr=False)
     scores: FoldScores = field(repr=False)
     of_recording: tuple[str, ...] = ()
+    highest: str = WHOLE_LIST
 
-    def undone(self) -> UndoneFusion | None:
-        """Return the second fusion, of attackers that look at both sides of the background too; None without such."""
-        if not any(isinstance(member, BackgroundAttacker) for member in self.members.values()):
-            return None
-        return UndoneFusion(self.name + UNDONE, self.members, self.scores, self.of_recording)
+    def further(self) -> list[Fusion]:
+        """Return the fusions of other members: those that score trial by trial alone; all, where some invert."""
+        levels = {level_of(member) for member in self.members.values()}
+        found: list[Fusion] = []
+        if levels >= {TRIAL_BY_TRIAL, WHOLE_LIST}:
+            found.append(replace(self, name=f"{self.name}-{TRIAL_BY_TRIAL}", highest=TRIAL_BY_TRIAL))
+        if INVERTING in levels:
+            found.append(UndoneFusion(self.name + UNDONE, self.members, self.scores, self.of_recording, INVERTING))
+        return found
 
     @property
-    def is_strict(self) -> bool:
-        """Whether it keeps to what its scenario gives it."""
-        return True
+    def level(self) -> str:
+        """The highest level of knowledge of those that may have a part in it."""
+        levels = [level_of(member) for name, member in self.members.items() if self.takes(name)]
+        return max(levels, key=_LEVELS.index, default=TRIAL_BY_TRIAL)
 
     def takes(self, name: str) -> bool:
         """Return whether an attacker may have a part in it."""
-        return not (self.is_strict and isinstance(self.members.get(name), BackgroundAttacker))
+        member = self.members.get(name)
+        return member is not None and _LEVELS.index(level_of(member)) <= _LEVELS.index(self.highest)
 
     def record(self, attack: Attack) -> Any:
         """Return what its weights depend on besides the scores."""
@@ -134,7 +149,10 @@ class Fusion:
     def file(self, attack: Attack, names: Sequence[str]) -> Path:
         """Return the file of the weights of some attackers for an attack."""
         folder = self.scores.place.output / "attackers" / attack.training[0].name / self.name
-        return folder / f"weights-{fingerprint(kind_of(attack, strict=self.is_strict), list(names))[:_KEY]}.json"
+        return (
+            folder
+            / f"weights-{fingerprint(kind_of(attack, inverting=self.highest == INVERTING), list(names))[:_KEY]}.json"
+        )
 
     def fuse(self, attack: Attack, found: Mapping[str, Scores]) -> Scores:
         """Fuse the scores of an attack.
@@ -166,7 +184,7 @@ class Fusion:
         DataError
             If none of them can be fused.
         """
-        background, kind = attack.background, kind_of(attack, strict=self.is_strict)
+        background, kind = attack.background, kind_of(attack, inverting=self.highest == INVERTING)
         assert background is not None
         left_out: dict[str, str] = {}
         stages: dict[str, list[Stage[Scores]]] = {}
@@ -206,12 +224,7 @@ class Fusion:
 
 @dataclass(frozen=True)
 class UndoneFusion(Fusion):
-    """A fusion that takes attackers in which know both sides of the background; no strict attacker itself."""
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether it keeps to what its scenario gives it."""
-        return False
+    """A fusion that takes attackers in which know both sides of the background."""
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -222,7 +235,7 @@ class UndoneFusion(Fusion):
         """Return all data directories that its scores depend on."""
         background = attack.background
         both = () if background is None else (background.original, *background.anonymised)
-        return tuple(dict.fromkeys((attack.enrolment, attack.tested, *attack.training, *both)))
+        return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
 
 
 @dataclass(frozen=True)

@@ -34,14 +34,14 @@ MOST_TESTED = 6
 """Recordings of each that are tested, at most."""
 
 
-def kind_of(attack: Attack, *, strict: bool) -> str:
+def kind_of(attack: Attack, *, inverting: bool) -> str:
     """Return which trials of the background a fusion for an attack is trained on.
 
-    Strict ones are trained on original trials for all scenarios whose attackers learn from original speech: they do not
-    know more. Those that may look at both sides of the background are trained on the trials of their scenario.
+    Those whose members may look at both sides of the background (`inverting`) are trained on the trials of their
+    scenario. Others know no more than original trials in all scenarios whose attackers learn from original speech.
     """
     learns_from_original = attack.background is None or attack.training[0] is attack.background.original
-    return ("original" if strict else "lazy-informed") if learns_from_original else "semi-informed"
+    return ("lazy-informed" if inverting else "original") if learns_from_original else "semi-informed"
 
 
 def fold_attacks(background: Background, kind: str, place: Place) -> list[Fold]:
@@ -186,7 +186,7 @@ def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage
         score = attacker.learn(attack.training)
         write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
-    speech = (attack.enrolment, attack.tested, *attack.training)
+    speech = (*attack.sides, *attack.training)
     if isinstance(attacker, BackgroundAttacker):
         speech = attacker.speech(attack)
     sources = {

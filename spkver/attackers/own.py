@@ -12,7 +12,7 @@ A function learns, and gives a function that scores::
 ========== =====================================================================================
 training   dict of speaker to list of paths of recordings; several versions of an utterance count as several
 seed       int; all that is drawn should depend on it
-enrolment  dict of model to list of paths, what the model is enrolled with
+enrolment  dict of model to list of paths, what the model is enrolled with; anonymised in several versions
 tested     dict of segment to path; whose speech it is the attacker is not told
 trials     list of (model, segment)
 scores     one number a trial in their order, the higher the more alike
@@ -32,6 +32,7 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_trials
+from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError
 from spkbase.files import file_digest
@@ -64,6 +65,8 @@ class OwnFunction:
     seed : int
     time_limit : float or None [s]
         To learn, and for a list of trials; None: `usual_limit`.
+    level : str
+        What it looks at, as its owner says, see `evaluation.reports.LEVELS`.
     """
 
     name: str
@@ -71,6 +74,7 @@ class OwnFunction:
     file: Path | None
     seed: int
     time_limit: float | None = None
+    level: str = TRIAL_BY_TRIAL
 
     def record(self, attack: Attack) -> Any:
         """Return its name with the checksum of its module."""
@@ -102,10 +106,10 @@ class OwnFunction:
             nonlocal process
             if not process.is_alive:  # another list of trials was its end
                 process = taught()
-            models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
+            models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
             enrolled: dict[str, list[str]] = {}
             for model, utterance in zip(models.models, models.segments, strict=True):
-                enrolled.setdefault(model, []).append(str(attack.enrolment.recordings[utterance]))
+                enrolled.setdefault(model, []).append(str(attack.enrolled.recordings[utterance]))
             asked = {
                 "enrolment": enrolled,
                 "tested": {segment: str(path) for segment, path in tested.items()},
@@ -144,6 +148,7 @@ class OwnCommand:
     template: str
     seed: int
     time_limit: float | None = None
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         check_places(self.template, PLACES, _NEEDED)
@@ -208,12 +213,12 @@ def joined(name: str, attack: Attack, found: Scores, file: Path, remedy: str) ->
 
 def _write_attack(folder: Path, attack: Attack) -> dict[str, Path]:
     """Write the lists of an attack; returns the places that stand for them."""
-    models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
+    models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
     places = {name: folder / name for name in ("enrolment", "tested", "trials", "scores")}
     used: dict[str, list[str]] = {}
     for model, utterance in zip(models.models, models.segments, strict=True):
         used.setdefault(model, []).append(utterance)
-    recordings = {utterance: Path(attack.enrolment.recordings[utterance]) for utterance in models.segments}
+    recordings = {utterance: Path(attack.enrolled.recordings[utterance]) for utterance in models.segments}
     _write_table(places["enrolment"] / "wav.scp", recordings)
     _write_table(places["enrolment"] / "spk2utt", {model: " ".join(utterances) for model, utterances in used.items()})
     _write_table(places["tested"] / "wav.scp", tested)

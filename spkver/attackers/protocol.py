@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from evaluation.reports import INVERTING, TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials
 from spkbase.showing import one_line
 from spkbase.work import Device
 from spkver.attackers.kept import Kept
-from spkver.datadir import DataDir
+from spkver.datadir import DataDir, with_versions
 
 
 @one_line
@@ -53,12 +55,16 @@ class Attack:
     enrolment : DataDir
         A model of the trials is a speaker, with the utterances that `enrolls` lists.
     tested : DataDir
-        A segment of the trials is an utterance.
+        A segment of the trials is an utterance. Whose it is the evaluation does not tell: each is a speaker of its own.
     trials : Trials
     scenario : str
         What the attacker knows, see `evaluation.reports.SCENARIOS`.
     background : Background or None
         The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
+    versions : tuple of DataDir
+        Further anonymised versions of `enrolment`: who has the recordings and the anonymiser makes several.
+    original_enrolment : DataDir or None
+        These recordings themselves.
     """
 
     name: str
@@ -68,6 +74,18 @@ class Attack:
     trials: Trials
     scenario: str = ""
     background: Background | None = None
+    versions: tuple[DataDir, ...] = ()
+    original_enrolment: DataDir | None = None
+
+    @cached_property
+    def enrolled(self) -> DataDir:
+        """The enrolment with all its versions."""
+        return with_versions(self.enrolment, self.versions)
+
+    @property
+    def sides(self) -> tuple[DataDir, ...]:
+        """What enrols, in all versions, and what is tested."""
+        return (self.enrolment, *self.versions, self.tested)
 
 
 Scorer = Callable[[Attack, Kept], Scores]
@@ -103,8 +121,7 @@ class Attacker(Protocol):
 class BackgroundAttacker(Protocol):
     """An attacker that learns from both sides of the background, such as one that undoes the anonymisation.
 
-    It is no strict attacker of its scenario: its results are told apart from those of attackers that keep to
-    `Attack.training`.
+    Its level of knowledge is `evaluation.reports.INVERTING`, see `level_of`.
     """
 
     @property
@@ -113,6 +130,15 @@ class BackgroundAttacker(Protocol):
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return all data directories that its scores depend on."""
+
+
+def level_of(attacker: Attacker) -> str:
+    """Return what an attacker may look at, see `evaluation.reports.LEVELS`.
+
+    That is its attribute ``level``, trial-by-trial where it has none; or inverting, where it learns from both sides of
+    the background.
+    """
+    return INVERTING if isinstance(attacker, BackgroundAttacker) else getattr(attacker, "level", TRIAL_BY_TRIAL)
 
 
 @one_line

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
 from evaluation.formats import read_scores
+from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
@@ -42,6 +43,7 @@ class ReadyScores:
 
     name: str
     folder: Path
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
@@ -115,6 +117,11 @@ class ReadyVectors:
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)
 
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.reports.LEVELS`."""
+        return WHOLE_LIST if self.adapted else TRIAL_BY_TRIAL
+
     def file(self, attack: Attack, directory: DataDir) -> Path | None:
         """Return the file or folder with the embeddings of a data directory, or None."""
         name = directory.path.name
@@ -138,7 +145,7 @@ class ReadyVectors:
         """Return a checksum of the embeddings of both sides."""
         both = [self._embeddings(attack, directory) for directory in (attack.enrolment, attack.tested)]
         found = {"vectors": [fingerprint(embeddings.ids, np.asarray(embeddings.vectors)) for embeddings in both]}
-        return {**found, "adapted": True} if self.adapted else found
+        return {**found, "adapted": ADAPTED_COSINE} if self.adapted else found
 
     def lacks(self, attack: Attack) -> str:
         """Return which data directory has no embeddings, or nothing; those that are there are checked."""
@@ -159,7 +166,7 @@ class ReadyVectors:
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it with a place for a backend."""
-        return BackedVectors(self, place, Choice(cut=False, adapted=self.adapted))
+        return BackedVectors(self, place, Choice(cut=False, adapted=ADAPTED_COSINE if self.adapted else ""))
 
     def background(self, attack: Attack) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embedding of each recording of the training set; None where a version of it has no file.
@@ -268,6 +275,11 @@ class BackedVectors:
     def name(self) -> str:
         """As its folder is called."""
         return self.ready.name
+
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.reports.LEVELS`."""
+        return self.ready.level
 
     def record(self, attack: Attack) -> Any:
         """Return a checksum of the embeddings of both sides, and of the training set where it has a part."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from spkbase.work import Work
-from spkver.attackers.chain_choice import ADAPTED_COSINE
 from spkver.attackers.config import PRESETS
 from spkver.attackers.context import Context
 from spkver.attackers.mixture_sources import (
@@ -27,11 +26,7 @@ from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
 from spkver.vectors import MapConfig, adapt_supervectors
 
-DEFAULTS: dict[str, Any] = {
-    **{part: PRESETS["supervector-cosine"][part] for part in ("features", "ubm")},
-    # no other is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
-    "chains": [ADAPTED_COSINE],
-}
+DEFAULTS: dict[str, Any] = {part: PRESETS["supervector-cosine"][part] for part in ("features", "ubm")}
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,9 @@ def learn_supervectors(config: SupervectorConfig, training: tuple[DataDir, ...],
 
 def wanted_supervectors(name: str, settings: Mapping[str, Any], context: Context) -> WantedByMixture:
     """Make the attacker by supervectors; features and mixture are those of supervector-cosine by default."""
-    config = mixture_config(SupervectorConfig, DEFAULTS, name, settings, context)
+    # no other chain is tried: maps of thousands of dimensions take minutes to learn, and a background of many speakers
+    defaults = {**DEFAULTS, "chains": [settings.get("adapted") or "cosine"]}
+    config = mixture_config(SupervectorConfig, defaults, name, settings, context)
     return WantedByMixture(
         config,
         lambda training, place: learn_supervectors(config, training, place),

@@ -50,7 +50,7 @@ class UndoneAttacker:
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
         """Return both sides, and the whole background."""
         background = _whole_background(attack)
-        return attack.enrolment, attack.tested, background.original, *background.anonymised
+        return *attack.sides, background.original, *background.anonymised
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech: the base attacker, and what is known of the anonymiser."""
@@ -83,9 +83,8 @@ class UndoneAttacker:
         if attack.scenario == "semi-informed":
             is_part = background is not attack.background
             training = tuple(map(undoing.selected, attack.training)) if is_part else undoing.undone_background
-        return replace(
-            attack, training=training, enrolment=undoing.undone(attack.enrolment), tested=undoing.undone(attack.tested)
-        )
+        enrolment, *versions, tested = map(undoing.undone, attack.sides)
+        return replace(attack, training=training, enrolment=enrolment, versions=tuple(versions), tested=tested)
 
 
 def _whole_background(attack: Attack) -> Background:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from evaluation.embeddings import Embeddings
+from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
 from evaluation.trials import Scores
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError
 from spkbase.files import fingerprint, make_folder, write_text
 from spkbase.runs import Depends, Draft, Run
 from spkbase.showing import one_line
 from spkver.attackers.attack import match_trials
 from spkver.attackers.chain_choice import (
+    ADAPTED_COSINE,
     PRIOR,
     SHRINK,
     FoldVectors,
@@ -68,8 +71,9 @@ class Choice:
         Cut recordings into pieces where speakers have one alone, see `spkver.attackers.with_pieces`.
     utterances : int or None
         At most so many recordings are used, all versions counted; see `limited`.
-    adapted : bool
-        Scores are adapted to the trials at hand: `adapted_chains` in place of `standard_chains`.
+    adapted : str
+        The scorer, `ADAPTED_COSINE` or `SINGLE_TEST_COSINE`, where scores are adapted to the trials at hand:
+        `adapted_chains` in place of `standard_chains`. Otherwise empty.
     """
 
     chains: tuple[str, ...] = ()
@@ -77,13 +81,19 @@ class Choice:
     enrolled: int = ENROLLED
     cut: bool = True
     utterances: int | None = UTTERANCES
-    adapted: bool = False
+    adapted: str = ""
+
+    @property
+    def level(self) -> str:
+        """What an attacker with such a backend looks at, see `evaluation.reports.LEVELS`."""
+        scorers = (self.adapted, *self.chains)
+        return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
 
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         pieces = [PIECES, SHORTEST] if self.cut else []
         found = [list(self.chains), self.folds, self.enrolled, TESTED, SHRINK, PRIOR, pieces, self.utterances]
-        return [*found, "adapted"] if self.adapted else found
+        return [*found, self.adapted] if self.adapted else found
 
 
 def limited(training: tuple[DataDir, ...], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
@@ -165,7 +175,7 @@ def _choose(
     folds = [_vectors_of(source, fold, whole) for fold in rounds]
     least = min([len(set(fold.training.speakers)) for fold in folds] or [len(set(whole.speakers))])
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
-    known_chains = adapted_chains if choice.adapted else standard_chains
+    known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
     chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
     digest = fingerprint(draft.fingerprint, np.asarray(whole.vectors))
     found = choose_chain(
@@ -220,6 +230,11 @@ class VectorAttacker:
     choice: Choice
     place: Place = field(repr=False)
 
+    @property
+    def level(self) -> str:
+        """What it may look at, see `evaluation.reports.LEVELS`."""
+        return self.choice.level
+
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""
         return {"vectors": self.depends, "choice": self.choice.record()}
@@ -230,39 +245,30 @@ class VectorAttacker:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; its backend is chosen and trained on these versions of a training set."""
-        learnt: dict[frozenset[str], tuple[Source, Backend]] = {}
+        learnt: list[tuple[Source, Backend]] = []
 
         def score(attack: Attack, kept: Kept) -> Scores:
-            known = _background_speakers(training, attack)
             try:
-                if known not in learnt:
-                    learnt[known] = self._learn(training, known)
-                return _scored(*learnt[known], attack)
+                if not learnt:
+                    learnt.append(self._learn(training))
+                return _scored(*learnt[0], attack, keeps_versions=bool(self.choice.adapted))
             except DataError as error:
                 text = error.text if error.text.startswith("attacker ") else f"attacker {self.name!r}: {error.text}"
                 raise DataError(text, file=error.file, remedy=error.remedy) from error
 
         return score
 
-    def _learn(self, training: tuple[DataDir, ...], known: frozenset[str]) -> tuple[Source, Backend]:
-        name = self.name
-        if known:
-            count = f"{len(known)} of {len(set(training[0].speakers.values()))} speakers of {training[0].name}"
-            logger.warning("%s: %s are enrolled or tested: it learns without them: %s", name, count, few(sorted(known)))
-            training = tuple(
-                _only(version, {name for name, speaker in version.speakers.items() if speaker not in known})
-                for version in training
-            )
-            name = f"{name}-without-{fingerprint(sorted(known))[:8]}"
-        if not training[0].recordings:
-            text = f"all speakers of {training[0].name} are enrolled or tested: nothing is left to learn from"
-            raise DataError(text, file=training[0].path, remedy="give a training set of other speakers")
+    def _learn(self, training: tuple[DataDir, ...]) -> tuple[Source, Backend]:
         training = limited(training, self.choice.utterances, seed=self.place.seed)
         source = self.open_source(training)
-        learnt = learn_backend(name, source, self.depends, self.choice, training, self.place)
-        logger.info("%s on %s: %s", name, training[0].name, format_chain(learnt.backend.chain))
+        learnt = learn_backend(self.name, source, self.depends, self.choice, training, self.place)
+        logger.info("%s on %s: %s", self.name, training[0].name, format_chain(learnt.backend.chain))
         if not learnt.choice["folds"] and len(self.choice.chains) != 1:
-            logger.warning("%s on %s: %s", name, training[0].name, learnt.choice["why"])
+            logger.warning("%s on %s: %s", self.name, training[0].name, learnt.choice["why"])
+        chosen = next(row for row in learnt.choice["chains"] if row["chain"] == learnt.choice["chosen"])
+        if folds := chosen.get("no_slope"):
+            text = "%s on %s: the calibration tried on fold %s has a negative slope"
+            logger.warning(text, self.name, training[0].name, ", ".join(map(str, folds)))
         return source, learnt.backend
 
 
@@ -273,12 +279,6 @@ def lacks_models(attack: Attack) -> str:
     return "one speaker is enrolled in its trials: adapted scores are without the mean of all who are"
 
 
-def _background_speakers(training: Sequence[DataDir], attack: Attack) -> frozenset[str]:
-    """Background speakers who are enrolled or tested: an attacker that knows them would be no attacker."""
-    targets = {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}
-    return frozenset(targets.intersection(*(version.speakers.values() for version in training)))
-
-
 def _only(version: DataDir, utterances: set[str]) -> DataDir:
     """Some utterances of a version."""
     speakers = {name: speaker for name, speaker in version.speakers.items() if name in utterances}
@@ -286,13 +286,26 @@ def _only(version: DataDir, utterances: set[str]) -> DataDir:
     return replace(version, recordings=recordings, speakers=speakers, enrolls=None, trials=None)
 
 
-def _scored(source: Source, backend: Backend, attack: Attack) -> Scores:
-    models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
+def _scored(source: Source, backend: Backend, attack: Attack, *, keeps_versions: bool) -> Scores:
+    """Score trials; `keeps_versions` where the spread of a recording over its versions is learnt from."""
+    models, tested = match_trials(attack.enrolled, attack.tested, attack.trials)
     # an utterance that is a model of its own may enrol its speaker too
     owners: dict[str, str] = {}
     for model, utterance in zip(models.models, models.segments, strict=True):
         if model != utterance or utterance not in owners:
             owners[utterance] = model
-    enrolled = source.vectors(attack.enrolment, owners)
+    enrolled = source.vectors(attack.enrolled, owners)
+    if attack.versions and not keeps_versions:
+        enrolled = _mean_over_versions(enrolled, attack.enrolled.version_of)
     tests = source.vectors(attack.tested, {name: attack.tested.speakers[name] for name in tested})
     return backend.score(enrolled, tests, attack.trials)
+
+
+def _mean_over_versions(enrolled: Embeddings, version_of: Mapping[str, str]) -> Embeddings:
+    """One vector for each recording and model: a recording counts once, however often it was anonymised."""
+    sessions: dict[tuple[str, str], list[int]] = {}
+    for row, (name, model) in enumerate(zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)):
+        sessions.setdefault((version_of.get(name, name), model), []).append(row)
+    vectors = np.asarray(enrolled.vectors)
+    names = np.array(list(sessions), object)
+    return Embeddings(names[:, 0], names[:, 1], np.stack([vectors[rows].mean(axis=0) for rows in sessions.values()]))

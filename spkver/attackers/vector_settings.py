@@ -9,6 +9,7 @@ from typing import Any
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
+from spkver.attackers.chain_choice import ADAPTED_COSINE, SINGLE_TEST_COSINE
 from spkver.attackers.context import Context
 from spkver.attackers.folds import ENROLLED, FOLDS
 from spkver.attackers.protocol import Attacker, Place
@@ -34,8 +35,9 @@ class ChoiceConfig:
         Recordings of a model in the trials of these folds.
     utterances : int or None
         Recordings of the training set that are used at most, spread evenly over the speakers; None takes all.
-    adapted : bool
-        Scores are adapted to the list of trials, see `spkver.backend.adapted_cosine_scores`.
+    adapted : {"", "adapted_cosine", "single_test_cosine"}
+        What scores where they are adapted to the whole list of trials, or to its models alone; see
+        `spkver.backend.adapted_cosine_scores`.
     """
 
     name: str
@@ -43,7 +45,7 @@ class ChoiceConfig:
     folds: int = FOLDS
     enrolled: int = ENROLLED
     utterances: int | None = UTTERANCES
-    adapted: bool = False
+    adapted: str = ""
 
     def __post_init__(self) -> None:
         for key, least in (("folds", 2), ("enrolled", 1)):
@@ -51,6 +53,8 @@ class ChoiceConfig:
                 raise ConfigError(f"{key} is {getattr(self, key)}: expected a whole number of at least {least}")
         if self.utterances is not None and self.utterances < 2:
             raise ConfigError(f"utterances is {self.utterances}: expected a whole number of at least 2")
+        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
+            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
         check_chains(self.chains)
 
     @property

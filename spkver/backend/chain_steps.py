@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -196,7 +197,7 @@ def _mahalanobis(training: Training, values: Values) -> Mahalanobis:
 
 
 def _two_covariance(training: Training, values: Values) -> TwoCovariance:
-    return fit_two_covariance(training.vectors, training.codes)
+    return fit_two_covariance(training.vectors, training.codes, convention=values["convention"])
 
 
 def _plda(training: Training, values: Values) -> Plda:
@@ -213,6 +214,7 @@ _ON = Parameter("on", str, "training", "vectors that it is trained on", ("traini
 _SESSIONS = Parameter(
     "sessions", str, "all", "enrolled vectors of a model: all by the book, or their mean as one", SESSIONS_AS
 )
+_PRIOR = Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6)
 _TOP = Parameter(
     "top", int, None, "highest cohort scores that are used of each side (adaptive); all by default", least=2
 )
@@ -287,10 +289,19 @@ STEPS: tuple[Step, ...] = (
     Step(
         "adapted_cosine",
         "scorer",
-        "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors",
-        (Parameter("prior", float, 1.0, "weight of the identity in their spread", least=1e-6),),
+        "the cosine after each side of the list of trials lost its mean, and what spreads the models' vectors; the "
+        "trial's own model and test left out",
+        (_PRIOR,),
         fit=_cosine,
-        scorer=Scorer(Cosine, score_adapted_cosine, lambda model: None, of_list=True),
+        scorer=Scorer(Cosine, score_adapted_cosine, lambda model: None, of_list="models and segments"),
+    ),
+    Step(
+        "single_test_cosine",
+        "scorer",
+        "the same with mean and spread of the other models alone: nothing depends on what else is tested",
+        (_PRIOR,),
+        fit=_cosine,
+        scorer=Scorer(Cosine, partial(score_adapted_cosine, whole_list=False), lambda model: None, of_list="models"),
     ),
     Step(
         "mahalanobis",
@@ -306,7 +317,7 @@ STEPS: tuple[Step, ...] = (
         "two_covariance",
         "scorer",
         "log-likelihood ratio of Gaussian speakers and sessions, each with a full covariance",
-        (_SESSIONS,),
+        (_SESSIONS, Parameter("convention", str, "book", "unbiased covariances, or SIDEKIT 1.3.2's", _CONVENTIONS)),
         ("speakers", "sessions"),
         _two_covariance,
         Scorer(TwoCovariance, score_two_covariance, lambda model: len(model.mean)),

@@ -52,7 +52,7 @@ def pair_products(
     DataError
         If a code is out of its range, or a product is not finite.
     """
-    pairs = Pairs(_codes(models, len(left), "models"), _codes(segments, len(right), "segments"))
+    pairs = Pairs(check_codes(models, len(left), "models"), check_codes(segments, len(right), "segments"))
     if len(pairs.models) != len(pairs.segments):
         raise DataError(
             f"expected a model and a segment for each trial, got {len(pairs.models)} and {len(pairs.segments)}"
@@ -70,7 +70,8 @@ def pair_products(
     return scores
 
 
-def _codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
+def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
+    """Return codes as int64; DataError where they are none, or out of the range of `n_rows`."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise DataError(f"expected the codes of {what} as whole numbers, got {column.dtype} of shape {column.shape}")

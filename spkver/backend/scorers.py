@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,15 @@ class Scorer:
         Gives the dimensions R that a model is for; None where it is for any.
     needs_direction : bool
         Means of sessions and tested vectors must not be 0.
-    of_list : bool
-        A score depends on the whole list of trials, not on its own two sides alone.
+    of_list : {"", "models", "models and segments"}
+        What of the list of trials a score depends on besides its own two sides.
     """
 
     model: type
     score: Callable[[Any, Sessions, Floats, Codes, Codes, Values], Floats]
     dimension: Callable[[Any], int | None]
     needs_direction: bool = False
-    of_list: bool = False
+    of_list: Literal["", "models", "models and segments"] = ""
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,11 @@ def score_cosine(
 
 
 def score_adapted_cosine(
-    model: Cosine, sessions: Sessions, tests: Floats, models: Codes, segments: Codes, values: Values
-) -> Floats:
-    """Return cosines after adaptation to the list's own sessions and tests."""
-    return adapted_cosine_scores(sessions, tests, models, segments, prior=values["prior"])
+    model: Cosine, sessions: Sessions, tests: Floats, models: Codes, segments: Codes, values: Values,
+    whole_list: bool = True,
+) -> Floats:  # fmt: skip
+    """Return cosines after adaptation to the list's own sessions and, of a whole list, its tests."""
+    return adapted_cosine_scores(sessions, tests, models, segments, prior=values["prior"], whole_list=whole_list)
 
 
 def score_mahalanobis(

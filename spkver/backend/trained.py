@@ -59,10 +59,10 @@ class Backend:
         return f"trained on {self.facts['vectors']} vectors of {self.facts['speakers']} speakers"
 
     @property
-    def adapts_to_list(self) -> bool:
-        """Whether a score depends on the whole list of trials, so that it belongs with no score of another list."""
+    def adapts_to_list(self) -> str:
+        """What of a list of trials a score depends on, so that it belongs with no score of another list; or nothing."""
         scorer = step_of(self.chain, "scorer")
-        return scorer is not None and scorer.step.scorer is not None and scorer.step.scorer.of_list
+        return scorer.step.scorer.of_list if scorer is not None and scorer.step.scorer is not None else ""
 
     def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> NDArray[np.float64]:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
@@ -117,7 +117,9 @@ class Backend:
         with errors_of(enrol):
             sessions = Sessions(self.transform(enrol.vectors[rows], names=enrol.ids[rows]), codes)
         with errors_of(test):
-            tests = self.transform(test.vectors[test_rows], names=test.ids[test_rows])
+            alone = self.adapts_to_list == "models"  # then no bit of a score may depend on what else is tested
+            parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
+            tests = np.concatenate([self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts])
         listed = Trials.trusted(
             model_ids=model_ids, segment_ids=segment_ids, models=models.astype(np.int32),
             segments=segments.astype(np.int32),

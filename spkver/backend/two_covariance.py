@@ -62,18 +62,26 @@ class TwoCovariance:
         return Plda(self.mean, directions[:, used] * np.sqrt(values[used]), self.within)
 
 
-def fit_two_covariance(vectors: NDArray, speakers: Sequence[str] | NDArray) -> TwoCovariance:
+def fit_two_covariance(
+    vectors: NDArray, speakers: Sequence[str] | NDArray, *, convention: str = "book"
+) -> TwoCovariance:
     """Return the moments of labelled vectors: their mean, and the covariances between and within speakers.
 
-        W = sum over sessions of (x - x_s)(x - x_s)' / N        B = sum over speakers of n_s (x_s - m)(x_s - m)' / N
+    With x_s the mean of the n_s vectors of speaker s, N vectors and K speakers, m the mean of all vectors,
 
-    with x_s the mean of the n_s vectors of a speaker. W has a prior where the vectors do not determine it
+        S_w = sum over sessions of (x - x_s)(x - x_s)'      S_b = sum over speakers of n_s (x_s - m)(x_s - m)'
+        W = S_w / (N - K)      B = (S_b / (K - 1) - W) / n      n = (N - sum over speakers of n_s^2 / N) / (K - 1)
+
+    The means of speakers spread by B + W / n_s, so W / n is taken off: both are unbiased [1]_, and B is then projected
+    to the nearest positive semi-definite matrix. SIDEKIT's are S_w / N and S_b / N, which are those of many sessions a
+    speaker; of two W is half as large as it should be. W has a prior where the vectors do not determine it
     (`residual_prior`).
 
     Parameters
     ----------
     vectors : ndarray of shape (N, R)
     speakers : sequence of str or int, of length N
+    convention : {"book", "sidekit"}
 
     Returns
     -------
@@ -82,7 +90,12 @@ def fit_two_covariance(vectors: NDArray, speakers: Sequence[str] | NDArray) -> T
     Raises
     ------
     DataError
-        As `fit_plda`.
+        As `fit_plda`, or if the means of speakers differ no more than their sessions let them.
+
+    References
+    ----------
+    .. [1] S. R. Searle, G. Casella and C. E. McCulloch, "Variance Components", 1992, section 3.6 (the analysis of
+       variance of unbalanced data).
     """
     sessions, _ = Sessions.named(checked_vectors(vectors, "training vectors"), speakers)
     with one_blas_thread():
@@ -90,8 +103,17 @@ def fit_two_covariance(vectors: NDArray, speakers: Sequence[str] | NDArray) -> T
         mean = sessions.vectors.mean(axis=0)
         inside = sessions.vectors - sessions.means[sessions.models]
         outside = (sessions.means - mean) * np.sqrt(sessions.counts)[:, None]
-        count = len(sessions.vectors)
-        return TwoCovariance(mean, outside.T @ outside / count, prior.posterior(inside.T @ inside, count))
+        within, between, count = inside.T @ inside, outside.T @ outside, len(sessions.vectors)
+        if convention == "sidekit":
+            return TwoCovariance(mean, between / count, prior.posterior(within, count))
+        n_others, free = len(sessions.counts) - 1, count - len(sessions.counts)
+        size = (count - (sessions.counts**2).sum() / count) / n_others
+        values, directions = np.linalg.eigh((between / n_others - within / free) / size)
+        if not values[-1] > 0:
+            text = "the means of the speakers differ no more than those of the same speaker's sessions would"
+            raise DataError(text, remedy="check the names of the speakers")
+        between = directions * np.maximum(values, 0) @ directions.T
+        return TwoCovariance(mean, between, prior.posterior(within, free))
 
 
 def two_covariance_scores(

@@ -126,7 +126,8 @@ def score(
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")
     if loaded.adapts_to_list:
-        sides = f"{len(np.unique(listed.models))} models and {len(np.unique(listed.segments))} segments"
+        sides = f"{len(np.unique(listed.models))} models"
+        sides += f" and {len(np.unique(listed.segments))} segments" * ("segments" in loaded.adapts_to_list)
         text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
         click.echo(f"{text} one, do not belong with them", err=True)
 

@@ -2,6 +2,8 @@ from .directory import DataDir as DataDir
 from .directory import check_ids as check_ids
 from .directory import enrolment as enrolment
 from .directory import unfit_id as unfit_id
+from .directory import with_versions as with_versions
+from .directory import without_labels as without_labels
 from .directory import write_datadir as write_datadir
 from .folders import datadir_of_folder as datadir_of_folder
 from .folders import match_genders as match_genders

@@ -13,8 +13,8 @@ trials         ``speaker utterance target|nontarget``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.formats import write_text_key
@@ -47,6 +47,8 @@ class DataDir:
         Utterances to enrol with; None without the list.
     trials : Key or None
         Trials of the folder's utterances, models are speakers; None without the list.
+    version_of : dict of str to str
+        Utterances that are further anonymised versions of another utterance of the folder, see `with_versions`.
     """
 
     path: Path
@@ -55,6 +57,7 @@ class DataDir:
     genders: dict[str, str] = field(default_factory=dict, repr=False)
     enrolls: tuple[str, ...] | None = field(default=None, repr=False)
     trials: Key | None = field(default=None, repr=False)
+    version_of: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -88,6 +91,28 @@ def enrolment(datadir: DataDir) -> IdMap:
     """
     utterances = datadir.speakers if datadir.enrolls is None else datadir.enrolls
     return IdMap.from_pairs(sorted((datadir.speakers[utterance], utterance) for utterance in utterances))
+
+
+def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
+    """Return a data directory with further anonymised versions of its utterances, which enrol where these do."""
+    if not others:
+        return first
+    recordings, speakers, version_of = dict(first.recordings), dict(first.speakers), dict[str, str]()
+    for number, other in enumerate(others, 2):
+        for utterance in first.recordings:
+            name = f"{utterance}-version{number}"
+            recordings[name], speakers[name] = other.recordings[utterance], first.speakers[utterance]
+            version_of[name] = utterance
+    enrolls = first.enrolls
+    if enrolls is not None:
+        enrolls = (*enrolls, *(name for name, utterance in version_of.items() if utterance in set(first.enrolls or ())))
+    path = first.path.with_name(f"{first.name}-and-{len(others)}")
+    return replace(first, path=path, recordings=recordings, speakers=speakers, enrolls=enrolls, version_of=version_of)
+
+
+def without_labels(datadir: DataDir) -> DataDir:
+    """Return the recordings alone, each as of a speaker of its own, without sexes, enrolment and trials."""
+    return DataDir(datadir.path, datadir.recordings, {utterance: utterance for utterance in datadir.recordings})
 
 
 def write_datadir(datadir: DataDir) -> None:

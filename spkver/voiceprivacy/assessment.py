@@ -7,9 +7,9 @@ conditions<suffix>.json                  all of them, the entries of ``results.j
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -38,14 +38,11 @@ def declare_assessment(
 
     Conditions are shared out to the workers, and each is kept as soon as it is done.
     """
-    earlier = _earlier(run, conditions, config, suffix=suffix, seed=seed)
     groups: dict[tuple[str, str], list[Condition]] = {}
     for condition in conditions:
         groups.setdefault((condition.scored.dataset, condition.scored.attacker), []).append(condition)
     quiet = replace(run, quiet=True)
-    parts = [
-        _declare_part(quiet, group, config, suffix=suffix, seed=seed, earlier=earlier) for group in groups.values()
-    ]
+    parts = [_declare_part(quiet, group, config, suffix=suffix, seed=seed) for group in groups.values()]
 
     def make(draft: Draft) -> None:
         made = {_place(entry): entry for part in parts for entry in part.value}
@@ -61,25 +58,18 @@ def declare_assessment(
 
 
 def _declare_part(
-    run: Run,
-    conditions: Sequence[Condition],
-    config: EvaluationConfig,
-    *,
-    suffix: str,
-    seed: int,
-    earlier: Callable[[], Mapping[Place, Json]],
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
 ) -> Stage[list[Json]]:
     """Declare the numbers of an attacker on a set."""
     scored = [condition.scored for condition in conditions]
     first = scored[0]
 
     def make(draft: Draft) -> None:
-        known = {} if run.force else earlier()
         # the longest first, so that no worker waits for the other in the end
         order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
         assessed = resumed_map(
             partial(_assessed, output=run.output, config=config, seed=seed),
-            [(one, None if one.further else known.get(_place(vars(one)))) for one in (scored[row] for row in order)],
+            [scored[row] for row in order],
             journal=draft.folder / "conditions.journal",
             fingerprint=fingerprint(draft.fingerprint, order),
             jobs=run.jobs,
@@ -101,37 +91,6 @@ def _declare_part(
     )
 
 
-def _earlier(
-    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
-) -> Callable[[], Mapping[Place, Json]]:
-    """Find the numbers of single draws that a run made before there were several, where they would be the same now."""
-    artefact = f"conditions{suffix}.json"
-    origin = run.ledger.entry(artefact).get("origin")
-    made_from = origin.get("after") if isinstance(origin, Mapping) else None
-    names = set(made_from) if isinstance(made_from, Mapping) else set()
-    same = [condition for condition in conditions if condition.stage.name in names]
-    if not names or {condition.stage.name for condition in same} != names:
-        return dict
-    scored = [replace(condition.scored, further=(), strict=True, lacking=()) for condition in same]
-    before = replace(run, quiet=True).stage(
-        "evaluation",
-        artefact,
-        make=lambda draft: None,  # it is only asked for its state
-        read=_read,
-        depends=Depends(
-            inputs=[scored, _digests(run, [condition.scored for condition in conditions]), config, seed, _METHOD],
-            after=[condition.stage for condition in same],
-            libraries=_LIBRARIES,
-        ),
-    )
-
-    @cache
-    def entries() -> Mapping[Place, Json]:
-        return {_place(entry): entry for entry in before.value} if before.state() == "done" else {}
-
-    return entries
-
-
 def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
     names = ((one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender") for one in scored)
     return {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(names))}
@@ -146,7 +105,6 @@ def _read(path: Path) -> list[Json]:
     return conditions
 
 
-def _assessed(task: tuple[Scored, Json | None], *, output: Path, config: EvaluationConfig, seed: int) -> str:
+def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
     """What was found of a condition, in the form in which it is kept."""
-    scored, earlier = task
-    return to_json(assess(scored, output=output, config=config, seed=seed, earlier=earlier))
+    return to_json(assess(scored, output=output, config=config, seed=seed))

@@ -10,8 +10,8 @@ semi-informed  anonymised   anonymised   ASV_eval^anon
 ============== ============ ============ ==============
 
 ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymised, several times where the anonymiser
-is at hand. The key is always that of the original trial list. Where enrolment and trials are anonymised several times,
-draw 2 of one is scored against draw 2 of the other, and so on, in folders of their own.
+is at hand. The key is always that of the original trial list. Where the enrolment is anonymised several times an
+attacker enrols with all versions. Each version of the trials is scored by itself, in a folder of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,9 @@ from spkver.attackers import (
     Wanted,
     WantedFusion,
     Workplace,
+    level_of,
 )
-from spkver.datadir import DataDir
+from spkver.datadir import DataDir, without_labels
 from spkver.voiceprivacy.layout import SCORES, Scored, condition_folder, lists_of
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each
 
@@ -126,6 +128,10 @@ def declare_scores(
     conditions = []
     for dataset in sets.datasets:
         attackers = by_dataset[dataset.name]
+        tested = {
+            gender: len(np.unique(attacks[dataset.name, gender, "original", 1].trials.segments))
+            for gender in dataset.trials
+        }
         for scenario in SCENARIOS:
             draws = range(1, 1 + (sets.tested_draws(dataset) if scenario.trials else 1))
             parts: dict[str, list[dict[int, Stage[Scores]]]] = {attacker.name: [] for attacker in attackers}
@@ -141,7 +147,7 @@ def declare_scores(
                     }
                     if 1 in stages:
                         parts[attacker.name].append(stages)
-                        place = _Place(dataset, gender, scenario, suffix, draws)
+                        place = _Place(dataset, gender, scenario, suffix, draws, (tested[gender],))
                         weights = tuple(dict.fromkeys(scorer.weights[stage.name] for stage in stages.values()))
                         conditions.append(
                             replace(_condition(place, attacker, stages), weights=tuple(filter(None, weights)))
@@ -150,7 +156,7 @@ def declare_scores(
                 for attacker in attackers:
                     of_sexes = parts[attacker.name]
                     if len(of_sexes) == len(dataset.trials):
-                        place = _Place(dataset, POOLED, scenario, suffix, draws)
+                        place = _Place(dataset, POOLED, scenario, suffix, draws, tuple(tested.values()))
                         conditions.append(_condition(place, attacker, _pooled(quiet, attacker.name, place, of_sexes)))
     return conditions
 
@@ -172,8 +178,8 @@ def declare_attackers(run: Run, chosen: Sequence[Chosen], seed: int, *, learnt: 
             continue
         made = attacker.at(place, attackers) if isinstance(attacker, Wanted) else attacker
         attackers[attacker.name] = made
-        if isinstance(made, Fusion) and (second := made.undone()) is not None:
-            attackers[second.name] = second
+        if isinstance(made, Fusion):
+            attackers |= {further.name: further for further in made.further()}
     return list(attackers.values())
 
 
@@ -189,10 +195,15 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 key = sets.original[name].trials
                 assert key is not None  # checked before
                 folder = condition_folder(dataset, gender, scenario, suffix, draw).removeprefix(f"{SCORES}/")
-                enrol = _side(sets, dataset.enrolls, scenario.enrolment, draw)
-                tested = _side(sets, name, scenario.trials, draw)
+                enrol = _side(sets, dataset.enrolls, scenario.enrolment, 1)
+                versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
+                tested = _unlabelled(_side(sets, name, scenario.trials, draw))
                 sides = training, enrol, tested, key.trials()
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background)
+                heard = background, versions, sets.original[dataset.enrolls]
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, *heard)
+
+
+_unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it
 
 
 def serves(attacker: Attacker, attack: Attack) -> bool:
@@ -260,13 +271,14 @@ def _tell_lacking(lacking: Mapping[tuple[str, str], str], wanted: Iterable[tuple
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a condition stands, and in which draws there is speech for it."""
+    """Where a condition stands, in which draws there is speech for it, and how many recordings its lists test."""
 
     dataset: Dataset
     gender: str
     scenario: Scenario
     suffix: str
     draws: range
+    tested: tuple[int, ...]
 
     def folder(self, draw: int) -> str:
         return condition_folder(self.dataset, self.gender, self.scenario, self.suffix, draw)
@@ -281,7 +293,9 @@ def _condition(place: _Place, attacker: Attacker, stages: Mapping[int, Stage[Sco
         place.folder(1),
         lists_of(place.dataset, place.gender),
         further=tuple((draw, place.folder(draw)) for draw in stages if draw > 1),
-        strict=not isinstance(attacker, BackgroundAttacker),
+        level=level_of(attacker),
+        content=getattr(attacker, "content", ""),
+        tested=place.tested,
         lacking=tuple(draw for draw in place.draws if draw not in stages),
     )
     return Condition(scored, tuple(stages.values()))
@@ -320,7 +334,7 @@ class ScoreMaker:
             score = self._learn(attacker, attack.training)  # nothing is trained while all scores are there
             write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
 
-        speech: tuple[DataDir, ...] = (attack.enrolment, attack.tested, *attack.training)
+        speech: tuple[DataDir, ...] = (*attack.sides, *attack.training)
         if isinstance(attacker, BackgroundAttacker):
             speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"

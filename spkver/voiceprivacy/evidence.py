@@ -2,10 +2,15 @@
 
 - Of each condition the strongest evidence in any trial, by four readings, and how often the owner is among the first r
   of the enrolled (CMC).
+<<<<<<< HEAD
 - Of each set, sex and scenario the interval of the smallest equal error rate over attackers, which knows that the
-  smallest was chosen; of all attackers, and of those that keep to their scenario.
+  smallest was chosen; of all attackers, of each level of knowledge, and of those that do not read what is said.
+=======
+- Of each set, sex and scenario, and of each set and sex over scenarios, the interval of the smallest equal error rate
+  over attackers, which knows that the smallest was chosen, and what a perfect anonymiser would show in its place; of
+  all attackers, and of those that keep to their scenario.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
-  attacker that keeps to its scenario.
+  attacker that does not invert the anonymisation.
 """
 
 from __future__ import annotations
@@ -23,8 +28,9 @@ import numpy as np
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import Ranks, rank_evidence_of, rank_shares
 from evaluation.metrics import Evidence, WorstCase, eer, sort_scores, worst_case_of
+from evaluation.reports import INVERTING, LEVELS
 from evaluation.trials import Key, Scores, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from evaluation.uncertainty import Resampling, minima_over_attackers, sample_from
 from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
@@ -35,11 +41,12 @@ from spkver.voiceprivacy.numbers import rank_owners
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
-Place = tuple[str, str, str]
 
-_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 2"
+_METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 3"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
+_OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
+_KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
 
 
@@ -103,14 +110,18 @@ def add_evidence(conditions: Sequence[Json], evidence: Json) -> list[Json]:
 
 
 def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
-    """Return the rows of the summary with the interval of the minimum over attackers, and over the strict ones."""
+    """Return the rows of the summary with the intervals of the minimum over all attackers and of parts of them."""
     found = {_place(entry)[:3]: entry for entry in evidence["minima"]}
     rows = []
     for row in summary:
-        entry = found.get(_place(row)[:3], {})
-        row = {**row, "minimum": entry.get("minimum")}
-        if isinstance(row.get("strict"), Mapping):
-            row["strict"] = {**row["strict"], "minimum": entry.get("strict")}
+        place = _place(row)[:3]
+        entry = found.get(place, {})
+        levels = {name: {**figure, "minimum": entry.get(name)} for name, figure in row["levels"].items()}
+        row = {**row, "minimum": entry.get("minimum"), "levels": levels}
+        if row["without_content"]:
+            row["without_content"] = {**row["without_content"], "minimum": entry.get("without_content")}
+        if row["scenario"] != "original":
+            row["minimum_over_scenarios"] = found.get((*place[:2], _OVER), {}).get("minimum")
         rows.append(row)
     return rows
 
@@ -126,12 +137,10 @@ def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _tasks(scored: Sequence[Scored]) -> Iterator[Task]:
     yield from (Task("conditions", (one,)) for one in scored)
-    places: dict[Place, list[Scored]] = {}
     sexes: dict[tuple[str, str], list[Scored]] = {}
     for one in scored:
-        places.setdefault((one.dataset, one.gender, one.scenario), []).append(one)
         sexes.setdefault((one.dataset, one.gender), []).append(one)
-    yield from (Task("minima", tuple(part)) for part in places.values())
+    yield from (Task("minima", tuple(part)) for part in sexes.values())
     yield from (Task("similarity", tuple(part)) for part in sexes.values())
 
 
@@ -141,7 +150,7 @@ def _done(task: Task, *, output: Path, config: EvaluationConfig, seed: int) -> s
     if task.kind == "conditions":
         return to_json([_of_condition(task.scored[0], output)])
     if task.kind == "minima":
-        return to_json([_minimum(task.scored, output, resampling)])
+        return to_json(_minima(task.scored, output, resampling))
     return to_json(_similarity(task.scored, output, resampling))
 
 
@@ -187,34 +196,41 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
     return np.minimum(total / count, 1.0).tolist()
 
 
-def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> Json:
-    """The interval of the smallest equal error rate, over all attackers and over those that keep to their scenario."""
-    first = scored[0]
-    place: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": first.scenario}
-    strict = [one for one in scored if one.strict]
-    if not resampling.replicates:
-        return place | {"minimum": None, "strict": None, "note": "no intervals were asked for"}
-    try:
-        key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
-        samples = {
-            one.attacker: [
-                sample_from(read_scores(output / path), key, segment_speakers=speakers, ids_are_speakers=True)[0]
-                for path in one.draws.values()
-            ]
-            for one in scored
-        }
-        found = {"minimum": minimum_over_attackers(samples, resampling=resampling).to_dict(), "strict": None}
-        if strict and len(strict) < len(scored):
-            kept = {one.attacker: samples[one.attacker] for one in strict}
-            found["strict"] = minimum_over_attackers(kept, resampling=resampling).to_dict()
-    except DataError as error:
-        return place | {"minimum": None, "strict": None, "note": f"none: {error.text}"}
-    return place | (found if found["strict"] else {**found, "strict": found["minimum"] if strict else None})
+def _minima(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
+    first, by = scored[0], {f"{one.scenario} {one.attacker}": one for one in scored}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, one in by.items():
+        for kind in ("minimum", one.level, *([] if one.content else ["without_content"])):
+            groups.setdefault(f"{one.scenario} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if one.scenario != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.replicates:
+        try:
+            key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
+            samples = {
+                name: [
+                    sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0]
+                    for scores in _draws(one, output)
+                ]
+                for name, one in by.items()
+            }
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(one.scenario for one in scored), _OVER]):
+        entry: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker].attacker}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
 
 
 def _similarity(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
     """How alike voices are, for each scenario in which enrolment and trials are anonymised."""
-    by = {(one.scenario, one.attacker): one for one in scored if one.strict}
+    by = {(one.scenario, one.attacker): one for one in scored if one.level != INVERTING}
     entries = []
     for scenario in _ANONYMISED:
         names = [

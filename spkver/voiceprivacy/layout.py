@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evaluation.formats import write_key
-from evaluation.reports import Scenario
+from evaluation.reports import TRIAL_BY_TRIAL, Scenario
 from evaluation.trials import Key
 from spkbase.files import LATER, write_text
 from spkbase.runs import Run
@@ -29,8 +29,12 @@ class Scored:
         Folder of the key (``trials``) and of ``utt2spk`` and ``spk2gender``, relative to the output folder.
     further : tuple of (int, str)
         Number and folder of each draw beyond the first that the attacker scored.
-    strict : bool
-        Whether the attacker keeps to what its scenario gives it, see `spkver.attackers.BackgroundAttacker`.
+    level : str
+        What the attacker may look at, see `evaluation.reports.LEVELS`.
+    content : str
+        Where the attacker reads what is said: "oracle" if the transcripts come with the data, else "recognised".
+    tested : tuple of int
+        Recordings that each of its lists of trials tests: what a whole-list attacker adapts to.
     lacking : tuple of int
         Draws that there are, and that the attacker could not score.
     """
@@ -42,7 +46,9 @@ class Scored:
     folder: str
     lists: str
     further: tuple[tuple[int, str], ...] = field(default=(), metadata=LATER)
-    strict: bool = field(default=True, metadata=LATER)
+    level: str = TRIAL_BY_TRIAL
+    content: str = ""
+    tested: tuple[int, ...] = ()
     lacking: tuple[int, ...] = field(default=(), metadata=LATER)
 
     @property
@@ -92,10 +98,10 @@ def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
 
 
 def condition_folder(dataset: Dataset, gender: str, scenario: Scenario, suffix: str, draw: int = 1) -> str:
-    """Return the folder of the scores of a condition in a draw, named as the challenge does."""
+    """Return the folder of the scores of a condition in a draw of the trials, named as the challenge does."""
     attacker = f"asv_anon{suffix}" if scenario.training else "asv_orig"
     drawn = suffix if draw == 1 else f"{suffix}-draw{draw}"
-    enrol = dataset.enrolls + (drawn if scenario.enrolment else "")
+    enrol = dataset.enrolls + (suffix if scenario.enrolment else "")
     return f"{SCORES}/{attacker}/{enrol}-{trial_name(dataset, gender, drawn if scenario.trials else '')}"
 
 

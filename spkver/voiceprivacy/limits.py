@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.reports import strongest
+from evaluation.reports import INVERTING, strongest
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
@@ -91,8 +91,8 @@ def _disagreement(main: Mapping[tuple[str, str, str], Sequence[Json]]) -> Iterat
         for condition in part:
             ends = condition["intervals"].get("eer.rocch", {})
             low, high = number(ends.get("low")), number(ends.get("high"))
-            strict = condition.get("strict", True)
-            if strict and not condition["attacker"].startswith(_NO_VOICE_PRINT) and low == low and high == high:
+            hears = condition["level"] != INVERTING and not condition["attacker"].startswith(_NO_VOICE_PRINT)
+            if hears and low == low and high == high:
                 rows.append((number(condition["eer"]["rocch"]), low, high, condition["attacker"]))
         rows.sort()
         if len(rows) > 1 and rows[0][2] < rows[1][1]:
@@ -105,15 +105,15 @@ def _order(main: Mapping[tuple[str, str, str], Sequence[Json]]) -> Iterator[str]
         lazy = main.get((*place[:2], "lazy-informed"))
         if place[2] != "semi-informed" or lazy is None:
             continue
-        rates = [_least_of_strict(rows) for rows in (part, lazy)]
+        rates = [_least_without_inverting(rows) for rows in (part, lazy)]
         if rates[0] > rates[1]:
             values = " against ".join(f"{100 * rate:.1f} %" for rate in rates)
             yield f"semi-informed attackers are weaker than lazy-informed ones ({_where(place)}: {values})"
 
 
-def _least_of_strict(part: Sequence[Json]) -> float:
-    strict = [condition for condition in part if condition.get("strict", True)] or list(part)
-    return number(strongest(strict)["eer"]["rocch"])
+def _least_without_inverting(part: Sequence[Json]) -> float:
+    others = [condition for condition in part if condition["level"] != INVERTING] or list(part)
+    return number(strongest(others)["eer"]["rocch"])
 
 
 def _training(sets: Sets, config: Config, *, informed: bool) -> Iterator[str]:

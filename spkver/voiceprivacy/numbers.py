@@ -39,9 +39,7 @@ _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
 _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # what stands of each draw by itself
 
 
-def assess(
-    scored: Scored, *, output: Path, config: EvaluationConfig, seed: int, earlier: Mapping[str, Any] | None = None
-) -> Json:
+def assess(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> Json:
     """Assess one condition from its files.
 
     Parameters
@@ -53,8 +51,6 @@ def assess(
     config : EvaluationConfig
     seed : int
         Of the resamples.
-    earlier : mapping, optional
-        The numbers of its only draw, made before there were several: they are taken as they are.
 
     Returns
     -------
@@ -66,19 +62,14 @@ def assess(
     genders = read_speakers(output / scored.lists / "spk2gender")
     draws = [read_scores(output / path) for path in scored.draws.values()]
     tables, why = _rank_draws(draws, key, genders)
-    if earlier is None:
-        of_draws, numbers = _metrics(scored, draws, key, speakers, config, seed)
-        entry = {**_place(scored, key, speakers), **numbers}
-        entry["notes"] |= why
-        entry["linkability"] = None if tables is None else link(tables, config, seed)
-        of_speakers = [
-            _speakers(scores, key, genders, None if tables is None else tables[place])
-            for place, scores in enumerate(draws)
-        ]
-        entry["speakers"] = mean_of(of_speakers)
-    else:
-        entry = {**earlier, "notes": dict(earlier["notes"])}
-        of_draws = [entry]
+    of_draws, numbers = _metrics(scored, draws, key, speakers, config, seed)
+    entry = {**_place(scored, key, speakers), **numbers}
+    entry["notes"] |= why
+    entry["linkability"] = None if tables is None else link(tables, config, seed)
+    of_speakers = [
+        _speakers(scores, key, genders, None if tables is None else tables[place]) for place, scores in enumerate(draws)
+    ]
+    entry["speakers"] = mean_of(of_speakers)
     resampling = Resampling(config.replicates, seed, config.level)
     closed, told = closed_set_of(draws, key, speakers, tables, resampling)
     if scored.lacking:
@@ -87,7 +78,9 @@ def assess(
     entry["notes"] |= told
     closed_of_draws = [None] * len(draws) if closed is None else closed.pop("draws")
     return entry | {
-        "strict": scored.strict,
+        "level": scored.level,
+        "content": scored.content,
+        "tested": list(scored.tested),
         "closed_set": closed,
         "draws": [
             {"draw": number, "scores": path, **{name: found[name] for name in _OF_A_DRAW}, "closed_set": rates}

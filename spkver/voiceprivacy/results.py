@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evaluation.reports import FORMAT, format_latex, format_markdown
+from evaluation.reports import FORMAT, LEVELS, format_latex, format_markdown
 from spkbase.configuration import to_dict
 from spkbase.files import format_table, to_json, write_text
 from spkbase.runs import Depends, Draft, Run, versions
@@ -186,11 +186,11 @@ def inversions_of(output: Path, sets: Sets, config: Config) -> dict[str, list[Js
 
 
 def _table(summary: Sequence[dict[str, Any]]) -> str:
-    with_strict = any((row["strict"] or {}).get("attacker") != row["strongest"] for row in summary)
+    levels = [level for level in LEVELS if any(level in row["levels"] for row in summary)]
     with_draws = any(len(row["draws"]) > 1 for row in summary)
     rows = []
     for row in summary:
-        strict, closed, named = (row[name] or {} for name in ("strict", "closed_set", "identification"))
+        closed, named = (row[name] or {} for name in ("closed_set", "identification"))
         cells = {
             "set": row["dataset"],
             "sex": row["gender"],
@@ -202,14 +202,15 @@ def _table(summary: Sequence[dict[str, Any]]) -> str:
         }
         if with_draws:
             cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""
-        if with_strict:
-            cells["strict [%]"] = f"{100 * strict['eer']:.2f} ({strict['attacker']})" if strict else None
+        if len(levels) > 1:
+            cells |= {f"{level} [%]": _percent((row["levels"].get(level) or {}).get("eer")) for level in levels}
         cells["closed set [%]"] = _percent(closed.get("eer"))
         cells["named [%]"] = _percent(named.get("share"))
         cells["population [bit]"] = row["population"]
         cells["linkability"] = row["linkability_all"]
         rows.append(cells)
-    two = dict.fromkeys(("EER [%]", "low", "high", "closed set [%]", "linkability"), ".2f")
+    rates = ("EER [%]", "low", "high", "closed set [%]", "linkability", *(f"{level} [%]" for level in levels))
+    two = dict.fromkeys(rates, ".2f")
     formats = {**two, "named [%]": ".0f", "population [bit]": ".3f"}
     return format_table(rows, {name: formats.get(name, "") for name in rows[0]})
 

@@ -41,10 +41,13 @@ class TwinConfig(AnonymizerConfig):
         draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
         beyond the first are made in OUTPUT/data also where the twin was taken as it is.
     trial_draws: int
-        How many times enrolment and trials are anonymised, each time with other random numbers: results are means over
-        these draws. The further ones are made as those of training sets are.
+        How many times trials are anonymised, each time with other random numbers: results are means over these draws.
+        The further ones are made as those of training sets are.
     enrolment_draws: int
-        How many anonymised versions of each enrolment recording lazy- and semi-informed attackers enrol with.
+        How many times enrolment is anonymised: lazy- and semi-informed attackers enrol with all of these draws.
+    shared_draws: bool
+        At `level` "speaker", whether a speaker has the same draw in enrolment and trials, as if one and the same
+        pseudo-speaker were published on both sides; else each side has draws of its own, as in VoicePrivacy.
     """
 
     name: str = ""
@@ -52,6 +55,7 @@ class TwinConfig(AnonymizerConfig):
     training_draws: int = 4
     trial_draws: int = field(default=3, metadata=LATER)
     enrolment_draws: int = field(default=4, metadata=LATER)
+    shared_draws: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.name:
@@ -60,8 +64,9 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
         if self.training_draws < 1:
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
-        if not 1 <= self.trial_draws <= MOST_DRAWS:
-            raise ConfigError(f"anonymizer.trial_draws is {self.trial_draws}: expected 1 to {MOST_DRAWS}")
+        for key in ("trial_draws", "enrolment_draws"):
+            if not 1 <= getattr(self, key) <= MOST_DRAWS:
+                raise ConfigError(f"anonymizer.{key} is {getattr(self, key)}: expected 1 to {MOST_DRAWS}")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
         """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
@@ -87,8 +92,8 @@ class EvaluationConfig:
     sizes : tuple of int
         Numbers of enrolled speakers at which linkability is given; empty: all of them.
     by_training_draws : bool
-        Have the strongest strict attacker learn from fewer anonymised versions of the training set too, see
-        `spkver.voiceprivacy.training_draws`.
+        Have the strongest attacker (inverting ones aside) learn from fewer anonymised versions of the training set too,
+        see `spkver.voiceprivacy.training_draws`.
     """
 
     replicates: int = 1000

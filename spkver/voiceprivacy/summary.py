@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.reports import SCENARIO_ORDER, figures_beside, strongest
+from evaluation.reports import SCENARIO_ORDER, WHOLE_LIST, figures_beside, strongest
 
 Json = dict[str, Any]
 
@@ -36,7 +37,6 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
     for (dataset, gender, scenario), part in places(conditions):
         best = strongest(part)
         ends = best["intervals"].get("eer.rocch", {})
-        curve = best["linkability"]
         beside = figures_beside(part)
         identification = beside.identification.to_dict("share")
         row = {
@@ -47,21 +47,41 @@ def summarise(conditions: Sequence[Json]) -> list[Json]:
             "eer": best["eer"]["rocch"],
             "low": ends.get("low"),
             "high": ends.get("high"),
-            "population": best["zebra"]["population"],
-            "individual": best["zebra"]["individual"],
-            "tag": best["zebra"]["tag"],
-            "linkability_all": curve["linkability"][-1] if curve else None,
+            **_worst(part),
             "n_enrolled": best["n_enrolled"],
             "n_target": best["n_target"],
             "n_nontarget": best["n_nontarget"],
             "attackers": {condition["attacker"]: condition["eer"]["rocch"] for condition in part},
             "draws": list(beside.draws),
-            "strict": beside.strict.to_dict("eer"),
+            "tested": list(beside.tested),
+            "levels": {level: figure.to_dict("eer") for level, figure in beside.levels.items()},
+            "without_content": beside.without_content.to_dict("eer"),
             "closed_set": beside.closed_set.to_dict("eer"),
             "identification": identification and {**identification, "candidates": list(beside.candidates)},
         }
         rows.append({**row, "verdict": _sentence(row)})
     return sorted(rows, key=lambda row: (row["dataset"], SCENARIO_ORDER.index(row["scenario"])))
+
+
+def _worst(part: Sequence[Json]) -> Json:
+    """ZEBRA and linkability where they are worst over attackers, with whose they are."""
+    found = {
+        one["attacker"]: {
+            **{name: one["zebra"][name] for name in ("population", "individual")},
+            "linkability_all": one["linkability"]["linkability"][-1] if one["linkability"] else None,
+        }
+        for one in part
+    }
+    by = {
+        name: max(found, key=lambda who, name=name: _or_nothing(found[who][name]))  # type: ignore[misc]
+        for name in ("population", "individual", "linkability_all")
+    }
+    tags = {one["attacker"]: one["zebra"]["tag"] for one in part}
+    return {**{name: found[who][name] for name, who in by.items()}, "tag": tags[by["individual"]], "worst_by": by}
+
+
+def _or_nothing(value: Any) -> float:
+    return -math.inf if math.isnan(number(value)) else number(value)
 
 
 def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: int = 0) -> str:
@@ -84,7 +104,7 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: in
     return (
         f"{start} {_where(worst)} ({worst['n_enrolled']} enrolled speakers) the strongest {worst['scenario']} attacker"
         f" ({worst['strongest']}), {knows}, has an equal error rate of {_rate(worst, level)}{_of_draws(worst)}"
-        f"{_of_strict(worst)}{without}. A guess would have 50 %.{_of_closed_set(worst)}"
+        f"{_of_levels(worst)}{without}. A guess would have 50 %.{_of_closed_set(worst)}"
     )
 
 
@@ -96,13 +116,15 @@ def _of_draws(row: Mapping[str, Any]) -> str:
     return f", the mean of {len(row['draws'])} draws of the anonymiser ({each})"
 
 
-def _of_strict(row: Mapping[str, Any]) -> str:
-    """What attackers reach that keep to their scenario, where the strongest one does not."""
-    if row["strict"] is None:
-        return "; no strict attacker was run"
-    if row["strict"]["attacker"] == row["strongest"]:
-        return ""
-    return f"; strict {_percent(row['strict']['eer'])} ({row['strict']['attacker']})"
+def _of_levels(row: Mapping[str, Any]) -> str:
+    """What attackers of the other levels of knowledge reach, and those that do not read what is said."""
+    figures = {**row["levels"], "without reading what is said": row["without_content"]}
+    others = [(name, figure) for name, figure in figures.items() if figure and figure["attacker"] != row["strongest"]]
+    lists = f" of {' and '.join(map(str, row['tested']))} recordings" if row["tested"] else ""
+    return "".join(
+        f"; {name}{lists if name == WHOLE_LIST else ''} {_percent(figure['eer'])} ({figure['attacker']})"
+        for name, figure in others
+    )
 
 
 def _of_closed_set(row: Mapping[str, Any]) -> str:
@@ -132,8 +154,10 @@ def _main(summary: Sequence[Json]) -> list[Json]:
 def _sentence(row: Mapping[str, Any]) -> str:
     linked = ""
     if row["linkability_all"] is not None:
+        by = row["worst_by"]["linkability_all"]
+        finds = "and finds" if by == row["strongest"] else f"and {by} finds"
         share = 100 * row["linkability_all"]
-        linked = f", and finds the speaker of an utterance among all enrolled ones in {share:.0f} % of the cases"
+        linked = f", {finds} the speaker of an utterance among all enrolled ones in {share:.0f} % of the cases"
     return (
         f"{_where(row)}, {row['scenario']}: the strongest attacker ({row['strongest']}) has an equal error rate of"
         f" {_percent(row['eer'])}{linked}."

@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluation.formats import read_key
 from evaluation.metrics import eer
-from evaluation.reports import strongest
+from evaluation.reports import INVERTING, strongest
 from evaluation.trials import split_scores
 from spkbase.files import file_digest, write_json
 from spkbase.runs import Depends, Draft, Run, Stage
@@ -134,7 +134,7 @@ def _strongest(experiment: Experiment, dataset: Dataset, conditions: Sequence[Js
         entry
         for entry in conditions
         if (entry["dataset"], entry["gender"], entry["scenario"]) == place
-        and entry["strict"]
+        and entry["level"] != INVERTING
         and entry["attacker"] in able
     ]
     return strongest(known) if known else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.reports import TRIAL_BY_TRIAL
 from spkver.attackers import find_row, is_outside
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.settings import Config
@@ -21,7 +22,12 @@ _UNDONE = "-undone"
 _ENDINGS = {
     _UNDONE: "with the anonymisation estimated and turned back first, learnt from draws of the background",
     "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
+    "-single-test": "adapted to the enrolled speakers alone, each tested recording on its own",
     "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
+}
+_FUSIONS = {
+    f"-{TRIAL_BY_TRIAL}": "the scores of those attackers alone that score trial by trial",
+    _UNDONE: "the same with the scores of those that undo or align, which learn from draws of the background",
 }
 _NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")
 _MODULES = {
@@ -47,9 +53,8 @@ def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) 
     """
     served = {condition["attacker"] for condition in conditions}
     specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
-    specs |= {
-        name + _UNDONE: spec + _UNDONE for name, spec in specs.items() if spec == "fusion" and name + _UNDONE in served
-    }
+    fusions = [name for name, spec in specs.items() if spec == "fusion"]
+    specs |= {name + end: f"fusion{end}" for name in fusions for end in _FUSIONS if name + end in served}
     run = {name: spec for name, spec in specs.items() if not conditions or name in served}
     others = [name for name, spec in run.items() if is_outside(spec)]
     networks = [name for name, spec in run.items() if is_network(spec)]
@@ -85,8 +90,8 @@ def explained(spec: str) -> str:
     >>> explained("scores:elsewhere")
     'scores made elsewhere'
     """
-    if spec == f"fusion{_UNDONE}":
-        return "the same with the scores of those that undo or align, which learn from draws of the background"
+    if spec in (further := {f"fusion{end}": words for end, words in _FUSIONS.items()}):
+        return further[spec]
     for ending, words in _ENDINGS.items():
         base = spec.removesuffix(ending)
         if base != spec:

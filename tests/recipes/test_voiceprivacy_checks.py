@@ -23,6 +23,7 @@ from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.conditions import attacks_of
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
@@ -182,7 +183,12 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
             ("enrolls", "f001-3"),
         ):
             write(enrolled / name, [*lines_of(enrolled / name), line])
-    found = list(sanity.shared_speakers(sets_of(data, tmp_path / "out")))
+    sets = sets_of(data, tmp_path / "out")
+    attack = next(attack for *_, attack in attacks_of(sets, SUFFIX))
+    for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
+        assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
+        assert len(directory.recordings) == len(directory.speakers) == 15
+    found = list(sanity.shared_speakers(sets))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),

@@ -1,4 +1,4 @@
-"""What stands beside an equal error rate on the page: draws, strict attackers, the closed set, who is named."""
+"""What stands beside an equal error rate on the page: draws, levels of knowledge, the closed set, who is named."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from evaluation.reports.beside import Figure
 from evaluation.reports.page.markup import Html, element
 from evaluation.reports.page.numbers import MISSING, SPACE, cell, decimal, interval, percent
 from evaluation.reports.privacy_results import Outcome
+from evaluation.reports.privacy_schema import WHOLE_LIST
 
 
 def lines_beside(outcome: Outcome) -> list[str]:
-    """Return sentences for a card: the draws, strict attackers, identification and the closed set; none unknown."""
+    """Return sentences for a card: draws, levels of knowledge, identification and the closed set; none unknown."""
     beside, lines = outcome.beside, []
     if each := _each_draw(outcome):
         lines.append(f"{each[0].upper()}{each[1:]}.")
-    if beside.strict.attacker and beside.strict.attacker != outcome.attacker:
-        strict = _spanned(beside.strict)
-        lines.append(f"Without undoing the anonymisation (strict): {strict}, {beside.strict.attacker}.")
+    for level, figure in _other_levels(outcome).items():
+        lists = " and ".join(map(str, beside.tested)) if level == WHOLE_LIST else ""
+        of = f" (lists of {lists} recordings)" if lists else ""
+        lines.append(f"{level.capitalize()} attackers{of}: {_spanned(figure)}, {figure.attacker}.")
+    if beside.without_content.attacker not in ("", outcome.attacker):
+        figure = beside.without_content
+        lines.append(f"Without attackers that read what is said: {_spanned(figure)}, {figure.attacker}.")
     if beside.identification.attacker:
         share = percent(beside.identification.rate.value, 0)
         among = _candidates(outcome)
@@ -32,8 +37,7 @@ def lines_beside(outcome: Outcome) -> list[str]:
 def in_short(outcome: Outcome) -> str:
     """Return identification and closed set in a few words, or nothing."""
     beside, parts = outcome.beside, []
-    if beside.strict.attacker and beside.strict.attacker != outcome.attacker:
-        parts.append(f"strict {percent(beside.strict.rate.value)}")
+    parts += [f"{level} {percent(figure.rate.value)}" for level, figure in _other_levels(outcome).items()]
     if beside.identification.attacker:
         parts.append(f"named {percent(beside.identification.rate.value, 0)}")
     if beside.closed_set.attacker:
@@ -42,12 +46,11 @@ def in_short(outcome: Outcome) -> str:
 
 
 def also(outcome: Outcome) -> Iterator[Html]:
-    """Yield what stands below an equal error rate in a table: the draws, and the strict attackers where they differ."""
+    """Yield what stands below an equal error rate in a table: the draws, and the levels of knowledge that differ."""
     if each := _each_draw(outcome):
         yield element("small", f" {each}")
-    strict = outcome.beside.strict
-    if strict.attacker and strict.attacker != outcome.attacker:
-        yield element("small", f" strict {percent(strict.rate.value)} ({strict.attacker})")
+    for level, figure in _other_levels(outcome).items():
+        yield element("small", f" {level} {percent(figure.rate.value)} ({figure.attacker})")
 
 
 def named(outcome: Outcome) -> Html | None:
@@ -64,6 +67,12 @@ def of_closed_set(outcome: Outcome) -> Html:
     if not figure.attacker:
         return cell(MISSING)
     return cell(percent(figure.rate.value), f"{interval(figure.rate)}{_by(figure, outcome)}")
+
+
+def _other_levels(outcome: Outcome) -> dict[str, Figure]:
+    """The strongest attackers of the levels of knowledge that the strongest of all does not have."""
+    levels = outcome.beside.levels
+    return {level: figure for level, figure in levels.items() if figure.attacker != outcome.attacker}
 
 
 def _by(figure: Figure, outcome: Outcome) -> str:

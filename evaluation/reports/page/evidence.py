@@ -89,7 +89,8 @@ def voices(results: Results) -> Html | None:
             if shown:
                 parts.append(_picture(shown[0], place_of(dataset, gender), f"voices-{number}-{other}"))
     lead = (
-        "How alike the voices of speakers are to the strongest strict attacker, on calibrated scores. "
+        "How alike the voices of speakers are to the strongest attacker that does not invert the anonymisation, on "
+        "calibrated scores. "
         "De-identification is 1 where nobody is known again and 0 where nothing was hidden; the gain of voice "
         "distinctiveness is 0 dB where anonymised voices can be told apart as well as the original ones, and below 0 "
         "where they grow alike."

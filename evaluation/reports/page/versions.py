@@ -36,7 +36,7 @@ def training_versions(results: Results) -> Html | None:
     made = table(
         ["Data set", "Attacker", *(f"{count} version{'s' if count > 1 else ''}" for count in counts)],
         [(None, rows)],
-        caption="Semi-informed equal error rate of the strongest strict attacker that was trained here",
+        caption="Semi-informed equal error rate of the strongest attacker that was trained here, inverting ones aside",
         kind="stack",
         numbers=tuple(range(2, 2 + len(counts))),
     )

@@ -99,7 +99,7 @@ def test_infinite_scores_of_one_system_stay_infinite() -> None:
 def test_reversed_scores_are_turned_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     target, nontarget = overlapping(3)
     assert train_affine(-target, -nontarget).weights[0] < 0
-    assert "turns scores round" in caplog.text
+    assert "the calibration has a negative slope: weights -" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from spkbase.errors import DataError
 from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion
 from spkver.attackers.fusion_folds import MOST_SPEAKERS, MOST_TESTED, fold_attacks, kind_of
 from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place
+from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, level_of
 from spkver.datadir.directory import DataDir
 
 
@@ -131,7 +131,7 @@ def test_scenarios_of_one_training_share_the_weights_and_the_folds(tmp_path, bac
 def test_attackers_that_know_both_sides_enter_the_second_fusion_alone(tmp_path, background):
     undone = FakeUndone("undone", 3.0)
     fusion = fusion_of(tmp_path, Fake("strict", 3.0), undone)
-    second = fusion.undone()
+    (second,) = fusion.further()
     assert isinstance(second, UndoneFusion)
     assert isinstance(second, BackgroundAttacker)
     assert not isinstance(fusion, BackgroundAttacker)
@@ -148,7 +148,36 @@ def test_attackers_that_know_both_sides_enter_the_second_fusion_alone(tmp_path, 
         ("train_anon", "train")
     }
     assert set(background.anonymised) < set(second.speech(attack))
-    assert fusion_of(tmp_path, Fake("strict")).undone() is None
+    assert fusion_of(tmp_path, Fake("strict")).further() == []
+    assert (fusion.level, level_of(second)) == ("trial-by-trial", "inverting")
+
+
+def test_fusions_by_level_of_knowledge(tmp_path, background):
+    """Each takes in those of its level and below; who reads what is said is of none."""
+    whole, reader = Fake("whole", 2.0), Fake("reader", 9.0)
+    whole.level, reader.content = "whole-list", "oracle"  # type: ignore[attr-defined]
+    fusion = fusion_of(tmp_path, Fake("single", 2.0), whole, FakeUndone("undone", 2.0), reader)
+    fusions = {one.name: one for one in (fusion, *fusion.further())}
+    assert {name: (level_of(one), [other for other in fusion.members if one.takes(other)])
+            for name, one in fusions.items()} == {
+        "fusion": ("whole-list", ["single", "whole"]),
+        "fusion-trial-by-trial": ("trial-by-trial", ["single"]),
+        "fusion-undone": ("inverting", ["single", "whole", "undone"]),
+    }  # fmt: skip
+    assert not any(one.takes(other) for one in fusions.values() for other in (*fusions, "reader"))
+    _, written, _ = fused(fusions["fusion-trial-by-trial"], attack_on(background, "original"), ["single"])
+    assert list(written["weights"]["weights"]) == ["single"]
+
+
+def test_whose_weight_would_be_negative_has_none_and_the_others_are_fitted_without(tmp_path, background):
+    attack, weights = attack_on(background, "original"), []
+    for names in (["strong", "good", "turned"], ["strong", "good"]):
+        strengths = {"strong": 2.0, "good": 1.5, "turned": -1.5}
+        members = [Fake(name, strengths[name]) for name in names]
+        _, written, _ = fused(fusion_of(tmp_path / str(len(names)), *members), attack, names)
+        weights.append(written["weights"]["weights"])
+    assert weights[0].pop("turned") == 0
+    assert weights[0] == pytest.approx(weights[1], rel=1e-3)
 
 
 def test_kinds():
@@ -159,8 +188,8 @@ def test_kinds():
         training.name: Attack("x", (training,), original, original, trials, "", both)
         for training in (original, anonymised)
     }
-    assert [kind_of(learnt["o"], strict=strict) for strict in (True, False)] == ["original", "lazy-informed"]
-    assert [kind_of(learnt["a"], strict=strict) for strict in (True, False)] == ["semi-informed"] * 2
+    assert [kind_of(learnt["o"], inverting=inverting) for inverting in (False, True)] == ["original", "lazy-informed"]
+    assert [kind_of(learnt["a"], inverting=inverting) for inverting in (False, True)] == ["semi-informed"] * 2
 
 
 @pytest.mark.parametrize("error", [DataError("no luck"), ZeroDivisionError("no luck"), OSError("no luck")])

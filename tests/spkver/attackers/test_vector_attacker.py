@@ -142,22 +142,23 @@ def test_workers_do_not_change_a_bit(speech, extractor, tmp_path):
     assert files[0] == files[1]
 
 
-def test_background_speakers_among_the_targets_are_dropped(speech, extractor, tmp_path, caplog):
-    """The result is that of a training set without them."""
-    both = replace(
-        speech["training"],
-        recordings={**speech["training"].recordings, **speech["enrolment"].recordings},
-        speakers={**speech["training"].speakers, **speech["enrolment"].speakers},
-        genders={**speech["training"].genders, **speech["enrolment"].genders},
+def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
+    """Oracle: means by hand; a version of the one recording of one model must not count as a recording more."""
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, tmp_path / "out")
+    once = scores_of(attacker, attack)
+    np.testing.assert_allclose(
+        scores_of(attacker, replace(attack, versions=(speech["enrolment"],) * 3)), once, atol=1e-6
     )
-    attack = replace(attack_on(speech), training=(both,))
-    with caplog.at_level(logging.WARNING):
-        values = scores_of(attacker_of(extractor, tmp_path / "one"), attack)
-    assert "6 of 18 speakers of train are enrolled or tested" in caplog.text
-    np.testing.assert_array_equal(values, scores_of(attacker_of(extractor, tmp_path / "two"), attack_on(speech)))
-    itself = replace(attack, training=(speech["enrolment"],))
-    with pytest.raises(DataError, match="attacker 'mine': all speakers of enrols are enrolled or tested"):
-        scores_of(attacker_of(extractor, tmp_path / "three"), itself)
+    other = write_speech(tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5)
+    both = replace(attack, versions=(other,))
+    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
+    means = (store.vectors(attack.enrolment).vectors + store.vectors(other).vectors) / 2
+    enrolled = replace(store.vectors(attack.enrolment), vectors=means)
+    backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
+    expected = backend.score(enrolled, store.vectors(attack.tested), attack.trials)
+    np.testing.assert_allclose(scores_of(attacker, both), expected.values, atol=1e-6)
+    assert not np.allclose(expected.values, once)
 
 
 def test_one_background_speaker_leaves_the_cosine(speech, extractor, tmp_path, caplog):
@@ -288,9 +289,9 @@ def test_a_journal_of_another_extractor_is_not_taken(speech, extractor, tmp_path
         assert sum(len(kept.read(number)[1]) for number in range(len(kept))) == len(speech["enrolment"])
 
 
-def test_adapted_scores_are_strict_and_of_the_whole_list(speech, extractor, tmp_path):
+def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
-    settings = {"extractor": extractor.spec, "adapted": True}
+    settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
     attack = attack_on(speech)
     wanted = wanted_network("mine", settings, Context("campplus"))
     attacker = wanted.at(Place(tmp_path / "out", tmp_path / "out/work", 1, 1), {})
@@ -313,11 +314,17 @@ def test_names_with_adapted_take_the_settings_of_their_base():
     context = Context("ivector-adapted", settings={"ivector": {"chains": ["centre"], "ubm": {"components": 8}}})
     wanted = CATALOGUE["ivector-adapted"].make("ivector-adapted", {}, context)
     assert (wanted.name, wanted.config.ubm.components) == ("ivector-adapted", 8)
-    assert wanted.config.choice.adapted
+    assert wanted.config.choice.adapted == "adapted_cosine"
     assert wanted.config.chains == ()  # those of the base do not adapt
     undone = CATALOGUE["supervector-adapted-undone"].make("mine", {}, Context("supervector-adapted-undone"))
     assert (undone.name, undone.base.name) == ("mine", "supervector-adapted")
     assert undone.base.config.chains == ("adapted_cosine",)
+    for name in ("campplus-single-test", "ge2e-single-test", "ivector-single-test", "supervector-single-test"):
+        assert CATALOGUE[name].summary.endswith("adapted to the enrolled speakers alone")
+    undone = CATALOGUE["supervector-single-test-undone"].make("mine", {}, Context("supervector-single-test-undone"))
+    assert (undone.base.config.chains, undone.base.config.adapted) == (("single_test_cosine",), "single_test_cosine")
+    with pytest.raises(ConfigError, match="adapted is 'yes': expected adapted_cosine, single_test_cosine, or nothing"):
+        wanted_network("mine", {"adapted": "yes"}, Context("campplus"))
 
 
 def test_supervectors_need_no_network(speech, tmp_path):

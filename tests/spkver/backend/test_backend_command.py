@@ -85,9 +85,8 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
     after = read_scores(output)
     assert max(abs(before[pair] - value) for pair, value in zip(after.pairs(), after.values, strict=True)) > 0.01
     (folder / "trials").write_text("".join(lines[:20]))
-    refused(
-        score(folder, backend, folder / "alone.txt"), "the mean of all models, and there is one", folder / "alone.txt"
-    )
+    alone = folder / "alone.txt"
+    refused(score(folder, backend, alone), "the mean of the other models, and there is one", alone)
 
 
 def test_speakers_from_a_map(folder: Path) -> None:

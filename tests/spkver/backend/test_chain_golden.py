@@ -74,7 +74,7 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
         (["lda:10"], "right_cosine_lda10_mean"),
         (["efr"], "cosine_efr_mean"),
         (["mahalanobis"], "mahalanobis"),
-        ([{"two_covariance": {"sessions": "mean"}}], "right_two_covariance_llr"),
+        ([{"two_covariance": {"sessions": "mean", "convention": "sidekit"}}], "right_two_covariance_llr"),
         ([{"plda": {"rank": 10, "convention": "sidekit", "sessions": "mean"}}], "plda_r10_fast"),
         ([{"plda": {"rank": 30, "convention": "sidekit", "sessions": "mean"}}], "plda_r30_fast"),
         ([{"plda": {"rank": 10, "convention": "sidekit"}}], "right_plda_r10_multisession"),
@@ -102,7 +102,7 @@ def test_wccn_after_lda(golden: Arrays) -> None:
 
 
 def test_centring_changes_no_ratio_of_the_two_covariance_model(golden: Arrays) -> None:
-    backend = trained(golden, "centre", {"two_covariance": {"sessions": "mean"}})
+    backend = trained(golden, "centre", {"two_covariance": {"sessions": "mean", "convention": "sidekit"}})
     same(scored(golden, backend), golden["right_two_covariance_llr"])
 
 

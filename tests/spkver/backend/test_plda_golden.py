@@ -151,12 +151,12 @@ def test_scores_after_efr(golden: dict[str, NDArray], trials: tuple) -> None:
 def test_cosine_and_mahalanobis(golden: dict[str, NDArray], trials: tuple) -> None:
     near(cosine_of_sessions(*trials), expected_scores(golden, "cosine_mean"))
     near(mahalanobis_scores(golden["backend_mahalanobis"], *trials), expected_scores(golden, "mahalanobis"))
-    within = fit_two_covariance(golden["iv_train"], golden["train_models"]).within
+    within = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit").within
     near(np.linalg.inv(within), golden["backend_mahalanobis"])
 
 
 def test_two_covariances(golden: dict[str, NDArray], trials: tuple) -> None:
-    two = fit_two_covariance(golden["iv_train"], golden["train_models"])
+    two = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit")
     near(two.mean, golden["backend_mean"])
     near(two.within, golden["backend_within_covariance"])
     near(two.between, golden["backend_between_covariance"])
@@ -166,7 +166,7 @@ def test_two_covariances(golden: dict[str, NDArray], trials: tuple) -> None:
 
 def test_two_covariances_of_sidekit(golden: dict[str, NDArray], trials: tuple) -> None:
     """It subtracts no mean, leaves the constant out and has twice the ratio."""
-    two = fit_two_covariance(golden["iv_train"], golden["train_models"])
+    two = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit")
     plain = TwoCovariance(np.zeros_like(two.mean), two.between, two.within)
     found = two_covariance_scores(plain, *trials, sessions_as="mean")
     logs = [

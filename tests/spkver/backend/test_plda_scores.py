@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from evaluation.metrics import cllr
 from spkbase.errors import ConfigError, DataError
 from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
 from spkver.backend.plda import Plda
@@ -157,11 +158,50 @@ def test_what_no_two_covariances_are_is_told(parts: tuple, message: str) -> None
         two_covariance_scores(TwoCovariance(*parts), Sessions(np.ones((1, 2)), zero), np.ones((1, 2)), zero, zero)
 
 
-def test_moments_add_up_to_the_total() -> None:
+def test_moments_of_two_sessions_are_those_of_the_model() -> None:
+    """Data drawn from the model: W and B are found, and ratios lose next to nothing against those of the true ones."""
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(2, 6, 6)) / np.sqrt(6) + 0.5 * np.eye(6)
+    true = TwoCovariance(np.zeros(6), 0.4 * roots[0] @ roots[0].T, roots[1] @ roots[1].T)
+
+    def drawn(counts):
+        who = np.repeat(np.arange(len(counts)), counts)
+        speakers = np.sqrt(0.4) * rng.normal(size=(len(counts), 6)) @ roots[0].T
+        return speakers[who] + rng.normal(size=(len(who), 6)) @ roots[1].T, who
+
+    for counts in (np.full(4000, 2), rng.integers(1, 5, 4000)):
+        two = fit_two_covariance(*drawn(counts))
+        np.testing.assert_allclose(two.within, true.within, atol=0.1)
+        np.testing.assert_allclose(two.between, true.between, atol=0.1)
+    vectors, who = drawn(np.full(300, 2))
+    tested, _ = drawn(np.full(200, 2))
+    pairs = every_pair(200, 200)
+    costs = []
+    for model in (true, fit_two_covariance(vectors, who), fit_two_covariance(vectors, who, convention="sidekit")):
+        scores = two_covariance_scores(model, Sessions(tested[::2], np.arange(200)), tested[1::2], *pairs)
+        costs.append(cllr(scores[pairs[0] == pairs[1]], scores[pairs[0] != pairs[1]]))
+    assert costs[1] < 1.05 * costs[0]
+    assert costs[2] > 1.3 * costs[0]
+
+
+def test_no_direction_has_less_than_no_variance_between_speakers() -> None:
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(20), 2)
+    vectors = rng.normal(size=(40, 4))
+    vectors[:, 0] += 3 * who
+    two = fit_two_covariance(vectors, who)
+    values = np.linalg.eigvalsh(two.between)
+    assert values[-1] > 10
+    np.testing.assert_allclose(values[0], 0, atol=1e-12)
+    with pytest.raises(DataError, match="differ no more than those of the same speaker's sessions"):
+        fit_two_covariance(np.tile([[0.0], [1.0]], (20, 1)) + 1e-3 * rng.normal(size=(40, 1)), who)
+
+
+def test_moments_of_sidekit_add_up_to_the_total() -> None:
     rng = np.random.default_rng(0)
     who = rng.integers(0, 12, 80)
     vectors = rng.normal(size=(12, 5))[who] + rng.normal(size=(80, 5))
-    two = fit_two_covariance(vectors, who)
+    two = fit_two_covariance(vectors, who, convention="sidekit")
     np.testing.assert_allclose(two.within + two.between, np.cov(vectors.T, ddof=0), atol=1e-13)
     inside = sum(np.cov(vectors[who == one].T, ddof=0) * (who == one).sum() for one in range(12)) / 80
     np.testing.assert_allclose(two.within, inside, atol=1e-13)
