@@ -27,7 +27,7 @@ from evaluation.challenges import (
     weighted_average,
     write_rank_file,
 )
-from evaluation.reports import SCENARIOS, strongest
+from evaluation.reports import LEVELS, SCENARIOS, strongest
 from spkbase.files import file_digest, format_csv, write_text
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sets import MIXED, POOLED, Sets
@@ -78,12 +78,15 @@ def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
     return earlier
 
 
-def challenge_protocol(config: Config, anonymiser: Json) -> dict[str, str]:
+def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: Json) -> dict[str, str]:
     """Return whose equal error rates go under the challenge's name, and how they are made; empty where nobody's do."""
-    if not config.challenge.attacker:
+    named = attacker_name(config.challenge.attacker)
+    levels = {condition["level"] for condition in conditions if condition["attacker"] == named}
+    if not levels:
         return {}
     return {
-        "attacker": attacker_name(config.challenge.attacker),
+        "attacker": named,
+        "level": max(levels, key=list(LEVELS).index),
         "reading": config.challenge.eer,
         "draws": "1",
         "seeding": anonymiser.get("seeding", "unknown"),

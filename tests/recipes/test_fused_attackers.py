@@ -224,8 +224,8 @@ def test_vectors_of_the_training_set_let_those_of_others_have_a_part(layout, ora
 
 
 def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
-    chosen = {"attackers": json.dumps([f"scores:{output}/exp", "fusion"]), "evaluation__replicates": 0}
-    outcome = run_recipe(layout, tmp_path / "out", **chosen)
+    chosen = {"attackers": "[knows,fusion]", "attacker_settings__knows__preset": f"scores:{output}/exp"}
+    outcome = run_recipe(layout, tmp_path / "out", evaluation__replicates=0, **chosen)
     assert outcome.status == 2
     assert "has nobody to fuse" in outcome.error
     assert (tmp_path / "out/results.json").exists()

@@ -257,7 +257,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     path = folder / f"exp/results_summary/result_for_rank{SUFFIX}"
     ranked = read_rank_file(path)
     assert [section.title for section in ranked.sections] == [PROTOCOL, ASV, ASV_ANON]
-    told = {"attacker": weak, "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
     assert ranked.section(PROTOCOL).records() == [told | {"draws": 1.0}]
     with (folder / f"results{SUFFIX}.csv").open(newline="") as file:
