@@ -44,11 +44,11 @@ class Side:
 
     def of(self, speakers: set[str]) -> Side:
         """Return those of some speakers."""
-        one, other = (np.isin(names, list(speakers)) for names in (self.models, self.owners))
-        return Side(self.enrolled[one], self.models[one], self.tested[other], self.owners[other])
+        rows, heard = (np.isin(names, list(speakers)) for names in (self.models, self.owners))
+        return Side(self.enrolled[rows], self.models[rows], self.tested[heard], self.owners[heard])
 
 
-def main(data: str, run: str, splits: int) -> None:
+def main(data: str, run: str, splits: str = "20") -> None:
     with tempfile.TemporaryDirectory() as copy:
         vectors = shutil.copytree(Path(run) / "work" / "vectors", Path(copy) / "vectors")
         store = VectorStore(vectors, open_extractor("campplus"), 1)
@@ -59,7 +59,7 @@ def main(data: str, run: str, splits: int) -> None:
             suffix = anonymised.name.removeprefix(path.name)
             for enrolment in (anonymised, path):
                 found = [side_of(store, enrolment, Path(run, "data", f"{name}_trials_{sex}{suffix}")) for sex in "fm"]
-                report(name, "original" if enrolment is path else "anonymised", found, splits)
+                report(name, "original" if enrolment is path else "anonymised", found, int(splits))
 
 
 def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
@@ -78,10 +78,8 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
     sizes = [len(set(side.models)) for side in sides]
     whole = rates([scores_of(side, None) for side in sides])
     head = f"{name:<12} {enrolment:<10}"
-    print(
-        f"{head} {'+'.join(map(str, sizes)):>10} {'all':<6}",
-        *(f"{whole[way]:15.1f}" if way in whole else f"{'-':>15}" for way in WAYS),
-    )
+    shown = [f"{whole[way]:15.1f}" if way in whole else f"{'-':>15}" for way in WAYS]
+    print(f"{head} {'+'.join(map(str, sizes)):>10} {'all':<6}", *shown)
     found = []
     for split in range(splits):
         scored = []
@@ -90,10 +88,13 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
             halves = set(order[: len(order) // 2]), set(order[len(order) // 2 :])
             scored += [scores_of(side.of(one), side.of(other)) for one, other in (halves, halves[::-1])]
         found.append(rates(scored))
-    means = {way: np.mean([row[way] for row in found]) for way in WAYS}
     error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
     shown = "+".join(f"{size / 2:g}" for size in sizes)
-    print(f"{head} {shown:>10} {'halves':<6}", *(f"{means[way]:15.1f}" for way in WAYS), f" (s.e. {error:.2f})")
+    print(
+        f"{head} {shown:>10} {'halves':<6}",
+        *(f"{np.mean([row[way] for row in found]):15.1f}" for way in WAYS),
+        f" (s.e. {error:.2f})",
+    )
 
 
 def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]:
@@ -130,4 +131,4 @@ def rates(scored: list[dict[str, NDArray[np.float64]]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int((*sys.argv, 20)[3]))
+    main(*sys.argv[1:4])
