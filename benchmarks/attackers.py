@@ -1,7 +1,7 @@
 """Time to train each attacker and to score its trials: ``python -m benchmarks.attackers [DIR [JOBS]]``.
 
 DIR holds data directories in the challenge's layout: SET_enrolls, SET_trials_f and SET_trials_m, and for training
-SET's own ``..._train`` or, without one, train-clean-360. Without DIR a SIMULATED set is made. Seconds are wall time
+SET's own ``..._train`` or, without one, libri251. Without DIR a SIMULATED set is made. Seconds are wall time
 from the audio on; in brackets, with features, background model and statistics there, as attackers that have them in
 common find them. A ratio to real time is seconds of speech (of the training set; of enrolment and trials) in a second.
 """
@@ -21,7 +21,7 @@ from spkver.corpora import Sizes, simulate_voiceprivacy
 from spkver.datadir import DataDir, read_datadir
 from spkver.features import check_recordings
 
-_FALLBACK = "train-clean-360"
+_FALLBACK = "libri251"
 
 
 def main(layout: str | None = None, jobs: str | None = None) -> None:

@@ -3,7 +3,7 @@
     python -m benchmarks.backends rsr2015 --vectors VECTORS... --lists FOLDER...
         FOLDER: what recipes/rsr2015/prepare.py wrote
     python -m benchmarks.backends voiceprivacy FOLDER LAYOUT SET --training NAME --anonymised-training NAME...
-        vectors in FOLDER, lists in LAYOUT, SET such as libri_test
+        vectors in FOLDER, lists in LAYOUT, SET such as libri10_test
     python -m benchmarks.backends halve DATADIR OUTPUT
         each recording as two utterances, for training sets with one a speaker
 
@@ -143,7 +143,7 @@ def voiceprivacy_conditions(
     layout : Path
         Data directories of the originals, for their trials.
     name : str
-        Such as ``libri_test``.
+        Such as ``libri10_test``.
     training : (str, sequence of str)
         Names of the training set and of its anonymised twins, several where it was anonymised several times.
     suffix : str
@@ -358,7 +358,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     challenge = kinds.add_parser("voiceprivacy", help="a set in the challenge's layout")
     challenge.add_argument("folder", type=Path, help="of vectors, NAME_EXTRACTOR.h5")
     challenge.add_argument("layout", type=Path, help="data directories of the originals")
-    challenge.add_argument("set", help="such as libri_test")
+    challenge.add_argument("set", help="such as libri10_test")
     challenge.add_argument("--training", required=True, help="name of the training set")
     challenge.add_argument("--anonymised-training", nargs="+", help="names of its anonymised twins")
     challenge.add_argument("--suffix", default="_mcadams")

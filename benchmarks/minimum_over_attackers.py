@@ -1,20 +1,24 @@
 """How often the interval of the minimum over attackers holds the smallest of their true equal error rates.
 
-The simulation is that of `benchmarks.coverage`, with at most 2,500 nontarget trials: every attacker scores the same
+The simulation is that of `benchmarks.coverage`, with at most 1,500 nontarget trials: every attacker scores the same
 trials of the same speakers, with effects that correlate with those of the first by 0.7, and between others by 0.49. The
 attackers are equal, or the true rate of each is 1.15 times that of the one before. The true minimum is the smallest of
-the true rates. Beside the interval of `evaluation.uncertainty.minimum_interval` stand the interval of the attacker that
-has the smallest rate, as if it had been the only one, and Bonferroni's: the smallest of all lower ends, and the
-smallest of all upper ends at a level of 1 - 0.05 / A for A attackers.
+the true rates. Beside the interval of `evaluation.uncertainty.minima_over_attackers`, of 1, 4 and 16 attackers on the
+same trials, stand the interval of the attacker that has the smallest rate, as if it had been the only one, and the mean
+of the printed minimum. Last comes what is printed of 1 and 16 attackers of a perfect anonymiser (cosines of vectors,
+half of whose variance is the attacker's own, that tell nothing of who speaks), and what is told of that.
 
-    python -m benchmarks.minimum_over_attackers [--repetitions 150] [--speakers 10 23 55] [--first-seed 0]
+    python -m benchmarks.minimum_over_attackers [--repetitions 100] [--speakers 10 30 80] [--strengths equal]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,16 +27,19 @@ from scipy.special import ndtri
 from benchmarks.coverage import simulate
 from benchmarks.measure import describe_machine
 from evaluation.metrics import SortedScores, eer_of, method_of
-from evaluation.uncertainty import bootstrap, interval, minimum_interval
+from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty import Resampling, bootstrap, interval, minima_over_attackers, minimum_of, sample_of
+from evaluation.uncertainty.minimum import AT_ONCE
 from spkbase.files import format_table
 from spkbase.work import default_jobs, one_blas_thread, ordered_map
 
-ATTACKERS = (4, 14)
-RATES = (0.1, 0.02)
+ATTACKERS = (1, 4, 16)
+RATES = (0.005, 0.02, 0.1, 0.3)
 RATIOS = {"equal": 1.0, "unequal": 1.15}
-MOST_NONTARGET = 2500
+MOST_NONTARGET = 1500
+SEGMENTS, WIDTH = 7, 16  # a speaker, and dimensions of vectors, of a perfect anonymiser
 METHOD = method_of("eer.rocch")
-WAYS = ("the minimum", "the chosen one alone", "Bonferroni")
+WAYS = ("the minimum", "the chosen one alone")
 
 
 def rate_of(scores: SortedScores) -> dict[str, float]:
@@ -40,69 +47,88 @@ def rate_of(scores: SortedScores) -> dict[str, float]:
     return {"eer": eer_of(scores)}
 
 
-@one_blas_thread()
 def repeat(n_speakers: int, rates: tuple[float, ...], replicates: int, seed: int) -> np.ndarray:
     """Run the study once.
 
     Returns
     -------
-    ndarray of float64 of shape (2, 3, 2)
-        For 4 and for 14 attackers the ends of the three intervals.
+    ndarray of float64 of shape (3, 3, 2)
+        For each number of attackers the smallest rate (twice), its ends, and the ends of the chosen attacker alone.
     """
     distances = tuple((-2 * ndtri(np.array(rates))).tolist())
     rng = np.random.default_rng([seed, n_speakers])
     samples = simulate(rng, n_speakers, distances, most_nontarget=MOST_NONTARGET)
-    values = np.array([rate_of(sample.runs())["eer"] for sample in samples])
-    resampled = np.array([found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)])
-    first = samples[0]
-    return np.array(
-        [ends_of(values[:count], resampled[:count], first.n_effective, first.n_least) for count in ATTACKERS]
+    values = [rate_of(sample.runs())["eer"] for sample in samples]
+    with one_blas_thread():
+        resampled = [found["eer"] for found in bootstrap(samples, rate_of, replicates=replicates, seed=seed)]
+    settings: dict[str, Any] = {"method": METHOD, "n_units": samples[0].n_effective, "n_trials": samples[0].n_least}
+    usual, wide = (
+        [interval(value, row, **settings, level=level) for value, row in zip(values, resampled, strict=True)]
+        for level in (0.95, 1 - 0.05 / AT_ONCE)
     )
+    rows = []
+    for count in ATTACKERS:
+        found = minimum_of(replace(one, high=other.high) for one, other in zip(usual[:count], wide, strict=False))
+        alone = usual[int(np.argmin(values[:count]))]
+        rows.append([[found.value, found.value], [found.low, found.high], [alone.low, alone.high]])
+    return np.array(rows)
 
 
-def ends_of(values: np.ndarray, resampled: np.ndarray, n_units: int, n_trials: int) -> np.ndarray:
-    """Return the ends of the three intervals, ndarray of float64 of shape (3, 2)."""
-    settings: dict[str, Any] = {"method": METHOD, "n_units": n_units, "n_trials": n_trials}
-    together = minimum_interval(values, resampled, **settings)
-    rows = list(zip(values.tolist(), resampled, strict=True))
-    apart = [interval(value, row, **settings) for value, row in rows]
-    chosen = apart[int(values.argmin())]
-    wide = [interval(value, row, **settings, level=1 - 0.05 / len(values)) for value, row in rows]
-    bonferroni = np.nanmin([found.low for found in apart]), np.nanmin([found.high for found in wide])
-    return np.array([[together.low, together.high], [chosen.low, chosen.high], bonferroni])
+def of_perfect(n_speakers: int, n_attackers: int, seed: int) -> tuple[float, float, float]:
+    """Return the printed minimum of attackers that know nothing, and the mean and 5 % quantile that are told of it."""
+    rng = np.random.default_rng([seed, n_speakers])
+    models, segments = np.divmod(np.arange(n_speakers * n_speakers * SEGMENTS), n_speakers * SEGMENTS)
+    names = np.array([f"s{number:04d}" for number in range(n_speakers)], object)
+    speakers = TrialSpeakers(names, models, segments // SEGMENTS)
+    common = rng.standard_normal((n_speakers * (1 + SEGMENTS), WIDTH))
+    samples = {}
+    for number in range(n_attackers):
+        vectors = common + rng.standard_normal(common.shape)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        scores = (vectors[models] * vectors[n_speakers + segments]).sum(axis=1)
+        samples[str(number)] = [sample_of(scores, models == speakers.segments, speakers)]
+    with one_blas_thread():
+        found = minima_over_attackers(samples, {"all": samples}, resampling=Resampling(2, seed))["all"]
+    return found.interval.value, found.perfect, found.perfect_low
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=150)
+    parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--speakers", type=int, nargs="+", default=[10, 23, 55])
+    parser.add_argument("--speakers", type=int, nargs="+", default=[10, 30, 80])
     parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
+    parser.add_argument("--strengths", choices=list(RATIOS), nargs="+", default=list(RATIOS))
     parser.add_argument("--first-seed", type=int, default=0, help="the repetitions have this seed and the next ones")
     parser.add_argument("--jobs", type=int, default=None)
     options = parser.parse_args()
     print(describe_machine())
     started = time.perf_counter()
     seeds = range(options.first_seed, options.first_seed + options.repetitions)
-    for rate in options.rates:
-        for strength, ratio in RATIOS.items():
-            rates = tuple((rate * ratio ** np.arange(max(ATTACKERS))).tolist())
-            for count in options.speakers:
-                work = partial(repeat, count, rates, options.replicates)
-                found = np.array(list(ordered_map(work, seeds, jobs=options.jobs)))
-                rows = [
-                    {"true minimum": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
-                    | row_of(found[:, place], rate)
-                    for place, number in enumerate(ATTACKERS)
-                ]
-                print(format_table(rows, markdown=True), flush=True)
+    rows: list[dict[str, object]] = []
+    for rate, strength, count in product(options.rates, options.strengths, options.speakers):
+        rates = tuple(np.minimum(rate * RATIOS[strength] ** np.arange(max(ATTACKERS)), 0.499).tolist())
+        work = partial(repeat, count, rates, options.replicates)
+        found = np.array(list(ordered_map(work, seeds, jobs=options.jobs)))
+        for place, number in enumerate(ATTACKERS):
+            cell = {"true": f"{100 * rate:g} %", "strength": strength, "speakers": count, "attackers": number}
+            rows.append(cell | row_of(found[:, place], rate))
+            print(rows[-1], file=sys.stderr, flush=True)
+    print(format_table(rows, markdown=True), "\n", flush=True)
+    rows = []
+    for count, number in product((10, 23), (1, 16)):
+        printed, told, low = np.array(list(ordered_map(partial(of_perfect, count, number), seeds, jobs=options.jobs))).T
+        cell = {"speakers": count, "attackers": number, "printed": f"{100 * printed.mean():.1f}"}
+        cell |= {"told": f"{100 * told.mean():.1f}", "below the 5 % quantile": f"{100 * np.mean(printed < low):.1f}"}
+        rows.append(cell | {"smallest printed": f"{100 * printed.min():.1f}"})
+    print(format_table(rows, markdown=True))
     print(f"\n{time.perf_counter() - started:.0f} s with {options.jobs or default_jobs()} workers")
 
 
 def row_of(found: np.ndarray, rate: float) -> dict[str, str]:
     """Shares in per cent of a row of the table; (repetitions, 3, 2)."""
-    row = {}
-    for place, way in enumerate(WAYS):
+    row = {"printed": f"{100 * found[:, 0, 0].mean():.1f}"}
+    for place, way in enumerate(WAYS, 1):
         low, high = np.nan_to_num(found[:, place, 0], nan=0.0), np.nan_to_num(found[:, place, 1], nan=1.0)
         below, above = np.mean(rate < low), np.mean(rate > high)
         row[way] = f"{100 * (1 - below - above):.1f} ({100 * below:.1f}, {100 * above:.1f})"

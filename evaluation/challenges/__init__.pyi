@@ -7,6 +7,7 @@ from .figures import read_figures as read_figures
 from .rank_files import ASR as ASR
 from .rank_files import ASV as ASV
 from .rank_files import ASV_ANON as ASV_ANON
+from .rank_files import PROTOCOL as PROTOCOL
 from .rank_files import SER as SER
 from .rank_files import RankFile as RankFile
 from .rank_files import Section as Section
@@ -19,7 +20,6 @@ from .ranking import OrderingRule as OrderingRule
 from .ranking import SystemOrder as SystemOrder
 from .ranking import order_systems as order_systems
 from .ranking import orders_to_dict as orders_to_dict
-from .ranking_sources import SIZES as SIZES
 from .ranking_sources import Reading as Reading
 from .ranking_sources import read_system as read_system
 from .results_2022 import weighted_average as weighted_average

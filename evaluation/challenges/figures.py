@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
-from evaluation.challenges.ranking_sources import condition_eer, load_results, split_of, utility_rate
-from evaluation.reports import SCENARIO_ORDER, strongest
+from evaluation.challenges.ranking_sources import chosen_eer, load_results, split_of, utility_rate
+from evaluation.reports import SCENARIO_ORDER
 from evaluation.uncertainty import Interval
 from spkbase.showing import one_line
 
@@ -98,7 +98,7 @@ def figures_of_rank_file(file: RankFile) -> tuple[Figure, ...]:
 
 
 def figures_of_results(results: Mapping[str, Any]) -> tuple[Figure, ...]:
-    """Return the EER of the strongest attacker of each condition, by the ROC convex hull, and the rates of utility."""
+    """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities."""
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in results["conditions"]:
         if isinstance(row, Mapping):
@@ -109,7 +109,7 @@ def figures_of_results(results: Mapping[str, Any]) -> tuple[Figure, ...]:
         # without lists by sex there was one across them
         Figure("EER", *split_of(dataset), speakers if dataset in by_sex else "mixed", scenario, eer)
         for (dataset, speakers, scenario), rows in groups.items()
-        if (eer := condition_eer(strongest(rows))) is not None
+        if (eer := chosen_eer(results, rows)) is not None
     ]
     utility = results.get("utility")
     for measure in ("wer", "uar"):

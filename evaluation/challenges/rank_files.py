@@ -27,6 +27,8 @@ from spkbase.files import line_at, not_text, read_text_bytes, write_text
 from spkbase.showing import one_line
 
 SER, ASV, ASR, ASV_ANON = "SER results", "ASV_eval results", "ASR results", "ASV_eval^anon results"
+PROTOCOL = "Protocol"
+"""A section that files of ours have besides: whose EERs they are (``attacker``), read how (``reading``)."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     SER: ("dataset", "split", "ser", "UAR"),
     ASV: ("dataset", "split", "gender", "enrollment", "trial", "EER"),

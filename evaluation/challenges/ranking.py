@@ -44,13 +44,15 @@ class ComparedSystem:
     ----------
     name : str
     eer : Interval
-        Of the semi-informed attacker, a fraction of 1; of several attackers the strongest.
+        Of the semi-informed attacker, a fraction of 1.
     utilities : dict of str to Interval
         By name: ``wer`` and ``uar``, fractions of 1, and others of `LOWER_IS_BETTER`.
     notes : tuple of str
         Where the numbers are from.
     sets : tuple of str
         Sets and sexes that the EER is of; empty where they are not known.
+    attacker : str
+        Whose EER it is, and by which reading, as far as the file tells.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ComparedSystem:
     utilities: Mapping[str, Interval]
     notes: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    attacker: str = "not told"
 
 
 @one_line

@@ -1,13 +1,6 @@
 """Systems to order, from result files: 2024's ``result_for_rank*``, our ``results.json``, 2022's summaries.
 
-Files of the challenges hold rates without intervals. An approximate interval is then made of the numbers of trials,
-words, utterances and speakers that the challenge's sets have: that of independent trials, its variance taken
-1 + (m - 1) rho times, where m is the number of trials of a speaker and rho how alike they are (the design effect [1]_).
-It is a guess, and is called so in the notes; docs/utility.md says on what data rho was measured.
-
-References
-----------
-.. [1] L. Kish, "Survey Sampling", section 5.4, 1965.
+Files of the challenges hold rates without intervals, and do not tell whose EER they hold; ours do.
 """
 
 from __future__ import annotations
@@ -15,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, SER, RankFile, read_rank_file
+from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
 from evaluation.reports import SCENARIO_ORDER, strongest
@@ -31,36 +24,6 @@ from spkbase.showing import one_line
 Average = Literal["mean", "least"]
 
 
-@one_line
-@dataclass(frozen=True)
-class Sizes:
-    """How much data stand behind the rates of a split.
-
-    Attributes
-    ----------
-    targets : dict of str to (int, int)
-        Target trials and their speakers, by sex, and of the list across the sexes (``mixed``).
-    words : (int, int)
-        Words of the reference, and speakers.
-    utterances : (int, int)
-        Utterances whose emotion is recognised, taken as spread evenly over the emotions, and speakers.
-    """
-
-    targets: Mapping[str, tuple[int, int]]
-    words: tuple[int, int]
-    utterances: tuple[int, int]
-
-
-# LibriSpeech's trials and words are those of the lists of 2020 to 2024, whose targets the lists across the sexes of
-# 2026 have too; of IEMOCAP, whose 5531 utterances of four emotions are halved between the splits, there is a speaker in
-# each of five folds
-SIZES: Mapping[str, Sizes] = {
-    "dev": Sizes({"f": (704, 15), "m": (644, 14), "mixed": (1348, 29)}, (39783, 40), (2765, 5)),
-    "test": Sizes({"f": (548, 16), "m": (449, 13), "mixed": (997, 29)}, (35042, 40), (2765, 5)),
-}
-ALIKE: Mapping[str, float] = {"eer": 0.02, "wer": 0.01, "uar": 0.07}
-"""Intraclass correlation rho of the errors of a speaker."""
-_GUESSED = {"eer": "libri", "wer": "libri", "uar": "IEMOCAP"}  # the sets whose sizes these are
 _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
@@ -75,10 +38,6 @@ class Reading:
         ``dev`` or ``test``.
     average : {"mean", "least"}
         EER of a system: the mean over sets and sexes, or the least of them.
-    sizes : Sizes or None
-        Of the split, for approximate intervals of files without; None for none.
-    alike : dict of str to float
-        Intraclass correlation of ``eer``, ``wer`` and ``uar``.
     datasets : tuple of str
         Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); empty for all. Emotions have sets
         of their own, and count in each case.
@@ -86,8 +45,6 @@ class Reading:
 
     split: str = "test"
     average: Average = "mean"
-    sizes: Sizes | None = SIZES["test"]
-    alike: Mapping[str, float] = field(default_factory=lambda: ALIKE)
     datasets: tuple[str, ...] = ()
 
     def counts(self, dataset: str) -> bool:
@@ -120,40 +77,6 @@ def read_system(path: str | Path, name: str = "", reading: Reading | None = None
     return _from_rank_file(path, name, reading)
 
 
-def design_effect(count: float, speakers: float, alike: float) -> float:
-    """Return how many times the variance is that of independent trials, for `count` trials spread over speakers.
-
-    Examples
-    --------
-    >>> design_effect(1000, 10, 0.02)
-    2.98
-    """
-    return 1 + (count / speakers - 1) * alike
-
-
-def binomial(rate: float, count: float, *, design: float, level: float = 0.95) -> Interval:
-    """Return a rate of `count` trials with its Wilson interval, as of `count / design` independent ones.
-
-    References
-    ----------
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927.
-
-    Examples
-    --------
-    >>> found = binomial(0.5, 100, design=1)
-    >>> round(found.low, 4), round(found.high, 4)
-    (0.4038, 0.5962)
-    """
-    from scipy.special import ndtri
-
-    size, z = count / design, float(ndtri((1 + level) / 2))
-    # insertions may push a word error rate beyond 1
-    inside = min(max(rate, 0.0), 1.0)
-    centre = (inside + z * z / (2 * size)) / (1 + z * z / size)
-    reach = z * math.sqrt(inside * (1 - inside) / size + z * z / (4 * size * size)) / (1 + z * z / size)
-    return Interval(rate, min(centre - reach, rate), max(centre + reach, rate))
-
-
 def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     file = read_rank_file(path)
     section = file.section(ASV_ANON)
@@ -164,22 +87,19 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     if not anon:
         remedy = "the semi-informed attacker's results are needed" + (", of other sets" if reading.datasets else "")
         raise DataError(f"no EER anon-anon of the split {reading.split!r} in {ASV_ANON!r}", file=path, remedy=remedy)
-    sizes = reading.sizes if {str(row["dataset"]) for row in anon} == {_GUESSED["eer"]} else None
-    eers = []
-    for row in anon:
-        size = None if sizes is None else sizes.targets.get(str(row["gender"]))
-        eers.append(_guess(float(row["EER"]) / 100, size, reading.alike["eer"]))
-    utilities = {}
-    wer = _mean_row(file, path, (ASR, "WER", "asr"), reading)
-    if wer is not None:
-        words = reading.sizes.words if reading.sizes and _is_known(file, ASR, "wer", reading.split) else None
-        utilities["wer"] = _guess(wer, words, reading.alike["wer"])
-    uar = _mean_row(file, path, (SER, "UAR", "ser"), replace(reading, datasets=()))
-    if uar is not None:
-        utilities["uar"] = _recall(file, uar, reading)
+    eers = [Interval(float(row["EER"]) / 100) for row in anon]
+    utilities = {
+        "wer": _mean_row(file, path, (ASR, "WER", "asr"), reading),
+        "uar": _mean_row(file, path, (SER, "UAR", "ser"), replace(reading, datasets=())),
+    }
+    known = {key: Interval(value) for key, value in utilities.items() if value is not None}
     sets = tuple(sorted(f"{row['dataset']}_{row['split']} {row['gender']}" for row in anon))
-    notes = [_origin(path, eers, sizes), *_stronger_lazy(file, anon)]
-    return ComparedSystem(name or _name(path), _together(eers, reading.average), utilities, tuple(notes), sets)
+    count = f"{len(eers)} EER{'s' if len(eers) > 1 else ''} anon-anon"
+    notes = (f"{path.name}: {count}, without intervals", *_stronger_lazy(file, anon))
+    told = file.section(PROTOCOL)
+    attacker = {} if told is None else {"attacker": _named(told.records()[0])}
+    eer = _together(eers, reading.average)
+    return ComparedSystem(name or _name(path), eer, known, notes, sets, **attacker)
 
 
 def _stronger_lazy(file: RankFile, anon: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -190,17 +110,6 @@ def _stronger_lazy(file: RankFile, anon: Sequence[Mapping[str, Any]]) -> Iterato
         if lazy is not None and lazy < row["EER"]:
             text = f"the lazy-informed EER of {row['dataset']} {row['gender']}, {lazy:g} %, is below the semi-informed"
             yield f"{text} {row['EER']:g} %: privacy is overestimated, the semi-informed attacker is too weak"
-
-
-def _is_known(file: RankFile, title: str, key: str, split: str) -> bool:
-    """Return whether a table is of the challenge's own set, as far as its name tells."""
-    section = file.section(title)
-    rows = [] if section is None else section.records()
-    return {str(row["dataset"]) for row in rows if row["split"] == split} == {_GUESSED[key]}
-
-
-def _guess(rate: float, size: tuple[int, int] | None, alike: float) -> Interval:
-    return Interval(rate) if size is None else binomial(rate, size[0], design=design_effect(*size, alike))
 
 
 def _mean_row(file: RankFile, path: Path, where: tuple[str, str, str], reading: Reading) -> float | None:
@@ -214,21 +123,6 @@ def _mean_row(file: RankFile, path: Path, where: tuple[str, str, str], reading: 
     if any(math.isnan(value) for value in recalls):
         raise DataError(f"{column} of anonymised speech is undefined in {title!r}", file=path)
     return sum(recalls) / len(recalls) / 100 if recalls else None
-
-
-def _recall(file: RankFile, value: float, reading: Reading) -> Interval:
-    """Give a UAR the interval of a mean of independent recalls, which the file holds too."""
-    section = file.section(SER)
-    if reading.sizes is None or section is None or not _is_known(file, SER, "uar", reading.split):
-        return Interval(value)
-    rows = [row for row in section.records() if (row["split"], row["ser"]) == (reading.split, "anon")]
-    recalls = [float(cell) / 100 for name, cell in rows[0].items() if name.startswith("ACC_")]
-    if len(rows) != 1 or len(recalls) < 2:
-        return Interval(value)
-    each = reading.sizes.utterances[0] / len(recalls) / design_effect(*reading.sizes.utterances, reading.alike["uar"])
-    variance = sum(recall * (1 - recall) / each for recall in recalls) / len(recalls) ** 2
-    reach = 1.96 * math.sqrt(variance)
-    return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
 def _together(measures: Sequence[Interval], average: Average, weights: Sequence[float] = ()) -> Interval:
@@ -263,7 +157,7 @@ def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
 
 
 def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
-    """Read our own results: the least EER over attackers, of each set and sex."""
+    """Read our own results: the EER of each set and sex, see `chosen_eer`."""
     results = load_results(path)
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in filter(_is_mapping, results["conditions"]):
@@ -271,7 +165,7 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
         is_counted = _is_of(dataset, reading.split) and reading.counts(dataset)
         if row.get("scenario") == SCENARIO_ORDER[-1] and is_counted:
             rows.setdefault((str(row.get("dataset", "")), str(row.get("gender", "all"))), []).append(row)
-    best = {group: measure for group, part in rows.items() if (measure := condition_eer(strongest(part))) is not None}
+    best = {group: measure for group, part in rows.items() if (measure := chosen_eer(results, part)) is not None}
     sexes = {group: measure for group, measure in best.items() if group[1] != "all"}
     chosen = sexes or best
     if not chosen:
@@ -294,7 +188,10 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     weights = _weights(results, [dataset for dataset, _ in chosen])
     eer = _together(list(chosen.values()), reading.average, weights)
     weighted = ", weighted as the challenge does" if weights and reading.average == "mean" else ""
-    return ComparedSystem(label, eer, utilities, (f"{path}: EER of {', '.join(listed)}{weighted}",), sets)
+    protocol, most = _mapping(results, "protocol"), max(len(rows[group]) for group in chosen)
+    attacker = _named(protocol) if protocol else f"strongest of {most} (rocch)"
+    notes = (f"{path}: EER of {', '.join(listed)}{weighted}",)
+    return ComparedSystem(label, eer, utilities, notes, sets, attacker)
 
 
 def split_of(dataset: str) -> tuple[str, str]:
@@ -348,12 +245,26 @@ def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def condition_eer(row: Mapping[str, Any]) -> Interval | None:
-    """EER of a condition, with its interval: a number, or the reading ``rocch`` of several."""
+def chosen_eer(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Interval | None:
+    """EER of a condition, with its interval: that of the attacker and reading which the results name for a challenge.
+
+    Where they name none, that of the strongest attacker by the ROC convex hull.
+    """
+    protocol, reading = _mapping(results, "protocol"), "rocch"
+    if protocol:
+        rows = [row for row in rows if row.get("attacker") == protocol.get("attacker")]
+        reading = str(protocol.get("reading"))
+    if not rows:
+        return None
+    row = strongest(rows)
     eer, intervals = row.get("eer"), _mapping(row, "intervals")
-    value = eer.get("rocch") if isinstance(eer, Mapping) else eer
-    ends = intervals.get("eer.rocch", intervals.get("eer"))
-    return _number(value, ends)
+    value = eer.get(reading) if isinstance(eer, Mapping) else eer
+    return _number(value, intervals.get(f"eer.{reading}", intervals.get("eer")))
+
+
+def _named(protocol: Mapping[str, Any]) -> str:
+    """Whose EER it is and how it is read, of a section or block of that name."""
+    return f"{protocol.get('attacker')} ({protocol.get('reading')})"
 
 
 def _blocks(value: Any, split: str) -> list[Mapping[str, Any]]:
@@ -386,9 +297,3 @@ def _name(path: Path) -> str:
         if path.name.startswith(start) and path.suffix != ".json":
             return path.name.removeprefix(start).lstrip("_.") or path.name
     return path.parent.resolve().name if path.name == "results.json" else path.stem
-
-
-def _origin(path: Path, eers: Sequence[Interval], sizes: Sizes | None) -> str:
-    count = f"{len(eers)} EER{'s' if len(eers) > 1 else ''} anon-anon"
-    guess = "without intervals" if sizes is None else "intervals guessed from the sizes of the sets"
-    return f"{path.name}: {count}, {guess}"

@@ -1,4 +1,4 @@
-"""Several systems in one table and in one chart: EER of the strongest attacker against each utility."""
+"""Several systems in one table and in one chart: EER of the semi-informed attacker against each utility."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ _MEASURES = {"wer": "Word error rate", "cer": "Character error rate", "uar": "Un
 
 
 def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
-    """Return a row for each system: its EER and its utilities in per cent, with their intervals in brackets.
+    """Return a row for each system: EER and utilities in per cent, with their intervals in brackets, and whose EER.
 
-    Utilities that no system has are left out. The EER is that of the semi-informed attacker, of several attackers the
-    least.
+    Utilities that no system has are left out. The EER is that of the semi-informed attacker.
 
     Examples
     --------
     >>> system_rows([ComparedSystem("B2", Interval(0.047, 0.035, 0.062), {"wer": Interval(0.0996)})])
-    [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'WER [%]': '9.96'}]
+    [{'system': 'B2', 'EER [%]': '4.70 [3.50, 6.20]', 'EER of': 'not told', 'WER [%]': '9.96'}]
     """
     known = [name for name in _MEASURES if any(name in system.utilities for system in systems)]
     return [
-        {"system": system.name, "EER [%]": percent(system.eer, decimals)}
+        {"system": system.name, "EER [%]": percent(system.eer, decimals), "EER of": system.attacker}
         | {f"{name.upper()} [%]": percent(system.utilities.get(name), decimals) for name in known}
         for system in systems
     ]
@@ -57,7 +56,7 @@ def plot_systems(
     Returns
     -------
     list of Path
-        What was written.
+        What was written. Where systems differ in whose EER they have, points are named with it.
 
     Raises
     ------
@@ -75,11 +74,13 @@ def plot_systems(
             remedy="measure WER or UAR, or leave --plot out",
         )
     written = []
+    mixed = len({system.attacker for system in systems}) > 1
     for name, members in drawn:
         file = path if len(drawn) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}")
         points = [
             TradeOff(
-                system.name, 100 * system.utilities[name].value, system.eer.value,
+                f"{system.name}, {system.attacker}" if mixed else system.name,
+                100 * system.utilities[name].value, system.eer.value,
                 _ends(system.eer), _ends(system.utilities[name], 100),
             )
             for system in members

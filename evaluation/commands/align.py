@@ -35,6 +35,12 @@ _DEFAULT = ("none", "centred", "orthogonal", "wasserstein")
 @click.option("--train-anonymised", multiple=True, type=FILE, help="... with an original of the same id for each.")
 @click.option("--train-speakers", type=FILE, help="Speakers of what maps are learnt from, as in utt2spk.")
 @click.option(
+    "--own-pairs",
+    is_flag=True,
+    help="These may be other utterances of the speakers who are linked: who holds their enrolment and the anonymiser "
+    "can make such pairs.",
+)
+@click.option(
     "--folds",
     type=click.IntRange(min=2),
     default=5,
@@ -47,6 +53,12 @@ _DEFAULT = ("none", "centred", "orthogonal", "wasserstein")
     multiple=True,
     type=click.Choice(ALIGNMENTS),
     help="Repeatable. [default: all but ridge]",
+)
+@click.option(
+    "--own-means",
+    is_flag=True,
+    help="Every alignment but none takes off each side's own mean, over all that is linked, in place of the means "
+    "that it learnt: knowledge of the whole list of unlabelled segments.",
 )
 @click.option(
     "--ridge",
@@ -88,8 +100,9 @@ def align(**options: Any) -> None:
 
     Compared are: none (as they are), centred (the mean of each side moved), orthogonal (Procrustes), ridge (any linear
     map), all three learnt on pairs of other speakers, by id; wasserstein (Procrustes without pairs, learnt from the
-    training vectors, or from what is linked where none are given). Segments are linked to the speaker of the nearest
-    original segment and to the nearest mean of a speaker, means of speakers to means of speakers.
+    training vectors, or from what is linked where none are given). Anonymised segments are linked to the speaker of
+    the nearest original segment and to the nearest mean of a speaker, means of speakers to means of speakers. Original
+    segments are linked to the speaker of the nearest anonymised one: the accuracy of Champion et al. (ASRU 2021).
 
     Embeddings are of any form that `spkver-eval cosine --help` names, such as Kaldi's archives.
     """
@@ -113,7 +126,8 @@ def align(**options: Any) -> None:
     if show_json(report, options["json_path"]):
         return
     counts = f"{report['segments']:,} segments of {report['speakers']:,} speakers among {report['gallery']:,}"
-    click.echo(f"{counts}; maps are learnt from {report['learnt_from']}.\n")
+    means = ", each side's own mean taken off (level: whole list)" if options["own_means"] else ""
+    click.echo(f"{counts}; maps are learnt from {report['learnt_from']}{means}.\n")
     click.echo(format_table(rows, _FORMS))
     for note in report["notes"]:
         click.echo(f"note: {note}", err=True)
@@ -140,18 +154,24 @@ def _sides(options: dict[str, Any]) -> tuple[Embeddings, Embeddings]:
 def _training(options: dict[str, Any], sides: tuple[Embeddings, Embeddings]) -> tuple[Embeddings, Embeddings] | None:
     """Read what maps are learnt from, if it is given."""
     paths = options["train_original"], options["train_anonymised"]
-    if not any(paths):
+    if not any(paths) and not options["own_pairs"]:
         return None
     if not all(paths):
-        raise click.UsageError("expected --train-original and --train-anonymised, or none of them")
+        raise click.UsageError("expected --train-original and --train-anonymised, or none of them (nor --own-pairs)")
     original, anonymised = (
         read_embeddings(path, speakers=options["train_speakers"], allow_pickle=options["allow_pickle"])
         for path in paths
     )
-    linked = {*sides[0].speakers.tolist(), *sides[1].speakers.tolist()}
-    if shared := sorted(linked & {*original.speakers.tolist(), *anonymised.speakers.tolist()}):
-        text = f"{len(shared)} speakers would be both learnt from and linked: {few(shared)}"
-        raise DataError(text, file=paths[1][0], remedy="give other speakers, or none: --folds then keeps them apart")
+    # own pairs may be of the original vectors that are linked to: who enrols has them
+    what, first = ("utterances", 1) if options["own_pairs"] else ("speakers", 0)
+    linked, learnt = (
+        {name for one in both[first:] for name in (one.ids if first else one.speakers).tolist()}
+        for both in (sides, (original, anonymised))
+    )
+    if shared := sorted(linked & learnt):
+        text = f"{len(shared)} {what} would be both learnt from and linked: {few(shared)}"
+        remedy = "give others; --own-pairs allows other utterances of the same speakers; without, --folds of speakers"
+        raise DataError(text, file=paths[1][0], remedy=remedy)
     return original, anonymised
 
 
@@ -173,14 +193,15 @@ def _report(
 ) -> dict[str, Any]:
     """What the JSON holds."""
     original, anonymised = sides
-    learnt = f"{len(training[1]):,} pairs of other speakers" if training else f"{options['folds']} folds of speakers"
-    settings = ("folds", "ridge", "prior", "plain", "other_extractor", "restarts", "replicates", "seed", "level")
+    whose = "other utterances of the same speakers" if options["own_pairs"] else "other speakers"
+    learnt = f"{len(training[1]):,} pairs of {whose}" if training else f"{options['folds']} folds of speakers"
+    settings = ("own_pairs", "own_means", "folds", "ridge", "prior", "plain", "other_extractor", "restarts")
     return {
         "segments": len(anonymised),
         "speakers": len(set(anonymised.speakers.tolist())),
         "gallery": len(set(original.speakers.tolist())),
         "learnt_from": learnt,
-        "settings": {name: options[name] for name in settings},
+        "settings": {name: options[name] for name in (*settings, "replicates", "seed", "level")},
         "links": rows,
         "notes": list(dict.fromkeys(note for side in (*sides, *(training or ())) for note in side.notes)),
     }

@@ -16,6 +16,8 @@ from spkbase.files import format_table, write_text
 if TYPE_CHECKING:
     from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
 
+_MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
+
 json_option = click.option(
     "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
 )
@@ -53,7 +55,6 @@ label_option = click.option("-l", "--label", "labels", multiple=True, help="Name
     show_default=True,
     help="How much the errors of two systems on the same speech go together, for ties; 0 errs on their side.",
 )
-@click.option("--no-guess", is_flag=True, help="Guess no intervals for files of the challenges, which hold none.")
 @click.option("--figures", is_flag=True, help="Show every figure of the files beside each other too, set by set.")
 @click.option(
     "--plot", type=FILE, help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ..."
@@ -74,7 +75,6 @@ def rank(
     datasets: tuple[str, ...],
     average: str,
     correlation: float,
-    no_guess: bool,
     figures: bool,
     json_path: Path | None,
     **papers: Any,
@@ -82,12 +82,12 @@ def rank(
     """Rank systems by utility within each least EER that they reach.
 
     FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024 and 2026 (both
-    tracks), or summaries of 2022; the EER is that of the semi-informed attacker, of ours the strongest one. The table
-    of the systems comes first; --plot, --latex and --markdown write it for a paper.
+    tracks), or summaries of 2022; the EER is that of the semi-informed attacker. The table of the systems comes first
+    and tells whose EER each is (of results.json the attacker's that challenge.attacker names, else the strongest's);
+    --plot, --latex and --markdown write it for a paper.
     """
     from evaluation.challenges import (
         RULES,
-        SIZES,
         Reading,
         figure_rows,
         order_systems,
@@ -104,7 +104,6 @@ def rank(
     reading: Reading = Reading(
         split=split,
         average=average,  # type: ignore[arg-type]
-        sizes=None if no_guess else SIZES.get(split),
         datasets=datasets,
     )
     names = labels or ("",) * len(files)
@@ -114,6 +113,8 @@ def rank(
     orders = order_systems(systems, rule)
     if len({system.sets for system in systems if system.sets}) > 1:
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
+    if len({system.attacker for system in systems}) > 1:
+        click.echo(f"Warning: {_MIXED}", err=True)
     rows = system_rows(systems)
     details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
     _write_papers(systems, rows, rule, papers)
@@ -158,6 +159,7 @@ def _write_papers(
 
 def _orders(systems: Sequence[ComparedSystem], orders: Sequence[SystemOrder], rule: OrderingRule) -> str:
     lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
+    lines += [_MIXED] if len({system.attacker for system in systems}) > 1 else []
     lines += [f"{system.name}: {note}" for system in systems for note in system.notes]
     for order in orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]

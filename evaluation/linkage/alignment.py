@@ -4,10 +4,15 @@ Conventions
 -----------
 Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is taken off, but for
 "none", which compares them as they are. Each anonymised vector is aligned by a map that did not learn from its
-speaker. Linked are
+speaker, unless the training pairs are given and say otherwise. The means are those of what the map learnt from, or
+with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments ("whole
+list"). Linked are
 
-* *segments to segments*: an anonymised segment to the speaker of the nearest original segment (which may be the very
-  segment that it was made of),
+* *anonymised to original*: an anonymised segment to the speaker of the nearest original segment (which may be the very
+  segment that it was made of), as an attacker does,
+* *original to anonymised*: an original segment to the speaker of the nearest mapped anonymised segment, which is the
+  accuracy of Champion et al. (ASRU 2021); where folds have a map each, the original segments are centred by the mean of
+  their target means,
 * *segments to speakers*: an anonymised segment to the nearest mean of a speaker's original segments,
 * *speakers to speakers*: the mean of a speaker's anonymised segments to the nearest mean of original ones.
 
@@ -40,7 +45,7 @@ from spkbase.showing import one_line
 
 Vectors = NDArray[np.float64]
 
-LINKED = ("segments to segments", "segments to speakers", "speakers to speakers")
+LINKED = ("anonymised to original", "original to anonymised", "segments to speakers", "speakers to speakers")
 WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
 """What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, learnt on pairs;
@@ -95,13 +100,13 @@ def learnt_maps(
     sides : (original, anonymised)
         What is linked.
     training : (original, anonymised) or None
-        What to learn from: other speakers. Without, `options["folds"]` folds of speakers of what is linked; a map
+        What to learn from. Without, `options["folds"]` folds of speakers of what is linked; a map
         without pairs then learns from all of it, since it is told nothing about whose it is.
     kind : str
         One of `ALIGNMENTS`.
     options : mapping
-        ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``; see `fit_alignment` and
-        `fit_alignment_without_pairs`.
+        ``folds``, ``seed``, ``ridge``, ``prior``, ``restarts`` and ``one_extractor``, see `fit_alignment` and
+        `fit_alignment_without_pairs`; ``own_means``: every map takes off and adds the means of `sides`.
     """
     original, anonymised = sides
     everybody = np.ones(len(anonymised.ids), bool)
@@ -156,28 +161,37 @@ def link_aligned(
 ) -> Aligned:
     """Align anonymised vectors and find the owner of each among the original speakers; see `learnt_maps`."""
     original, anonymised = sides
+    own_means = anonymised.vectors.mean(axis=0), original.vectors.mean(axis=0)
     parts: dict[str, list[tuple[NDArray[Any], NDArray[np.int64]]]] = {name: [] for name in LINKED}
     vectors = np.empty((len(anonymised.ids), original.vectors.shape[1]))
+    centres = np.zeros_like(vectors)
     for rows, alignment in learnt_maps(sides, training, kind, options):
+        if alignment is not None and options["own_means"]:
+            alignment = Alignment(*own_means, alignment.matrix)
         some = anonymised.vectors[rows]
         vectors[rows] = some if alignment is None else alignment.apply(some)
-        centre = np.zeros(vectors.shape[1]) if alignment is None else alignment.target_mean
-        tested, gallery = vectors[rows] - centre, original.vectors - centre
+        if alignment is not None:
+            centres[rows] = alignment.target_mean
+        tested, gallery = (vectors - centres)[rows], original.vectors - centres[rows][0]
         owners, people = _means(gallery, original.speakers)
         speakers, voices = _means(tested, anonymised.speakers[rows])
         of_rows = anonymised.speakers[rows]
         for name, some_speakers, left, right, their in (
             (LINKED[0], of_rows, tested, gallery, original.speakers),
-            (LINKED[1], of_rows, tested, people, owners),
-            (LINKED[2], speakers, voices, people, owners),
+            (LINKED[2], of_rows, tested, people, owners),
+            (LINKED[3], speakers, voices, people, owners),
         ):
             parts[name].append((some_speakers, owner_ranks(left, some_speakers, right, their)))
-    n_speakers = len(set(original.speakers.tolist()))
+    linked = np.isin(original.speakers.astype(str), anonymised.speakers.astype(str))
+    left, owners = original.vectors[linked] - centres.mean(axis=0), original.speakers[linked]
+    parts[LINKED[1]].append((owners, owner_ranks(left, owners, vectors - centres, anonymised.speakers)))
+    n_speakers = {name: len(set(original.speakers.tolist())) for name in LINKED}
+    n_speakers[LINKED[1]] = len(set(anonymised.speakers.tolist()))
     ranks = {
         name: Ranks.of(
             np.concatenate([found for _, found in of_kind]) - 1,
             0,
-            n_speakers - 1,
+            n_speakers[name] - 1,
             speakers=np.concatenate([people for people, _ in of_kind]),
         )
         for name, of_kind in parts.items()

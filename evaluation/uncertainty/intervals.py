@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import Method
-from evaluation.uncertainty.few_errors import PLENTY, independent_errors, mixed, rate_interval
+from evaluation.uncertainty.few_errors import PLENTY, end_without_error, independent_errors, mixed, rate_interval
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
 
@@ -93,7 +93,14 @@ class Interval(Tabular):
 
 
 def interval(
-    value: float, resampled: np.ndarray, *, method: Method, n_units: int, n_trials: int = 0, level: float = 0.95
+    value: float,
+    resampled: np.ndarray,
+    *,
+    method: Method,
+    n_units: int,
+    n_trials: int = 0,
+    level: float = 0.95,
+    widening: float = 1.0,
 ) -> Interval:
     """Return the interval of a metric from its resampled values.
 
@@ -111,6 +118,8 @@ def interval(
         Number of trials of the scarcer class, which says how small half an error is; 0 if there is no such thing.
     level : float
         Share of true values that such intervals should cover, between 0 and 1.
+    widening : float
+        How many times as wide as by the resamples it is for what they do not see, such as draws.
 
     Raises
     ------
@@ -123,17 +132,18 @@ def interval(
         raise DataError(f"expected at least 2 units, got {n_units}")
     resampled = np.asarray(resampled, np.float64)
     resampled = resampled[~np.isnan(resampled)]
-    usual = _usual_interval(value, resampled, method, n_units=n_units, n_trials=n_trials, level=level)
+    usual = _usual_interval(value, resampled, method, n_units, n_trials, level, widening)
     if not (method.of_errors and n_trials) or not 0 <= value < 0.5 or len(resampled) < 2:
         return usual
     variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)
     errors = independent_errors(value, variance, n_trials)
     if errors >= PLENTY and usual.has_interval:
-        return usual
-    low, high = rate_interval(value, variance, n_units=n_units, n_trials=n_trials, level=level)
+        return replace(usual, high=max(usual.high, end_without_error(n_units, n_trials, level)))
+    low, high = few = rate_interval(value, variance * widening**2, n_units=n_units, n_trials=n_trials, level=level)
     if usual.has_interval:
-        low, high = mixed((low, high), (usual.low, usual.high), errors)
-    high = max(high, min(low + 1 / n_trials, method.upper))
+        low, high = mixed(few, (usual.low, usual.high), errors)
+    least = max(low + 1 / n_trials, end_without_error(n_units, n_trials, level))
+    high = max(high, min(least, method.upper))
     note = f"few errors, worth {errors:.1f} independent ones: the binomial interval of so many has a share in it"
     if value == 0:
         note = f"no error: a bound from above alone, by {n_units} speakers"
@@ -141,7 +151,13 @@ def interval(
 
 
 def _usual_interval(
-    value: float, resampled: np.ndarray, method: Method, *, n_units: int, n_trials: int, level: float
+    value: float,
+    resampled: np.ndarray,
+    method: Method,
+    n_units: int,
+    n_trials: int,
+    level: float,
+    widening: float,
 ) -> Interval:
     """Return the interval of the method; see `interval`."""
     if np.isnan(value) or len(resampled) < 2:
@@ -153,13 +169,15 @@ def _usual_interval(
     if method.scale != "percentile" and not (np.isfinite(value) and np.isfinite(resampled).all()):
         method, note = replace(method, scale="percentile", factor=0.0), "resampled values are infinite: percentiles"
     if method.scale == "percentile":
+        if widening > 1:
+            resampled = resampled.mean() + widening * (resampled - resampled.mean())
         # of values that are there: between an infinite one and another there is none
         ends = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
         return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
     if spread == 0:  # all but the same, nothing or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread cannot be seen")
-    reach = _quantile(n_units, level) * spread
+    reach = widening * _quantile(n_units, level) * spread
     low, high = (float(end) for end in from_scale(np.array([centre - reach, centre + reach]), method))
     return Interval(value, max(low, method.lower), min(high, method.upper), method.name, note)
 

@@ -27,11 +27,16 @@ References
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method
-from evaluation.uncertainty.intervals import Interval, from_scale, interval, to_scale
+from evaluation.uncertainty.intervals import Interval, interval
+
+TOLD = 1.5
+"""How many times as wide draws make an interval, from which on its note says so."""
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
@@ -128,38 +133,17 @@ def interval_over_draws(
         If the level or the number of units is out of range.
     """
     of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
-    settings = {"n_units": n_units, "n_trials": n_trials * len(of_draws), "level": level}
-    means = means_over_draws(of_draws, resamples, method=method, **settings)  # type: ignore[arg-type]
-    return interval(float(of_draws.mean()), means[~np.isnan(means)], method=method, **settings)  # type: ignore[arg-type]
-
-
-def means_over_draws(
-    values: ArrayLike, resampled: ArrayLike, *, method: Method, n_units: int, n_trials: int, level: float
-) -> NDArray[np.float64]:
-    """Return the mean over draws in each resample of speakers, spread as much wider as draws add to it.
-
-    Parameters
-    ----------
-    values, resampled, method, n_units, level
-        See `interval_over_draws`.
-    n_trials : int
-        Number of trials of the scarcer class in all draws together.
-
-    Returns
-    -------
-    ndarray of float64 of shape (B,)
-        NaN for the resamples that have one in any draw.
-    """
-    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
     count = len(of_draws)
-    means = np.asarray(resamples.mean(axis=0))
+    means = resamples.mean(axis=0)
     there = ~np.isnan(means)
     known = np.isfinite(resamples[:, there]).all() and np.isfinite(of_draws).all()
+    factor = 1.0
     if count > 1 and n_units > 1 and known and there.sum() > 1 and 0 < level < 1:
         parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
         factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
-        if factor > 1:
-            plain = Method("identity") if method.scale == "percentile" else method
-            scaled = to_scale(means[there], plain, n_trials)
-            means[there] = from_scale(scaled.mean() + factor * (scaled - scaled.mean()), plain)
-    return means
+    settings = {"n_units": n_units, "n_trials": n_trials * count, "level": level, "widening": factor}
+    found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
+    if factor < TOLD:
+        return found
+    note = f"the {count} draws differ: they make the interval {factor:.1f} times as wide as speakers alone would"
+    return replace(found, note="; ".join(filter(None, [note, found.note])))

@@ -4,10 +4,11 @@
     git clone https://github.com/zhongyuchen/DSPSpeech-20
     python recipes/voiceprivacy/public_speech.py OUTPUT --librispeech Resemblyzer --dspspeech DSPSpeech-20
 
-``libri_test``: the part of LibriSpeech (CC BY 4.0) that the examples of Resemblyzer use. Ten speakers of test-other
-have ten utterances each, of which the first three enrol. The training set is 251 speakers of train-clean-100, the first
-8 s of one utterance of each; it stands in for ``train-clean-360``. ``dsp_test``: ten words of DSPSpeech-20 (MIT
-licence), seven takes, of which three enrol; eleven of its 34 speakers are ``dsp_train``.
+``libri10_test``: the part of LibriSpeech (CC BY 4.0) that the examples of Resemblyzer use. Ten speakers of test-other
+have ten utterances each, of which the first three enrol. Its training set ``libri251`` is 251 speakers of
+train-clean-100, the first 8 s of one utterance of each: neither is a set of the VoicePrivacy Challenge, and no figure
+of theirs is one of the challenge's. ``dsp_test``: ten words of DSPSpeech-20 (MIT licence), seven takes, of which three
+enrol; eleven of its 34 speakers are ``dsp_train``. ``config/public_speech.yaml`` says which set trains on which.
 
 All utterances of a test speaker come from one chapter or one sitting, so the channel helps recognition.
 """
@@ -103,7 +104,7 @@ def main(output: Path, librispeech: Path | None, dspspeech: Path | None) -> None
 
 
 def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
-    """Find the utterances of `libri_test` and its training set in Resemblyzer; what is missing goes to `problems`."""
+    """Find the utterances of `libri10_test` and its training set in Resemblyzer; what is missing goes to `problems`."""
     train, test = (root / "audio_data" / f"librispeech_{part}" for part in ("train-clean-100", "test-other"))
     remedy = "give the root of Resemblyzer, with all of its audio_data"
     if missing := [folder for folder in (train, test) if not folder.is_dir()]:
@@ -122,11 +123,11 @@ def find_librispeech(root: Path, problems: Problems) -> list[Utterance]:
     for sex in "fm":
         for speaker in TRAIN_CLEAN_100[sex].split():
             for path in recordings(train, speaker, 1):
-                utterances.append(Utterance(path.stem, speaker, sex, "train-clean-360", path, TRAINING_SECONDS))
+                utterances.append(Utterance(path.stem, speaker, sex, "libri251", path, TRAINING_SECONDS))
         for speaker in TEST_OTHER[sex].split():
             for number, path in enumerate(recordings(test / speaker, speaker, TEST_UTTERANCES)):
                 use = "enrolls" if number < ENROLMENT_UTTERANCES else f"trials_{sex}"
-                utterances.append(Utterance(path.stem, speaker, sex, f"libri_test_{use}", path))
+                utterances.append(Utterance(path.stem, speaker, sex, f"libri10_test_{use}", path))
     return utterances
 
 

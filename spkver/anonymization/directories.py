@@ -42,6 +42,7 @@ def anonymize_datadir(
     config: AnonymizerConfig,
     *,
     seed: int = 0,
+    side: str = "",
     jobs: int | None = None,
     force: bool = False,
 ) -> DataDir:
@@ -60,6 +61,9 @@ def anonymize_datadir(
     config : AnonymizerConfig
     seed : int
         Not used by the seeding "vpc2024".
+    side : str
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has draws of its own.
+        Without it a speaker has the same draw in all directories that are anonymised with one seed.
     jobs : int, optional
         Worker processes; all cores by default.
     force : bool
@@ -80,7 +84,7 @@ def anonymize_datadir(
     target = Path(target)
     check_target(source, target)
     make_anonymizer(config)
-    tasks = _tasks(source, target, config)
+    tasks = _tasks(source, target, config, side)
     make = partial(anonymize_recordings, config=config, seed=seed)
     return make_twin(source, target, tasks, _header(tasks, config, seed), make, jobs=jobs, force=force)
 
@@ -124,13 +128,19 @@ def make_twin(
 
 
 def finished_twin(
-    source: DataDir, target: str | Path, config: AnonymizerConfig, *, seed: int = 0, jobs: int | None = None
+    source: DataDir,
+    target: str | Path,
+    config: AnonymizerConfig,
+    *,
+    seed: int = 0,
+    side: str = "",
+    jobs: int | None = None,
 ) -> DataDir:
     """Take a twin folder that `anonymize_datadir` has made as it is.
 
     Parameters
     ----------
-    source, target, config, seed, jobs
+    source, target, config, seed, side, jobs
         As for `anonymize_datadir`.
 
     Raises
@@ -139,7 +149,7 @@ def finished_twin(
         If it is not there, not finished, damaged, or was made from or by something else.
     """
     target = Path(target)
-    tasks = _tasks(source, target, config)
+    tasks = _tasks(source, target, config, side)
     remedy = "anonymise it first"
     if not (target / RECORD).is_file():
         raise DataError("the anonymised folder is missing", file=target, remedy=remedy)
@@ -150,11 +160,11 @@ def finished_twin(
     return _twin(source, target)
 
 
-def _tasks(source: DataDir, target: Path, config: AnonymizerConfig) -> list[Task]:
+def _tasks(source: DataDir, target: Path, config: AnonymizerConfig, side: str) -> list[Task]:
     check_ids(source.recordings, source.path)
     return [
         Task(utterance, path, output_file(target, utterance), stream_name(
-            utterance, source.speakers[utterance], number, level=config.level, seeding=config.seeding))
+            utterance, source.speakers[utterance], number, level=config.level, seeding=config.seeding, side=side))
         for number, (utterance, path) in enumerate(source.recordings.items())
     ]  # fmt: skip
 

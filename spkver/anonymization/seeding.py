@@ -12,7 +12,7 @@ from spkbase.seeding import stream
 _VPC2024_SEED = 4284258105
 
 
-def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str) -> str:
+def stream_name(utterance: str, speaker: str, position: int, *, level: str, seeding: str, side: str = "") -> str:
     """Name of the stream of random numbers that an utterance is anonymised with.
 
     Parameters
@@ -22,14 +22,19 @@ def stream_name(utterance: str, speaker: str, position: int, *, level: str, seed
         Of the utterance in ``wav.scp``, from 0.
     level : {"utterance", "speaker"}
     seeding : {"utterance", "vpc2024"}
+    side : str
+        What the speech is for, such as "enrolment" or "trials": on speaker level each side has streams of its own,
+        except by "vpc2024".
 
     Examples
     --------
     >>> stream_name("u7", "anna", 3, level="utterance", seeding="vpc2024")
     'vpc2024 position 3'
+    >>> stream_name("u7", "anna", 3, level="speaker", seeding="utterance", side="trials")
+    'utterance speaker trials anna'
     """
     if level == "speaker":
-        return f"{seeding} speaker {speaker}"
+        return f"{seeding} speaker {speaker if seeding == 'vpc2024' or not side else f'{side} {speaker}'}"
     return f"{seeding} position {position}" if seeding == "vpc2024" else f"{seeding} id {utterance}"
 
 

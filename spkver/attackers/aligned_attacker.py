@@ -3,14 +3,16 @@
     OUTPUT/attackers/<anonymised background>/<name>/alignment.h5      the map
     OUTPUT/attackers/<anonymised background>/<name>/alignment.json    the maps that were tried, and how well they link
 
-The map is learnt on pairs: recordings of the background and their anonymised versions. What comes after it is the
-attacker by vectors that learnt from original speech.
+The map is learnt on pairs: recordings of the background and their anonymised versions, with ``own_pairs`` those of the
+enrolment too (then the files lie below the anonymised enrolment). What comes after it is the attacker by vectors that
+learnt from original speech.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ from spkbase.showing import one_line
 from spkver.attackers.context import Context, Settings
 from spkver.attackers.kept import Kept
 from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
 from spkver.attackers.vector_attacker import Source, VectorAttacker
 from spkver.datadir import DataDir
 
@@ -50,6 +52,13 @@ MAPS: dict[str, tuple[MapKind, float]] = {
     "ridge 1": ("ridge", 1.0),
 }
 """The maps that are tried, from the simplest on: what is fitted, and its prior or ridge."""
+
+OPTIONS = ("own_means", "own_pairs")
+"""Settings of their own: each anonymised side loses its own mean, which needs the whole list of unlabelled recordings;
+the map learns from original and anonymised enrolment too, which who enrols and has the anonymiser can make."""
+
+Pairs = tuple[tuple[DataDir, ...], ...]
+"""Of the background, and perhaps of the enrolment: original speech, then its anonymised versions."""
 
 _VERSION = 2
 _FOLDS, _LEAST = 5, 10
@@ -101,29 +110,38 @@ def _fitted(name: str, anonymised: NDArray[np.floating], original: NDArray[np.fl
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
-    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.Source`."""
+    """Vectors of a source, those of anonymised directories mapped; see `spkver.attackers.vector_attacker.Source`.
+
+    With `own_means` they lose their own mean, over all that is asked for, in place of that of the pairs.
+    """
 
     source: Source
     alignment: Alignment
     anonymised: set[DataDir]
+    own_means: bool = False
 
     def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
         """Return the vectors of a data directory, or of some of its utterances with their speakers."""
         found = self.source.vectors(directory, utterances)
         if directory not in self.anonymised:
             return found
-        return replace(found, vectors=self.alignment.apply(found.vectors))
+        source_mean = np.mean(found.vectors, axis=0) if self.own_means else self.alignment.source_mean
+        return replace(found, vectors=replace(self.alignment, source_mean=source_mean).apply(found.vectors))
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class AlignedAttacker:
-    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.BackgroundAttacker`."""
+    """An attacker by vectors, after a map of what is anonymised; see `spkver.attackers.BackgroundAttacker`.
+
+    `options` are those of `OPTIONS` that are on.
+    """
 
     name: str
     base: VectorAttacker
     place: Place = field(repr=False)
-    _learnt: dict[tuple[DataDir, ...], tuple[Scorer, set[DataDir]]] = field(default_factory=dict, repr=False)
+    options: frozenset[str] = frozenset()
+    _learnt: dict[Pairs, tuple[Scorer, set[DataDir]]] = field(default_factory=dict, repr=False)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
@@ -131,14 +149,20 @@ class AlignedAttacker:
         return ("lazy-informed",)
 
     def speech(self, attack: Attack) -> tuple[DataDir, ...]:
-        """Return both sides, and the whole background."""
-        background = attack.background
+        """Return both sides, and all that the map is learnt from."""
+        return *attack.sides, *chain.from_iterable(self._pairs(attack))
+
+    def _pairs(self, attack: Attack) -> Pairs:
+        background, original = attack.background, attack.original_enrolment
         assert background is not None  # see `lacks`
-        return *attack.sides, background.original, *background.anonymised
+        pairs = (background.original, *background.anonymised)
+        if "own_pairs" not in self.options or original is None:
+            return (pairs,)
+        return pairs, (original, attack.enrolment, *attack.versions)
 
     def record(self, attack: Attack) -> Any:
         """Return what it depends on besides the speech."""
-        return {"alignment": [_VERSION, list(MAPS)], "base": self.base.record(attack)}
+        return {"alignment": [_VERSION, list(MAPS), *sorted(self.options)], "base": self.base.record(attack)}
 
     def lacks(self, attack: Attack) -> str:
         """Return why there is nothing to learn a map from, or what the base attacker lacks."""
@@ -149,64 +173,70 @@ class AlignedAttacker:
         people = set(background.original.speakers.values())
         if n_pairs < _LEAST or len(people) < 2:
             return f"a background of {n_pairs} pairs of {len(people)} speakers is too small: at least {_LEAST} of 2"
-        if shared := people & {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}:
-            return f"{len(shared)} speakers of the background are among those that are enrolled or tested"
+        if shared := people & set(attack.enrolment.speakers.values()):
+            return f"{len(shared)} speakers of the background are among those that are enrolled"
+        if "own_pairs" in self.options and attack.original_enrolment is None:
+            return "the enrolment is not at hand before anonymisation"
         return self.base.lacks(attack)
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; map and back-end are learnt when the first attack tells the background."""
 
         def score(attack: Attack, kept: Kept) -> Scores:
-            background = attack.background
-            assert background is not None
-            known = background.original, *background.anonymised
-            if known not in self._learnt:
-                self._learnt[known] = self._learn(background)
-            scorer, anonymised = self._learnt[known]
+            pairs = self._pairs(attack)
+            if pairs not in self._learnt:
+                self._learnt[pairs] = self._learn(pairs)
+            scorer, anonymised = self._learnt[pairs]
             anonymised.update((attack.enrolled, attack.tested))
             return scorer(attack, kept)
 
         return score
 
-    def _learn(self, background: Background) -> tuple[Scorer, set[DataDir]]:
-        alignment, anonymised = self.alignment(background), set[DataDir]()
+    def _learn(self, pairs: Pairs) -> tuple[Scorer, set[DataDir]]:
+        alignment, anonymised = self.alignment(pairs), set[DataDir]()
 
         def open_source(training: tuple[DataDir, ...]) -> Source:
-            return AlignedSource(self.base.open_source(training), alignment, anonymised)
+            source = self.base.open_source(training)
+            return AlignedSource(source, alignment, anonymised, "own_means" in self.options)
 
-        return replace(self.base, open_source=open_source).learn((background.original,)), anonymised
+        return replace(self.base, open_source=open_source).learn((pairs[0][0],)), anonymised
 
-    def alignment(self, background: Background) -> Alignment:
+    def alignment(self, pairs: Pairs) -> Alignment:
         """Choose and learn the map, or take the one that an earlier run has."""
-        folder = make_folder(self.place.output / "attackers" / background.anonymised[0].name / self.name)
+        folder = make_folder(self.place.output / "attackers" / pairs[-1][1].name / self.name)
         run = Run(folder, self.place.jobs, self.place.force, quiet=True)
         # pieces where the attackers by vectors hear pieces: so each recording goes through a network once
-        heard, *versions = with_pieces((background.original, *background.anonymised), self.place)
-        shared = sorted(set.intersection(*(set(side.recordings) for side in (heard, *versions))))
-        names = shared[:: -(-len(shared) * len(versions) // _MOST)]
+        chosen = []
+        for sides in (with_pieces(pairs[0], self.place), *pairs[1:]):
+            # of an enrolment what it lists: other recordings of its folder may be tested
+            listed = set(sides[0].enrolls or sides[0].recordings)
+            shared = sorted(listed.intersection(*(side.recordings for side in sides)))
+            chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST)]))
 
         def make(draft: Draft) -> None:
-            source = self.base.open_source((background.original,))
-            speakers = {name: heard.speakers[name] for name in names}
-            original, *found = (source.vectors(side, speakers) for side in (heard, *versions))
-            for side in (original, *found):
+            source = self.base.open_source((pairs[0][0],))
+            originals, found = [], []
+            for sides, names in chosen:
+                speakers = {name: sides[0].speakers[name] for name in names}
+                original, *versions = (source.vectors(side, speakers) for side in sides)
+                originals += [original] * len(versions)
+                found += versions
+            for side in (*originals, *found):
                 side.norms()
-            anonymised = np.concatenate([np.asarray(version.vectors, np.float64) for version in found])
-            goal = np.tile(np.asarray(original.vectors, np.float64), (len(found), 1))
-            owners = np.tile(original.speakers, len(found))
-            chosen, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
-            fitted = _fitted(chosen, anonymised, goal)
+            anonymised, goal = (
+                np.concatenate([np.asarray(part.vectors, np.float64) for part in parts]) for parts in (found, originals)
+            )
+            owners = np.concatenate([part.speakers for part in originals])
+            best, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
+            fitted = _fitted(best, anonymised, goal)
             arrays = {name: getattr(fitted, name) for name in _ARRAYS}
             write_arrays(draft.path, arrays, attributes=draft.attributes)
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
-            write_json(run.path("alignment.json"), {**facts, "chosen": chosen, "mean_reciprocal_rank": scores})
+            write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
 
-        sources = {
-            f"{number} {name}": Path(side.recordings[name])
-            for number, side in enumerate((heard, *versions))
-            for name in names
-        }
-        speakers = sorted(heard.speakers.items())
+        each = enumerate((side, names) for sides, names in chosen for side in sides)
+        sources = {f"{number} {name}": Path(side.recordings[name]) for number, (side, names) in each for name in names}
+        speakers = sorted(chain.from_iterable(sides[0].speakers.items() for sides, _ in chosen))
         stage = run.stage(
             f"alignment of {self.name}",
             "alignment.h5",
@@ -232,25 +262,29 @@ class WantedAligned:
 
     name: str
     base: Wanted
+    options: frozenset[str] = frozenset()
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it at work."""
         base = self.base.at(place, {})
         if not isinstance(base, VectorAttacker):
             raise ConfigError(f"attacker {self.name!r}: {base.name} has no vectors to be aligned")
-        return AlignedAttacker(self.name, base, place)
+        return AlignedAttacker(self.name, base, place, self.options)
 
 
 def wanted_aligned(base: Callable[[str, Settings, Context], Wanted]) -> Callable[[str, Settings, Context], Wanted]:
     """Return what makes an attacker on aligned vectors of its settings; `base` makes the one by vectors.
 
-    Settings are those of the base attacker: its own in the configuration, and what differs from them here.
+    Settings are those of the base attacker: its own in the configuration, and what differs from them here; and those
+    of `OPTIONS`, true or false.
     """
 
     def make(name: str, settings: Settings, context: Context) -> Wanted:
         preset = context.preset.removesuffix(ALIGNED)
         of_base = {key: value for key, value in context.settings.get(preset, {}).items() if key != "preset"}
+        options = frozenset(key for key in OPTIONS if settings.get(key) is True)
+        settings = {key: value for key, value in settings.items() if key not in OPTIONS or type(value) is not bool}
         called = name if settings else preset
-        return WantedAligned(name, base(called, merged(of_base, settings), replace(context, preset=preset)))
+        return WantedAligned(name, base(called, merged(of_base, settings), replace(context, preset=preset)), options)
 
     return make

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evaluation.reports import LEVELS
 from spkbase.errors import ConfigError
 from spkver.attackers.own import OwnCommand, OwnFunction, own_function
 from spkver.attackers.protocol import Attacker
@@ -115,7 +116,9 @@ def short_name(spec: str) -> str:
     return _UNSAFE.sub("-", label)[:_LONGEST].strip("-") or "own"
 
 
-def open_door(spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None) -> Attacker:
+def open_door(
+    spec: str, *, name: str = "", seed: int = 0, time_limit: float | None = None, level: str = ""
+) -> Attacker:
     """Make an attacker of what an outsider gives.
 
     Parameters
@@ -129,10 +132,13 @@ def open_door(spec: str, *, name: str = "", seed: int = 0, time_limit: float | N
     time_limit : float, optional [s]
         For functions and commands, to learn and for each list of trials; see `spkver.attackers.own.usual_limit`.
 
+    level : str
+        What a function, a command or scores look at, see `evaluation.reports.LEVELS`; trial-by-trial by default.
+
     Raises
     ------
     ConfigError
-        If there is no such function or folder, or a command lacks a place.
+        If there is no such function, folder or level, or a command lacks a place.
     """
     prefix, _, rest = spec.partition(":")
     if not is_outside(spec):
@@ -141,6 +147,10 @@ def open_door(spec: str, *, name: str = "", seed: int = 0, time_limit: float | N
     name, door = name or short_name(spec), DOORS.get(prefix)
     try:
         attacker = FUNCTION.open(name, spec, seed) if door is None else door.open(name, rest, seed)
+        if level and (level not in LEVELS or isinstance(attacker, ReadyVectors)):
+            raise ConfigError(f"level is {level!r}: expected {', '.join(LEVELS)}; of vectors the door tells it")
+        if level:
+            attacker = replace(attacker, level=level)  # type: ignore[type-var]
         return replace(attacker, time_limit=time_limit) if isinstance(attacker, OwnFunction | OwnCommand) else attacker
     except ConfigError as error:
         if error.text.startswith(("attacker ", "the attacker ")):

@@ -32,6 +32,7 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 from evaluation.formats import read_scores, write_trials
+from evaluation.reports import TRIAL_BY_TRIAL
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError
 from spkbase.files import file_digest
@@ -64,6 +65,8 @@ class OwnFunction:
     seed : int
     time_limit : float or None [s]
         To learn, and for a list of trials; None: `usual_limit`.
+    level : str
+        What it looks at, as its owner says, see `evaluation.reports.LEVELS`.
     """
 
     name: str
@@ -71,6 +74,7 @@ class OwnFunction:
     file: Path | None
     seed: int
     time_limit: float | None = None
+    level: str = TRIAL_BY_TRIAL
 
     def record(self, attack: Attack) -> Any:
         """Return its name with the checksum of its module."""
@@ -144,6 +148,7 @@ class OwnCommand:
     template: str
     seed: int
     time_limit: float | None = None
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         check_places(self.template, PLACES, _NEEDED)

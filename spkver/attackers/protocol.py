@@ -63,6 +63,8 @@ class Attack:
         The whole background. Only an attacker that says so (`BackgroundAttacker`) looks at more of it than `training`.
     versions : tuple of DataDir
         Further anonymised versions of `enrolment`: who has the recordings and the anonymiser makes several.
+    original_enrolment : DataDir or None
+        These recordings themselves.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Attack:
     scenario: str = ""
     background: Background | None = None
     versions: tuple[DataDir, ...] = ()
+    original_enrolment: DataDir | None = None
 
     @cached_property
     def enrolled(self) -> DataDir:

@@ -43,6 +43,7 @@ class ReadyScores:
 
     name: str
     folder: Path
+    level: str = TRIAL_BY_TRIAL
 
     def __post_init__(self) -> None:
         _check_folder(self.name, self.folder)

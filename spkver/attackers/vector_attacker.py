@@ -83,6 +83,12 @@ class Choice:
     utterances: int | None = UTTERANCES
     adapted: str = ""
 
+    @property
+    def level(self) -> str:
+        """What an attacker with such a backend looks at, see `evaluation.reports.LEVELS`."""
+        scorers = (self.adapted, *self.chains)
+        return WHOLE_LIST if any(ADAPTED_COSINE in scorer for scorer in scorers) else TRIAL_BY_TRIAL
+
     def record(self) -> Any:
         """Return all that the choice depends on besides the vectors."""
         pieces = [PIECES, SHORTEST] if self.cut else []
@@ -227,7 +233,7 @@ class VectorAttacker:
     @property
     def level(self) -> str:
         """What it may look at, see `evaluation.reports.LEVELS`."""
-        return WHOLE_LIST if self.choice.adapted == ADAPTED_COSINE else TRIAL_BY_TRIAL
+        return self.choice.level
 
     def record(self, attack: Attack) -> Any:
         """Return what its vectors depend on, and how its backend is chosen."""

@@ -18,6 +18,11 @@ _RANGE = (float, float)
 @click.argument("datadir", type=click.Path(path_type=Path))
 @click.option("--suffix", help="Of the folder that is written beside DATADIR; by default _NAME.")
 @click.option("--level", default="utterance", show_default=True, help="A draw for each utterance or each speaker.")
+@click.option(
+    "--side",
+    type=click.Choice(["training", "enrolment", "trials"]),
+    help="At --level speaker what DATADIR is for: each side has draws of its own. Without it give each another --seed.",
+)
 @click.option("--alpha", type=_RANGE, default=(0.5, 0.9), show_default=True, help="mcadams: the coefficient.")
 @click.option("--speed", type=_RANGE, default=(0.8, 1.25), show_default=True, help="resampling: factor.")
 @click.option("--warp", type=_RANGE, default=(0.05, 0.12), show_default=True, help="vtln: bilinear warp, either sign.")
@@ -43,6 +48,7 @@ def anonymize(
     name: str,
     datadir: Path,
     suffix: str | None,
+    side: str | None,
     seed: int,
     allow_pipes: bool,
     jobs: int | None,
@@ -75,5 +81,5 @@ def anonymize(
     with echo_log(logging.INFO):
         pipes = target.with_name(f"{set_name}.pipes") if allow_pipes else None
         source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
-        made = anonymize_datadir(source, target, config, seed=seed, jobs=jobs)
+        made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
     click.echo(f"{made.path}: {len(made)} utterances")

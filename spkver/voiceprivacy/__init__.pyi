@@ -11,6 +11,7 @@ from .experiment import Experiment as Experiment
 from .layout import write_lists as write_lists
 from .making import make_scores as make_scores
 from .outputs import averages as averages
+from .outputs import challenge_protocol as challenge_protocol
 from .outputs import challenge_rows as challenge_rows
 from .outputs import earlier_results as earlier_results
 from .outputs import hashes as hashes

@@ -163,8 +163,7 @@ def report(
 def _tell_cost(experiment: Experiment, sets: Sets) -> None:
     """Say before the start how long the attackers take about, and which would run but cannot."""
     config, run, anonymizers = experiment.config, experiment.run, experiment.anonymizers
-    draws, trial_draws = (1, 1) if anonymizers is None else (anonymizers.draws, anonymizers.trial_draws)
-    hours = hours_of_speech(sets, config, draws=draws, trial_draws=trial_draws, jobs=run.jobs)
+    hours = hours_of_speech(sets, {} if anonymizers is None else anonymizers.draws, jobs=run.jobs)
     logger.info("%s", describe_estimate(config, hours, run.jobs or os.cpu_count() or 1))
     for line in describe_absent(config):
         logger.warning("%s", line)

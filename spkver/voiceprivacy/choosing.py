@@ -25,7 +25,6 @@ from spkver.attackers import (
 from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.settings import ALL, Config
 
-RESERVED = ("scores", "EER")  # files of the strongest attacker, beside the folders of each
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
 _ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
@@ -58,7 +57,8 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Attack
             context = Context(row_name, argument, config.seed, shared, others, heard, dict(chosen))
             chosen[name] = row.make(name, settings, context)
         elif is_outside(preset):
-            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=config.attackers_time_limit)
+            level, limit = str(settings.get("level", "")), config.attackers_time_limit
+            chosen[name] = open_door(preset, name=name, seed=config.seed, time_limit=limit, level=level)
         else:
             chosen[name] = _built_in(name, preset, settings, shared)
     return list(chosen.values())
@@ -99,12 +99,11 @@ def _entries(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
             text = f"attackers: {specs[name]!r} and {entry!r} would both be called {name}"
             remedy = f"give one a name: attackers=[..., mine] and attacker_settings.mine.preset={entry!r}"
             raise ConfigError(text, remedy=remedy)
-        if name in RESERVED:
-            text = f"attackers: {entry!r} would be called {name}, as a file beside its folder is"
-            raise ConfigError(text, remedy="give it another name")
         specs[name] = entry
-        if is_outside(preset) and find_row(preset) is None and settings:
-            raise ConfigError(f"attacker_settings of {entry}: {', '.join(settings)}: an attacker of one's own has none")
+        if is_outside(preset) and find_row(preset) is None and (more := settings.keys() - {"level"}):
+            raise ConfigError(
+                f"attacker_settings of {entry}: {', '.join(sorted(more))}: an attacker of one's own has level alone"
+            )
         yield name, preset, settings
 
 

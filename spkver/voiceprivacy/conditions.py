@@ -199,7 +199,8 @@ def attacks_of(sets: Sets, suffix: str) -> Iterator[tuple[Dataset, str, Scenario
                 versions = sets.draws.get(dataset.enrolls, ()) if scenario.enrolment else ()
                 tested = _unlabelled(_side(sets, name, scenario.trials, draw))
                 sides = training, enrol, tested, key.trials()
-                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, background, versions)
+                heard = background, versions, sets.original[dataset.enrolls]
+                yield dataset, gender, scenario, draw, Attack(folder, *sides, scenario.name, *heard)
 
 
 _unlabelled = lru_cache(maxsize=256)(without_labels)  # the same object each time: attackers keep what they made of it

@@ -26,14 +26,14 @@ def seconds_of(rates: Mapping[str, float], hours: float, n_workers: int) -> dict
     return {name: rate * hours / n_workers for name, rate in rates.items()}
 
 
-def hours_of_speech(sets: Sets, config: Config, *, draws: int, trial_draws: int, jobs: int | None) -> float:
-    """Return how much speech attackers hear: each original once, and each version that is anonymised."""
-    training = {dataset.training for dataset in sets.datasets}
-    total = 0.0
-    for name, directory in sets.original.items():
-        versions = draws if name in training else trial_draws
-        total += (1 + versions) * _hours(directory, jobs)
-    return total
+def hours_of_speech(sets: Sets, draws: Mapping[str, int], *, jobs: int | None) -> float:
+    """Return how much speech attackers hear: each original once, and each of so many draws of training, enrolment and
+    trials, one where their number is not given.
+    """
+    sides = sets.sides
+    return sum(
+        (1 + draws.get(sides.get(name, ""), 1)) * _hours(directory, jobs) for name, directory in sets.original.items()
+    )
 
 
 def _hours(directory: DataDir, jobs: int | None) -> float:

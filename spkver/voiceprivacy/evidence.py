@@ -2,8 +2,13 @@
 
 - Of each condition the strongest evidence in any trial, by four readings, and how often the owner is among the first r
   of the enrolled (CMC).
+<<<<<<< HEAD
 - Of each set, sex and scenario the interval of the smallest equal error rate over attackers, which knows that the
   smallest was chosen; of all attackers, of each level of knowledge, and of those that do not read what is said.
+=======
+- Of each set, sex and scenario, and of each set and sex over scenarios, the interval of the smallest equal error rate
+  over attackers, which knows that the smallest was chosen, and what a perfect anonymiser would show in its place; of
+  all attackers, and of those that keep to their scenario.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
   attacker that does not invert the anonymisation.
 """
@@ -36,11 +41,12 @@ from spkver.voiceprivacy.numbers import rank_owners
 from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
-Place = tuple[str, str, str]
 
 _METHOD = "worst case, CMC, minimum over attackers, similarity of voices; 3"
 _MOST_REPLICATES = 500
 _FEWEST = 5  # speakers, for a calibration that others teach
+_OVER = "over scenarios"  # of anonymised speech, in the place of a scenario
+_KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
 
 
@@ -108,11 +114,14 @@ def add_minima(summary: Sequence[Json], evidence: Json) -> list[Json]:
     found = {_place(entry)[:3]: entry for entry in evidence["minima"]}
     rows = []
     for row in summary:
-        entry = found.get(_place(row)[:3], {})
+        place = _place(row)[:3]
+        entry = found.get(place, {})
         levels = {name: {**figure, "minimum": entry.get(name)} for name, figure in row["levels"].items()}
         row = {**row, "minimum": entry.get("minimum"), "levels": levels}
         if row["without_content"]:
             row["without_content"] = {**row["without_content"], "minimum": entry.get("without_content")}
+        if row["scenario"] != "original":
+            row["minimum_over_scenarios"] = found.get((*place[:2], _OVER), {}).get("minimum")
         rows.append(row)
     return rows
 
@@ -128,12 +137,10 @@ def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _tasks(scored: Sequence[Scored]) -> Iterator[Task]:
     yield from (Task("conditions", (one,)) for one in scored)
-    places: dict[Place, list[Scored]] = {}
     sexes: dict[tuple[str, str], list[Scored]] = {}
     for one in scored:
-        places.setdefault((one.dataset, one.gender, one.scenario), []).append(one)
         sexes.setdefault((one.dataset, one.gender), []).append(one)
-    yield from (Task("minima", tuple(part)) for part in places.values())
+    yield from (Task("minima", tuple(part)) for part in sexes.values())
     yield from (Task("similarity", tuple(part)) for part in sexes.values())
 
 
@@ -143,7 +150,7 @@ def _done(task: Task, *, output: Path, config: EvaluationConfig, seed: int) -> s
     if task.kind == "conditions":
         return to_json([_of_condition(task.scored[0], output)])
     if task.kind == "minima":
-        return to_json([_minimum(task.scored, output, resampling)])
+        return to_json(_minima(task.scored, output, resampling))
     return to_json(_similarity(task.scored, output, resampling))
 
 
@@ -189,29 +196,36 @@ def match_by_rank(tables: Sequence[Ranks]) -> list[float]:
     return np.minimum(total / count, 1.0).tolist()
 
 
-def _minimum(scored: Sequence[Scored], output: Path, resampling: Resampling) -> Json:
-    """The interval of the smallest equal error rate over all attackers, and over parts of them."""
-    first = scored[0]
-    place: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": first.scenario}
-    groups = {"minimum": [one.attacker for one in scored]}
-    groups |= {level: [one.attacker for one in scored if one.level == level] for level in LEVELS}
-    groups["without_content"] = [one.attacker for one in scored if not one.content]
-    none = dict.fromkeys(groups)
-    if not resampling.replicates:
-        return place | none | {"note": "no intervals were asked for"}
-    try:
-        key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
-        samples = {
-            one.attacker: [
-                sample_from(read_scores(output / path), key, segment_speakers=speakers, ids_are_speakers=True)[0]
-                for path in one.draws.values()
-            ]
-            for one in scored
-        }
-        minima = minima_over_attackers(samples, groups, resampling=resampling)
-    except DataError as error:
-        return place | none | {"note": f"none: {error.text}"}
-    return place | {name: minima[name].to_dict() if name in minima else None for name in groups}
+def _minima(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:
+    """The smallest equal error rate of each scenario and over anonymised ones, of all attackers and parts of them."""
+    first, by = scored[0], {f"{one.scenario} {one.attacker}": one for one in scored}
+    groups: dict[str, list[str]] = {f"{_OVER} {kind}": [] for kind in _KINDS}
+    for name, one in by.items():
+        for kind in ("minimum", one.level, *([] if one.content else ["without_content"])):
+            groups.setdefault(f"{one.scenario} {kind}", []).append(name)
+            groups[f"{_OVER} {kind}"] += [name] if one.scenario != "original" else []
+    found, note = {}, "no intervals were asked for"
+    if resampling.replicates:
+        try:
+            key, speakers = read_key(output / first.key), read_speakers(output / first.lists / "utt2spk")
+            samples = {
+                name: [
+                    sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0]
+                    for scores in _draws(one, output)
+                ]
+                for name, one in by.items()
+            }
+            found = minima_over_attackers(samples, groups, resampling=resampling)
+        except DataError as error:
+            note = f"none: {error.text}"
+    entries = []
+    for scenario in dict.fromkeys([*(one.scenario for one in scored), _OVER]):
+        entry: Json = {"dataset": first.dataset, "gender": first.gender, "scenario": scenario}
+        for kind in _KINDS:
+            minimum = found.get(f"{scenario} {kind}")
+            entry[kind] = minimum and {**minimum.to_dict(), "attacker": by[minimum.attacker].attacker}
+        entries.append(entry if found else {**entry, "note": note})
+    return entries
 
 
 def _similarity(scored: Sequence[Scored], output: Path, resampling: Resampling) -> list[Json]:

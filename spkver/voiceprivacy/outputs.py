@@ -1,17 +1,15 @@
-"""Everything that an evaluation leaves behind: results as JSON, CSV and tables, files in the challenge's own form.
+"""Everything that an evaluation leaves behind: results as JSON, CSV and tables, a file in the challenge's own form.
 
 results.json, results<suffix>.json             everything; the first is of the last run
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
-exp/asv_orig/results<suffix>.csv               the challenge's columns alone, of ASV_eval
-exp/asv_anon<suffix>/results<suffix>.csv       of ASV_eval^anon
-exp/.../<enrol>-<trial>/{scores,EER}           of the strongest attacker
-exp/results_summary/result_for_rank<suffix>    what the challenge ranks by
+exp/results_summary/result_for_rank<suffix>    what the challenge ranks by, of the attacker `challenge.attacker`
 tables<suffix>.md, tables<suffix>.tex, report.html
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ from evaluation.challenges import (
     ASR,
     ASV,
     ASV_ANON,
+    PROTOCOL,
     SER,
     RankFile,
     Section,
@@ -29,16 +28,19 @@ from evaluation.challenges import (
     write_rank_file,
 )
 from evaluation.reports import SCENARIOS, strongest
-from spkbase.files import atomic_path, file_digest, format_csv, write_text
+from spkbase.files import file_digest, format_csv, write_text
+from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sets import MIXED, POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
+
+logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
 LISTS = ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "text", "utt2emo", "spk2fold")
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
-_MORE = ("scenario", "attacker", "EER_rocch", "low", "high", "n_target", "n_nontarget")
+_MORE = ("scenario", "attacker", "strongest_of", "draws", "EER_rocch", "low", "high", "n_target", "n_nontarget")
 _NAME = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
 
@@ -76,22 +78,45 @@ def earlier_results(output: Path, suffix: str) -> dict[str, Json]:
     return earlier
 
 
-def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
-    """Return the strongest attacker of each condition in the challenge's columns, EER in per cent by its reading."""
+def challenge_protocol(config: Config, anonymiser: Json) -> dict[str, str]:
+    """Return whose equal error rates go under the challenge's name, and how they are made; empty where nobody's do."""
+    if not config.challenge.attacker:
+        return {}
+    return {
+        "attacker": attacker_name(config.challenge.attacker),
+        "reading": config.challenge.eer,
+        "draws": "1",
+        "seeding": anonymiser.get("seeding", "unknown"),
+    }
+
+
+def challenge_rows(conditions: Sequence[Json], config: Config) -> list[Json]:
+    """Return each condition in the challenge's columns, EER in per cent by its reading, of the attacker that is named.
+
+    Where none is, of the strongest: ``strongest_of`` tells of how many. Conditions that the named one lacks are left
+    out.
+    """
+    named = attacker_name(config.challenge.attacker)
     kinds = {
         scenario.name: ("anon" if scenario.enrolment else "original", "anon" if scenario.trials else "original")
         for scenario in SCENARIOS
     }
     rows = []
     for (dataset, gender, scenario), part in places(conditions):
+        part = [condition for condition in part if not named or condition["attacker"] == named]
+        if not part:
+            continue
         best = strongest(part)
         corpus, split = split_name(dataset)
         ends = best["intervals"].get("eer.rocch", {})
+        eer = round(100 * best["eer"][config.challenge.eer], 3)
         rows.append(
             {
-                **dict(zip(_COLUMNS, (corpus, split, gender, *kinds[scenario], rate(best, reading)), strict=True)),
+                **dict(zip(_COLUMNS, (corpus, split, gender, *kinds[scenario], eer), strict=True)),
                 "scenario": scenario,
                 "attacker": best["attacker"],
+                "strongest_of": len(part),
+                "draws": len(best["draws"]),
                 "EER_rocch": round(100 * best["eer"]["rocch"], 3),
                 "low": _round(ends.get("low")),
                 "high": _round(ends.get("high")),
@@ -102,57 +127,57 @@ def challenge_rows(conditions: Sequence[Json], reading: str) -> list[Json]:
     return rows
 
 
-def rate(condition: Json, reading: str) -> float:
-    """Return the EER of a condition in per cent, as the challenge rounds it."""
-    return round(100 * condition["eer"][reading], 3)
-
-
 def averages(rows: Sequence[Json], config: Config) -> list[Json]:
     """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
 
     With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
-    each corpus. Pooled trials count only where there are no lists by sex.
+    each corpus. Pooled trials count only where there are no lists by sex. Of a named attacker by the challenge's
+    reading; of the strongest ones by the ROC convex hull, with the averages of the ends of their intervals, which are
+    too wide rather than too narrow.
     """
+    weights, named = config.challenge.weights, attacker_name(config.challenge.attacker)
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
     groups: dict[tuple[str, str, str], list[Json]] = {}
     for row in single:
-        corpus = "" if config.challenge.weights else row["dataset"]
-        groups.setdefault((corpus, row["split"], row["scenario"]), []).append(row)
+        groups.setdefault(("" if weights else row["dataset"], row["split"], row["scenario"]), []).append(row)
     entries = []
     for (corpus, split, scenario), members in groups.items():
-        mean: float | None = sum(row["EER"] for row in members) / len(members)
-        if config.challenge.weights:
-            mean = weighted_average(
-                {(row["dataset"], row["gender"]): row["EER"] for row in members}, config.challenge.weights
-            )
-        if mean is not None:
-            reached = [target for target in config.challenge.targets if mean >= target]
-            which = {"dataset": corpus or "weighted", "split": split, "scenario": scenario}
-            numbers = {"eer_percent": round(mean, 3), "reading": config.challenge.eer, "targets_reached": reached}
-            entries.append({**which, **numbers})
+        value = _mean(members, "EER" if named else "EER_rocch", weights)
+        if value is None:
+            continue
+        entry = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
+        if named:
+            entry |= {"attacker": named, "reading": config.challenge.eer}
+        else:
+            entry |= {"attacker": "strongest", "reading": "rocch"}
+            entry |= {f"{end}_percent": _mean(members, end, weights) for end in ("low", "high")}
+        reached = [target for target in config.challenge.targets if value >= target]
+        entries.append({**entry, "targets_reached": reached})
     return entries
 
 
+def _mean(rows: Sequence[Json], column: str, weights: Mapping[str, float]) -> float | None:
+    """Average of a column; None where a row has none, or a weight no row."""
+    values = {(row["dataset"], row["gender"]): row[column] for row in rows}
+    if None in values.values():
+        return None
+    mean = weighted_average(values, weights) if weights else sum(values.values()) / len(values)
+    return None if mean is None else round(mean, 3)
+
+
 def write_challenge_files(
-    output: Path, conditions: Sequence[Json], utility: Json, *, suffix: str, reading: str
+    output: Path, rows: Sequence[Json], utility: Json, *, suffix: str, protocol: dict[str, str]
 ) -> None:
-    """Write scores and EER of the strongest attackers, the CSV files, and what the challenge ranks by."""
-    for _, part in places(conditions):
-        for of_draw in strongest(part)["draws"]:
-            scores = output / of_draw["scores"]
-            with atomic_path(scores.parents[1] / "scores") as temporary:
-                temporary.write_bytes(scores.read_bytes())
-            write_text(scores.parents[1] / "EER", f"{of_draw['eer'][reading]!r}\n")
-    rows = _named_as_listed(challenge_rows(conditions, reading))
+    """Write the table of `challenge_rows`, and what the challenge ranks by where the protocol names an attacker."""
+    rows = _named_as_listed(rows)
     write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
-    for attacker, names in (("asv_orig", SCENARIOS[:3]), (f"asv_anon{suffix}", SCENARIOS[3:])):
-        shown = [
-            row for row in rows if row["scenario"] in {scenario.name for scenario in names} and row["gender"] != POOLED
-        ]
-        write_text(output / f"exp/{attacker}/results{suffix}.csv", format_csv(_COLUMNS, shown))
-    sections = list(_rank_sections(rows, utility))
-    if sections:  # attackers of others may serve none of what the challenge ranks by
-        write_rank_file(output / f"exp/results_summary/result_for_rank{suffix}", RankFile(tuple(sections)))
+    path = output / f"exp/results_summary/result_for_rank{suffix}"
+    path.unlink(missing_ok=True)  # that of an earlier run, of another attacker
+    if not protocol:
+        text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
+        logger.info(text, path.name, extra={"file_only": True})
+    elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
+        write_rank_file(path, RankFile((make_section(PROTOCOL, [protocol]), *sections)))
 
 
 def _named_as_listed(rows: Sequence[Json]) -> list[Json]:

@@ -22,7 +22,14 @@ from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.limits import OVERESTIMATED, overestimation
 from spkver.voiceprivacy.making import found_failures, found_fusions
-from spkver.voiceprivacy.outputs import averages, challenge_rows, earlier_results, hashes, write_challenge_files
+from spkver.voiceprivacy.outputs import (
+    averages,
+    challenge_protocol,
+    challenge_rows,
+    earlier_results,
+    hashes,
+    write_challenge_files,
+)
 from spkver.voiceprivacy.sanity import check_all
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
@@ -93,15 +100,16 @@ def _results(
 ) -> Json:
     """The contents of ``results.json``; the challenge's files are written on the way."""
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
-    reading, simulated = config.challenge.eer, is_simulated(experiment.data)
+    simulated = is_simulated(experiment.data)
     anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
+    rows, protocol = challenge_rows(conditions, config), challenge_protocol(config, anonymiser)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
         sanity = found_failures(experiment.outcome.failures)
         sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
         sanity += found_fusions(experiment.outcome.fusions)
         sanity += found_gaps(experiment.outcome.training_draws)
-        write_challenge_files(run.output, conditions, utility, suffix=suffix, reading=reading)
+        write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
         failed = [failure.attacker for failure in experiment.outcome.failures]
         alarm = overestimation(conditions, sets, config, failed=failed)
         sanity += [{"level": "warning", "check": OVERESTIMATED, "text": alarm}] if alarm else []
@@ -125,7 +133,8 @@ def _results(
         "failures": [asdict(failure) for failure in experiment.outcome.failures],
         "fusions": experiment.outcome.fusions,
         "summary": summary,
-        "averages": averages(challenge_rows(conditions, reading), config),
+        "protocol": protocol,
+        "averages": averages(rows, config),
         "conditions": conditions,
         "utility": utility,
         "attributes": experiment.outcome.attributes,

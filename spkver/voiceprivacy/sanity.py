@@ -13,7 +13,7 @@ from spkver.attackers import find_row, is_outside
 from spkver.datadir import enrolment
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sanity_audio import Found, corpus_leak, duplicate_audio, original_audio
-from spkver.voiceprivacy.sanity_draws import trial_draws
+from spkver.voiceprivacy.sanity_draws import shared_draws, trial_draws
 from spkver.voiceprivacy.sanity_order import attacker_order, lazy_order, percent, pooled
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
@@ -72,6 +72,7 @@ def check_all(
         *independence(conditions, earlier, config, heard=sets.rates),
         *training_draws(conditions, sets, config),
         *trial_draws(conditions, sets, config),
+        *shared_draws(sets),
         *other_notes(conditions, config),
     ]
     return [vars(finding) for finding in findings]
@@ -127,14 +128,14 @@ def outside_attackers(conditions: Sequence[Json], sets: Sets, config: Config) ->
 
 
 def shared_speakers(sets: Sets) -> Iterator[Found]:
-    """Check that no tested speaker is one the attacker was trained on: those are recognised better than others."""
+    """Check that no tested speaker is in the training set: attackers learn without those who are."""
     for dataset in sets.datasets:
         training = set(sets.original[dataset.training].speakers.values())
         tested = {speaker for name in dataset.tested for speaker in sets.original[name].speakers.values()}
-        shared = sorted(training & tested)
+        shared = sorted(sets.left_out.get(dataset.training, set()) & tested)
         if shared:
             text = f"{dataset.name}: {len(shared)} of {len(tested)} speakers are in {dataset.training} too:"
-            yield Found("warning", "speaker overlap", f"{text} {few(shared)}.")
+            yield Found("warning", "speaker overlap", f"{text} {few(shared)}. Attackers learn without them.")
         else:
             text = f"{dataset.name}: none of {len(tested)} speakers is among the {len(training)} of the training set"
             text += f" ({dataset.training}, as its folder is called)."

@@ -1,29 +1,39 @@
-"""Check of how many anonymised versions of enrolment and trials the results are means over."""
+"""Checks of draws: over how many the results are means, and whether enrolment and trials share some."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from spkbase.errors import few
+from spkver.anonymization import RECORD
 from spkver.voiceprivacy.sanity_audio import Found
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 
+_SHARED = (
+    "have the same draw of the anonymiser in enrolment and trials, by which they are recognised: EERs are far too low"
+    " for an anonymiser that draws for each side. To have that, leave anonymizer.shared_draws and"
+    " anonymizer.seeding=vpc2024 out; of twins of your own, make one side again by spkver anonymize with --side or"
+    " another --seed."
+)
+
 
 def trial_draws(conditions: Sequence[Mapping[str, Any]], sets: Sets, config: Config) -> Iterator[Found]:
-    """Tell over how many draws of enrolment and trials results are means: those of one hide a spread."""
+    """Tell over how many draws of trials results are means: those of one hide a spread."""
     if config.anonymizer.name == "none" or not any(condition["scenario"] != "original" for condition in conditions):
         return
     for dataset in sets.datasets:
         count = sets.tested_draws(dataset)
         if count > 1:
-            text = f"{dataset.name}: results are means over {count} anonymised versions of enrolment and trials."
+            text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
             yield Found("ok", "trial draws", text)
             continue
         reasons = dict.fromkeys(sets.undrawn[name] for name in dataset.tested if name in sets.undrawn)
         why = f", {few(list(reasons))}" if reasons else ""
-        text = f"{dataset.name}: results are of one anonymised version of enrolment and trials{why}: another one may"
+        text = f"{dataset.name}: results are of one anonymised version of the trials{why}: another one may"
         remedy = "Give the anonymiser (anonymizer.name) to have anonymizer.trial_draws of them."
         fixed = any("draws nothing" in reason or "again" in reason for reason in reasons)
         if fixed:
@@ -36,3 +46,26 @@ def trial_draws(conditions: Sequence[Mapping[str, Any]], sets: Sets, config: Con
         first = partial[0]
         text = f"{len(partial)} conditions lack draws, such as {first['dataset']} {first['scenario']}"
         yield Found("note", "trial draws", f"{text} {first['attacker']}: {first['notes']['draws']}.")
+
+
+def shared_draws(sets: Sets) -> Iterator[Found]:
+    """Warn where a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
+    for dataset in sets.datasets:
+        enrolled = _speaker_draws(sets, dataset.enrolls)
+        shared = {draw for name in dataset.trials.values() for draw in enrolled & _speaker_draws(sets, name)}
+        if shared:
+            speakers = {stream.split()[-1] for _, stream, _ in shared}
+            yield Found("warning", "shared draws", f"{dataset.name}: {len(speakers)} speakers {_SHARED}")
+
+
+def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
+    """Anonymiser, stream of random numbers and seed of the speakers of a data directory, in all of its versions."""
+    found: set[tuple[str, str, Any]] = set()
+    for twin in (sets.twins[name], *sets.draws.get(name, ())):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or none of ours
+            record = json.loads((twin.path / RECORD).read_text(encoding="utf-8"))
+            made, seed = record["anonymizer"], record["seed"]
+            if made["level"] == "speaker" and made["name"] != "none":
+                seed = None if made["seeding"] == "vpc2024" else seed
+                found |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
+    return found

@@ -84,6 +84,8 @@ class Sets:
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
         Why enrolment or trials have no further versions though some are asked for, by the name of the original.
+    left_out : dict of str to set of str
+        Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
         Which sets are heard at another sampling rate than usual, see `spkver.voiceprivacy.rates`.
     """
@@ -95,11 +97,23 @@ class Sets:
     emotions: tuple[str, ...] = ()
     draws: dict[str, tuple[DataDir, ...]] = field(default_factory=dict)
     undrawn: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, set[str]] = field(default_factory=dict)
     rates: str = ""
 
+    @property
+    def sides(self) -> dict[str, str]:
+        """What each data directory of the sets is for: training, enrolment or trials."""
+        trials = {name: "trials" for dataset in self.datasets for name in dataset.trials.values()}
+        enrolment = {dataset.enrolls: "enrolment" for dataset in self.datasets}
+        return trials | enrolment | {dataset.training: "training" for dataset in self.datasets}
+
     def tested_draws(self, dataset: Dataset) -> int:
-        """Return how many anonymised versions of enrolment and of all trials of a set there are."""
-        return 1 + min(len(self.draws.get(name, ())) for name in dataset.tested)
+        """Return how many anonymised versions of all trials of a set there are."""
+        return 1 + min(len(self.draws.get(name, ())) for name in dataset.trials.values())
+
+    def enrolment_draws(self, dataset: Dataset) -> int:
+        """Return how many anonymised versions of the enrolment of a set there are."""
+        return 1 + len(self.draws.get(dataset.enrolls, ()))
 
     def version(self, name: str, draw: int) -> DataDir:
         """Return an anonymised version of a data directory; 1 is the twin."""
@@ -247,7 +261,8 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
                 note_each(problems, error)
     problems.raise_if_any()
     twins = {name: as_original(original[name], twins[name]) for name in twins}
-    for name, speakers in _attacked(datasets, original).items():
+    left_out = _attacked(datasets, original)
+    for name, speakers in left_out.items():
         logger.warning("%s: attackers learn without %s, who are enrolled or tested", name, _count(sorted(speakers)))
         for directories in (original, twins):
             if name in directories:
@@ -255,7 +270,7 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
         if len(set(original[name].speakers.values())) < 2:
             text = "fewer than two speakers to train on who are neither enrolled nor tested"
             raise DataError(text, file=original[name].path, remedy="give a training set of other speakers")
-    return Sets(tuple(datasets), original, twins, missing, emotions)
+    return Sets(tuple(datasets), original, twins, missing, emotions, left_out=left_out)
 
 
 def _attacked(datasets: Iterable[Dataset], original: Mapping[str, DataDir]) -> dict[str, set[str]]:

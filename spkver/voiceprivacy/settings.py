@@ -15,6 +15,7 @@ from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     CATALOGUE,
     PRESETS,
+    catalogue_name,
     default_attackers,
 )
 from spkver.corpora import Sizes
@@ -40,14 +41,21 @@ class TwinConfig(AnonymizerConfig):
         draws of one recording is the anonymiser's doing, and the attacker learns to look away from it. The draws
         beyond the first are made in OUTPUT/data also where the twin was taken as it is.
     trial_draws: int
-        How many times enrolment and trials are anonymised, each time with other random numbers: results are means over
-        these draws. The further ones are made as those of training sets are.
+        How many times trials are anonymised, each time with other random numbers: results are means over these draws.
+        The further ones are made as those of training sets are.
+    enrolment_draws: int
+        How many times enrolment is anonymised: lazy- and semi-informed attackers enrol with all of these draws.
+    shared_draws: bool
+        At `level` "speaker", whether a speaker has the same draw in enrolment and trials, as if one and the same
+        pseudo-speaker were published on both sides; else each side has draws of its own, as in VoicePrivacy.
     """
 
     name: str = ""
     training_level: str = "utterance"
     training_draws: int = 4
     trial_draws: int = field(default=3, metadata=LATER)
+    enrolment_draws: int = field(default=4, metadata=LATER)
+    shared_draws: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         if self.name:
@@ -56,8 +64,9 @@ class TwinConfig(AnonymizerConfig):
             raise ConfigError(f"anonymizer.training_level is {self.training_level!r}: expected {' or '.join(LEVELS)}")
         if self.training_draws < 1:
             raise ConfigError(f"anonymizer.training_draws is {self.training_draws}: expected at least 1")
-        if not 1 <= self.trial_draws <= MOST_DRAWS:
-            raise ConfigError(f"anonymizer.trial_draws is {self.trial_draws}: expected 1 to {MOST_DRAWS}")
+        for key in ("trial_draws", "enrolment_draws"):
+            if not 1 <= getattr(self, key) <= MOST_DRAWS:
+                raise ConfigError(f"anonymizer.{key} is {getattr(self, key)}: expected 1 to {MOST_DRAWS}")
 
     def resolved(self, suffix: str, *, training: bool) -> AnonymizerConfig | None:
         """Return the anonymiser of training sets, or of enrolment and trials; None where none is configured."""
@@ -164,8 +173,12 @@ class ChallengeConfig:
     ----------
     name : str
         For the report.
+    attacker : str
+        One of `attackers`, whose equal error rates, averages and targets go under the challenge's name. It takes
+        enrolment, trials and training sets anonymised once, as the challenge does: `training_draws`, `enrolment_draws`
+        and `trial_draws` of 1. Empty: there is no ``result_for_rank``, and averages are of the strongest attackers.
     eer : str
-        Its reading of the equal error rate, for the files in its own form; results are by `rocch`.
+        Its reading of the equal error rate, for the file in its own form; results are by `rocch`.
     weights : dict
         Share of each corpus for each sex in the averages; empty: every trial list counts alike.
     targets : tuple of float
@@ -173,6 +186,7 @@ class ChallengeConfig:
     """
 
     name: str = ""
+    attacker: str = ""
     eer: str = "speechbrain"
     weights: dict = field(default_factory=dict)
     targets: tuple[float, ...] = ()
@@ -257,6 +271,14 @@ class Config:
                 raise ConfigError(f"attacker_settings.{key}: there is no such attacker, expected one of {expected}")
             if not isinstance(value, Mapping):
                 raise ConfigError(f"attacker_settings.{key} is {value!r}: expected keys of its own")
+        named, draws = self.challenge.attacker, ("training_draws", "enrolment_draws", "trial_draws")
+        if named and named not in (*self.attackers, *map(catalogue_name, self.attackers)):
+            expected = ", ".join(self.attackers)
+            raise ConfigError(f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}")
+        several = [f"anonymizer.{name}=1" for name in draws if getattr(self.anonymizer, name) != 1]
+        if named and several:
+            text = f"challenge.attacker is {named!r}, and the challenge anonymises each recording once"
+            raise ConfigError(text, remedy=f"set {', '.join(several)}, or leave challenge.attacker empty")
         if self.attackers_time_limit is not None and not self.attackers_time_limit > 0:
             text = f"attackers_time_limit is {self.attackers_time_limit}: expected seconds above 0, or none"
             raise ConfigError(text)

@@ -31,16 +31,17 @@ FOLDER = "data"
 
 @dataclass(frozen=True)
 class Anonymizers:
-    """What anonymises enrolment and trials, and what anonymises training sets, and how many times each.
+    """What anonymises enrolment and trials, and what anonymises training sets, and how many times each side.
 
-    `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets.
+    `by_suffix` tells that nobody named the anonymiser: it goes by the suffix of the sets. With `shared_draws` a speaker
+    has one draw on all sides, at level "speaker".
     """
 
     tested: AnonymizerConfig
     training: AnonymizerConfig
-    draws: int
+    draws: Mapping[str, int]
     by_suffix: bool = False
-    trial_draws: int = 1
+    shared_draws: bool = False
 
 
 def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
@@ -60,8 +61,11 @@ def find_anonymizers(config: TwinConfig, suffix: str) -> Anonymizers | None:
         return None
     for settings in (tested, training):
         make_anonymizer(settings)
-    draws, trial_draws = (1, 1) if tested.name == "none" else (config.training_draws, config.trial_draws)
-    return Anonymizers(tested, training, draws, not config.name, trial_draws)
+    draws = {"training": config.training_draws, "enrolment": config.enrolment_draws, "trials": config.trial_draws}
+    if tested.name == "none":
+        draws = dict.fromkeys(draws, 1)
+    # the challenge's own numbers of a speaker know no side, so further draws know none either
+    return Anonymizers(tested, training, draws, not config.name, config.shared_draws or config.seeding == "vpc2024")
 
 
 def is_fixed(config: AnonymizerConfig) -> bool:
@@ -100,12 +104,15 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
         return sets
     training = list(dict.fromkeys(dataset.training for dataset in sets.datasets))
     twins, draws, problems = dict(sets.twins), {}, Problems()
+    sides, numbers = sets.sides, anonymizers.draws
 
     def make(name: str, ending: str, config: AnonymizerConfig, seed: int) -> DataDir:
         target = run.path(f"{FOLDER}/{name}{suffix}{ending}")
+        side = "" if anonymizers.shared_draws else sides.get(name, "")
+        how: dict[str, Any] = {"seed": seed, "side": side, "jobs": run.jobs}
         if run.frozen:
-            return finished_twin(sets.original[name], target, config, seed=seed, jobs=run.jobs)
-        made = anonymize_datadir(sets.original[name], target, config, seed=seed, jobs=run.jobs, force=run.force)
+            return finished_twin(sets.original[name], target, config, **how)
+        made = anonymize_datadir(sets.original[name], target, config, force=run.force, **how)
         _check(sets.original[name], made, config, problems, run.jobs)
         return made
 
@@ -117,15 +124,15 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
         further = replace(anonymizers.training, seeding="utterance")
         for name in training:
             why = "" if name in sets.missing else not_drawn_again(sets.twins[name], anonymizers)
-            if why and anonymizers.draws > 1:
+            if why and numbers["training"] > 1:
                 logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
-            numbers = range(2, 1 if why else anonymizers.draws + 1)
-            draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in numbers)
-        undrawn = _undrawn(sets, anonymizers) if anonymizers.trial_draws > 1 else {}
+            wanted = range(2, 1 if why else numbers["training"] + 1)
+            draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in wanted)
+        undrawn = _undrawn(sets, anonymizers) if max(numbers["enrolment"], numbers["trials"]) > 1 else {}
         further = replace(anonymizers.tested, seeding="utterance")
-        for name in _drawn_again(sets, training, undrawn) if anonymizers.trial_draws > 1 else ():
+        for name in _drawn_again(sets, training, undrawn):
             made: list[DataDir] = []
-            for number in range(2, anonymizers.trial_draws + 1):
+            for number in range(2, numbers[sides[name]] + 1):
                 made.append(make(name, f"-draw{number}", further, seed + number))
                 if number == 2 and _sound_alike(twins[name], made[0]):
                     undrawn[name], made = "since its second draw is the first one again", []
@@ -192,6 +199,7 @@ def describe(anonymizers: Anonymizers | None, sets: Sets, *, suffix: str, seed: 
     training = {dataset.training for dataset in sets.datasets}
     entry["training_draws"] = 1 + max((len(sets.draws.get(name, ())) for name in training), default=0)
     entry["trial_draws"] = {dataset.name: sets.tested_draws(dataset) for dataset in sets.datasets}
+    entry["enrolment_draws"] = {dataset.name: sets.enrolment_draws(dataset) for dataset in sets.datasets}
     if anonymizers is not None and sets.missing:
         settings = dict(anonymizers.tested.record())
         return {**settings, "training_level": anonymizers.training.level, "seed": seed, **_without(entry, "name")}

@@ -17,12 +17,14 @@ import pytest
 import soundfile
 from click.testing import CliRunner, Result
 
+from spkbase.configuration import load_config
 from spkver.datadir.reading import read_datadir
 from spkver.recipes.voiceprivacy import public_speech
 from spkver.voiceprivacy.sets import find_datasets
 from spkver.voiceprivacy.settings import Config
 
 RATE = 16000
+CONFIG = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "config" / "public_speech.yaml"
 TRAIN = "Resemblyzer/audio_data/librispeech_train-clean-100"
 TEST = "Resemblyzer/audio_data/librispeech_test-other"
 DSP = "DSPSpeech-20/speech_data"
@@ -97,15 +99,16 @@ def samples_of(path: Path) -> np.ndarray:
 def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
     output, said = layout
     assert [path.name for path in output.parent.iterdir()] == [output.name]
-    found = {one.name: one for one in find_datasets(output, Config())}
-    assert found.keys() == {"libri_test", "dsp_test"}
-    assert found["libri_test"].training == "train-clean-360"
+    config = load_config(Config, file=CONFIG)
+    found = {one.name: one for one in find_datasets(output, config)}
+    assert found.keys() == {"libri10_test", "dsp_test"}
+    assert found["libri10_test"].training == "libri251"
     assert found["dsp_test"].training == "dsp_train"
     sizes = {
-        "train-clean-360": (3, 3),
-        "libri_test_enrolls": (30, 10),
-        "libri_test_trials_f": (35, 5),
-        "libri_test_trials_m": (35, 5),
+        "libri251": (3, 3),
+        "libri10_test_enrolls": (30, 10),
+        "libri10_test_trials_f": (35, 5),
+        "libri10_test_trials_m": (35, 5),
         "dsp_train": (10 * 7 + 3, 11),
         "dsp_test_enrolls": (3 * 23, 23),
         "dsp_test_trials_f": (4 * 10, 10),
@@ -122,7 +125,7 @@ def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
 
 def test_who_enrols_and_who_is_tried(layout):
     output, _ = layout
-    for dataset, train in (("libri_test", "train-clean-360"), ("dsp_test", "dsp_train")):
+    for dataset, train in (("libri10_test", "libri251"), ("dsp_test", "dsp_train")):
         enrolls, training = (read_datadir(output / name) for name in (f"{dataset}_enrolls", train))
         assert set(enrolls.enrolls) == set(enrolls.speakers)
         assert not set(training.speakers.values()) & set(enrolls.speakers.values())
@@ -148,13 +151,13 @@ def test_audio_is_that_of_the_corpora(corpora, layout):
     """The samples of the right file, only training utterances of LibriSpeech are cut; no student's id goes further."""
     output, _ = layout
     for place, source, length in (
-        ("train-clean-360/wav/103-1240-0000.flac", f"{TRAIN}/103-1240-0000.flac", 8 * RATE),
-        ("train-clean-360/wav/1069-133699-0000.flac", f"{TRAIN}/1069-133699-0000.flac", 8 * RATE),
-        ("train-clean-360/wav/1034-121119-0000.flac", f"{TRAIN}/1034-121119-0000.flac", SHORT),
-        ("libri_test_enrolls/wav/1998-77-0000.flac", f"{TEST}/1998/1998-77-0000.flac", LONG),
-        ("libri_test_enrolls/wav/1998-77-0002.flac", f"{TEST}/1998/1998-77-0002.flac", SHORT),
-        ("libri_test_trials_f/wav/1998-77-0003.flac", f"{TEST}/1998/1998-77-0003.flac", LONG),
-        ("libri_test_trials_m/wav/1688-77-0009.flac", f"{TEST}/1688/1688-77-0009.flac", SHORT),
+        ("libri251/wav/103-1240-0000.flac", f"{TRAIN}/103-1240-0000.flac", 8 * RATE),
+        ("libri251/wav/1069-133699-0000.flac", f"{TRAIN}/1069-133699-0000.flac", 8 * RATE),
+        ("libri251/wav/1034-121119-0000.flac", f"{TRAIN}/1034-121119-0000.flac", SHORT),
+        ("libri10_test_enrolls/wav/1998-77-0000.flac", f"{TEST}/1998/1998-77-0000.flac", LONG),
+        ("libri10_test_enrolls/wav/1998-77-0002.flac", f"{TEST}/1998/1998-77-0002.flac", SHORT),
+        ("libri10_test_trials_f/wav/1998-77-0003.flac", f"{TEST}/1998/1998-77-0003.flac", LONG),
+        ("libri10_test_trials_m/wav/1688-77-0009.flac", f"{TEST}/1688/1688-77-0009.flac", SHORT),
         ("dsp_train/wav/dsp06-rep03-w19.flac", f"{DSP}/1630006/1630006-19-03.wav", SHORT),
         ("dsp_train/wav/dsp01-rep19-w19.flac", f"{DSP}/1630001/1630001-19-19.wav", SHORT),
         ("dsp_test_enrolls/wav/dsp34-rep07-w19.flac", f"{DSP}/1630034/1630034-19-07.wav", SHORT),

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from voiceprivacy_runs import ENROLLED, REPLICATES, SUFFIX, lines_of, run_recipe, write, write_layout
 
-from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
+from evaluation.challenges.rank_files import ASV, ASV_ANON, PROTOCOL, read_rank_file
 from evaluation.cli import main as spkver_eval
 from evaluation.formats.reading import read_key, read_scores
 from evaluation.trials import align
@@ -166,16 +166,12 @@ def test_pooled_trials_are_those_of_both_sexes(results, output, scenario):
         np.testing.assert_array_equal(pooled, np.concatenate(parts))
 
 
-def test_the_least_privacy_over_attackers_is_the_result(results, output):
+def test_the_least_privacy_over_attackers_is_the_result(results):
     assert len(results["summary"]) == 12
     for row in results["summary"]:
         eers = {who: condition(results, row["gender"], row["scenario"], who)["eer"]["rocch"] for who in ATTACKERS}
         assert row["eer"] == min(eers.values()) == eers[row["strongest"]]
         assert row["attackers"] == eers
-        folder = output / FOLDERS[row["scenario"]].format(row["gender"])
-        assert (folder / "scores").read_bytes() == (folder / row["strongest"] / "scores").read_bytes()
-        own = condition(results, row["gender"], row["scenario"], row["strongest"])
-        assert float((folder / "EER").read_text()) == own["eer"]["speechbrain"]
 
 
 def test_verdict_names_the_worst_scenario(results):
@@ -223,15 +219,77 @@ def test_speakers_are_those_enrolled(results, output):
 # --- the challenge's own files --------------------------------------------------------------------
 
 
-def test_rank_file_parses_and_holds_the_strongest(results, output):
-    ranked = read_rank_file(output / f"exp/results_summary/result_for_rank{SUFFIX}")
-    assert [section.title for section in ranked.sections] == [ASV, ASV_ANON]
+def named(name: str) -> dict[str, str]:
+    """What has an attacker's results written under the challenge's name."""
+    return {"challenge__attacker": name, "challenge__targets": "[10, 20, 30, 40]"}
+
+
+def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results, output):
+    """The strongest of several is not the challenge's attacker, and files in its form cannot tell that."""
+    assert not (output / "exp/results_summary").exists()
+    assert not [path for path in (output / "exp").glob("asv_*/*/*") if path.is_file()]
+    assert not [path for path in (output / "exp").glob("asv_*/*") if path.is_file()]
+    told = f"result_for_rank{SUFFIX} is not written: challenge.attacker names no attacker"
+    assert (output / "run.log").read_text().count(told) == 1
+    assert results["protocol"] == {}
+    for row in results["averages"]:
+        of_sexes = [
+            min((one for one in results["conditions"] if (one["gender"], one["scenario"]) == (sex, row["scenario"])),
+                key=lambda one: one["eer"]["rocch"])
+            for sex in "fm"
+        ]  # fmt: skip
+        assert (row["attacker"], row["reading"]) == ("strongest", "rocch")
+        for name, values in (
+            ("eer_percent", [one["eer"]["rocch"] for one in of_sexes]),
+            ("low_percent", [one["intervals"]["eer.rocch"]["low"] for one in of_sexes]),
+            ("high_percent", [one["intervals"]["eer.rocch"]["high"] for one in of_sexes]),
+        ):
+            assert row[name] == pytest.approx(50 * sum(values), abs=1e-3)
+
+
+def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_path):
+    """Its EERs by the challenge's reading, and how they were made, in rank file, averages and table alike."""
+    folder = Path(shutil.copytree(output, tmp_path / "out"))
+    weak = "gmm-ubm"
+    outcome = run_recipe(layout, folder, **named(weak))
+    assert outcome.status == 0, outcome.err
+    results = json.loads((folder / "results.json").read_text())
+    path = folder / f"exp/results_summary/result_for_rank{SUFFIX}"
+    ranked = read_rank_file(path)
+    assert [section.title for section in ranked.sections] == [PROTOCOL, ASV, ASV_ANON]
+    told = {"attacker": weak, "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
+    assert results["protocol"] == told
+    assert ranked.section(PROTOCOL).records() == [told | {"draws": 1.0}]
+    with (folder / f"results{SUFFIX}.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert {(row["attacker"], row["strongest_of"]) for row in table} == {(weak, "1")}
+    eers: dict[str, list[float]] = {}
     for title, scenario, kind in ((ASV, "original", "original"), (ASV_ANON, "semi-informed", "anon")):
         for sex in "fm":
-            (row,) = [one for one in results["summary"] if (one["gender"], one["scenario"]) == (sex, scenario)]
-            eer = condition(results, sex, scenario, row["strongest"])["eer"]["speechbrain"]
+            eer = round(100 * condition(results, sex, scenario, weak)["eer"]["speechbrain"], 3)
             where = {"dataset": "tiny", "split": "test", "gender": sex, "enrollment": kind, "trial": kind}
-            assert ranked.value(title, "EER", **where) == round(100 * eer, 3)
+            assert ranked.value(title, "EER", **where) == eer
+            (row,) = [row for row in table if (row["gender"], row["scenario"]) == (sex, scenario)]
+            assert float(row["EER"]) == eer
+            eers.setdefault(scenario, []).append(eer)
+    strongest = [row["strongest"] for row in results["summary"] if row["scenario"] == "semi-informed"]
+    assert set(strongest) != {weak}  # else nothing is shown
+    means = {row["scenario"]: row for row in results["averages"]}
+    mean = means["semi-informed"]
+    assert (mean["attacker"], mean["reading"], mean["dataset"]) == (weak, "speechbrain", "tiny")
+    assert mean["eer_percent"] == pytest.approx(sum(eers["semi-informed"]) / 2, abs=1e-3)
+    assert mean["targets_reached"] == [target for target in (10, 20, 30, 40) if target <= mean["eer_percent"]]
+    # one system is one number in both of its files
+    found = CliRunner().invoke(spkver_eval, ["rank", str(folder), str(path), "-l", "a", "-l", "b", "--json", "-"])
+    assert found.exit_code == 0, found.output
+    assert "Warning" not in found.stderr
+    systems = json.loads(found.stdout)["systems"]
+    assert [system["attacker"] for system in systems] == [f"{weak} (speechbrain)"] * 2
+    assert [100 * system["eer"]["value"] for system in systems] == [pytest.approx(mean["eer_percent"], abs=1e-3)] * 2
+    # and of the next run without a name there is none: it would be taken for that run's
+    outcome = run_recipe(layout, folder)
+    assert outcome.status == 0, outcome.err
+    assert not path.exists()
 
 
 def test_csv_has_the_columns_of_the_challenge(results, output):
@@ -247,11 +305,7 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
             "tiny",
             "test",
         )
-    for folder, count in (("asv_orig", 6), (f"asv_anon{SUFFIX}", 2)):
-        with (output / "exp" / folder / f"results{SUFFIX}.csv").open(newline="") as file:
-            own = list(csv.DictReader(file))
-        assert list(own[0]) == columns
-        assert len(own) == count
+        assert (row["strongest_of"], row["draws"]) == (str(len(ATTACKERS)), "1")
 
 
 # --- again ----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from evaluation.reports.privacy_results import parse_results, read_results
 from evaluation.trials import align
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
+from spkver.attackers import level_of
 from spkver.attackers.catalogue import CATALOGUE, DEFAULT
 from spkver.attackers.config import KINDS, PRESETS
 from spkver.attackers.doors import DOORS, FUNCTION, short_name
@@ -458,7 +459,6 @@ def test_what_cannot_be_used_is_one_error_that_names_attacker_and_data(layout, t
         ("['command:cat {trial} {enrolment} {tested} {scores}']", "cannot be filled in: 'trial'"),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
-        ("[scores]", "'scores' would be called scores, as a file beside its folder is"),
     ],
 )
 def test_doors_that_do_not_open_are_told_before_anything_else(attackers, message):
@@ -467,11 +467,15 @@ def test_doors_that_do_not_open_are_told_before_anything_else(attackers, message
     assert message in str(caught.value)
 
 
-def test_an_attacker_of_ones_own_can_be_named_and_has_no_further_settings():
+def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
     (attacker,) = chosen_attackers(load_config(Config, settings=settings))
-    assert attacker.name == "mine"
-    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: an attacker of one's own has none"):
+    assert (attacker.name, level_of(attacker)) == ("mine", "trial-by-trial")
+    (attacker,) = chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.level=whole-list"]))
+    assert level_of(attacker) == "whole-list"
+    with pytest.raises(ConfigError, match="level is 'all': expected trial-by-trial, whole-list, inverting"):
+        chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.level=all"]))
+    with pytest.raises(ConfigError, match=r"attacker_settings of mine: ubm: an attacker of one's own has level alone"):
         chosen_attackers(load_config(Config, settings=[*settings, "attacker_settings.mine.ubm.components=4"]))
 
 

@@ -217,6 +217,16 @@ OPTIONS = {
     "unknown anonymiser": ({"anonymizer.name": "mcadam"}, [], ["mcadam"]),
     "level": ({"anonymizer.training_level": "set"}, [], ["anonymizer.training_level is 'set'"]),
     "reading": ({"challenge.eer": "best"}, [], ["challenge.eer is 'best'"]),
+    "attacker of the challenge": (
+        {"challenge.attacker": "campplus"},
+        [],
+        ["challenge.attacker is 'campplus'", "one of"],
+    ),
+    "several draws under its name": (
+        {"challenge.attacker": "gmm-svm", "anonymizer.training_draws": 4, "anonymizer.enrolment_draws": 2},
+        [],
+        ["anonymises each recording once", "set anonymizer.training_draws=1, anonymizer.enrolment_draws=1, or"],
+    ),
     "replicates": ({"evaluation.replicates": 1}, [], ["evaluation.replicates is 1"]),
     "lists": ({"lists": "[mixed, m]"}, [], ["lists is .'mixed', 'm'."]),
     "lists that are not there": ({"lists": "[mixed]"}, [], ["no set was found", "<set>_trials_mixed"]),

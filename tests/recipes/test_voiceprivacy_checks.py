@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkver.attackers.catalogue import default_attackers
+from spkver.attackers.catalogue import absent_attackers, default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy.conditions import attacks_of
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
 
@@ -63,6 +65,11 @@ def conditions(**eers: float) -> list[dict[str, Any]]:
         for letter, scenario in names.items()
         for attacker, more in (("a", 0.0), ("b", 0.01))
     ]
+
+
+def only(attacker: str) -> dict[str, str]:
+    """Settings of one attacker, whose results go under the challenge's name."""
+    return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
 
 
 def levels(found: Any) -> list[str]:
@@ -176,7 +183,12 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
             ("enrolls", "f001-3"),
         ):
             write(enrolled / name, [*lines_of(enrolled / name), line])
-    found = list(sanity.shared_speakers(sets_of(data, tmp_path / "out")))
+    sets = sets_of(data, tmp_path / "out")
+    attack = next(attack for *_, attack in attacks_of(sets, SUFFIX))
+    for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
+        assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
+        assert len(directory.recordings) == len(directory.speakers) == 15
+    found = list(sanity.shared_speakers(sets))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),
@@ -231,7 +243,8 @@ def test_verdict_is_of_the_worst_scenario_and_says_when_speech_is_simulated():
 
 def test_averages_weigh_corpora_and_tell_the_targets_reached():
     rows = [
-        {"dataset": corpus, "split": "test", "gender": sex, "scenario": scenario, "EER": eer}
+        {"dataset": corpus, "split": "test", "gender": sex, "scenario": scenario, "EER": eer + 5, "EER_rocch": eer,
+         "low": eer - 2, "high": None if corpus == "vctk" else eer + 4}
         for scenario in ("original", "ignorant", "lazy-informed", "semi-informed")
         for corpus, sex, eer in (("libri", "f", 10.0), ("libri", "m", 20.0), ("vctk", "f", 30.0), ("vctk", "m", 40.0),
                                  ("vctk_common", "f", 50.0), ("vctk_common", "m", 50.0))
@@ -247,13 +260,41 @@ def test_averages_weigh_corpora_and_tell_the_targets_reached():
         )
     ]
     weighted = averages(rows, load_config(Config, file=CONFIGS / "vpc2022.yaml"))
+    assert [(row["low_percent"], row["high_percent"]) for row in plain[:3]] == [(13, 19), (33, None), (48, 54)]
     by_hand = 0.25 * 10 + 0.25 * 20 + 0.2 * 30 + 0.2 * 40 + 0.05 * 50 + 0.05 * 50
     assert [(row["eer_percent"], row["targets_reached"]) for row in weighted] == [(by_hand, [15.0, 20.0, 25.0])] * 4
     assert averages(rows[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
 
 
+def test_averages_of_a_named_attacker_are_by_the_challenges_reading():
+    found = [one | {"draws": [{}]} for one in conditions(o=0.02, i=0.3, l=0.2, s=0.1)]
+    for one in found:
+        one["eer"]["kaldi"] = one["eer"]["rocch"] + 0.015
+    one_draw = [f"anonymizer.{name}_draws=1" for name in ("training", "enrolment", "trial")]
+    names = ["attackers=[a,b]", "challenge.attacker=b", "challenge.eer=kaldi", "challenge.targets=[20, 22]", *one_draw]
+    config = load_config(Config, settings=names)
+    rows = averages(challenge_rows(found, config), config)
+    expected = {one["scenario"]: round(100 * one["eer"]["kaldi"], 3) for one in found if one["attacker"] == "b"}
+    assert expected
+    assert {row["scenario"]: row["eer_percent"] for row in rows} == expected
+    assert {(row["attacker"], row["reading"]) for row in rows} == {("b", "kaldi")}
+    assert all("low_percent" not in row for row in rows)  # that interval is of another reading
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in CONFIGS.glob("vpc*.yaml")))
+def test_challenges_configurations_are_protocols(file):
+    """What they name is what may be quoted: one attacker of the list, each recording anonymised once."""
+    config = load_config(Config, file=CONFIGS / file)
+    if file == "vpc2022.yaml":
+        assert (config.challenge.attacker, config.anonymizer.level) == ("", "speaker")
+        return
+    assert config.challenge.attacker in config.attackers
+    assert config.anonymizer.seeding == ("vpc2024" if file == "vpc2024.yaml" else "utterance")
+
+
 def test_challenge_rows_name_who_is_anonymised():
-    rows = challenge_rows(conditions(o=0.02, i=0.3, l=0.2, s=0.1), "speechbrain")
+    found = [one | {"draws": [{}]} for one in conditions(o=0.02, i=0.3, l=0.2, s=0.1)]
+    rows = challenge_rows(found, load_config(Config))
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
     assert [(row["enrollment"], row["trial"]) for row in rows] == sides
     assert [row["EER"] for row in rows] == [2.0, 30.0, 20.0, 10.0]
@@ -307,8 +348,12 @@ def test_mixed_lists_are_of_all_speakers(tmp_path):
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
 def test_configurations_of_the_challenges_are_whole(name):
     config = load_config(Config, file=CONFIGS / f"{name}.yaml")
-    expected = tuple(PRESETS) if name == "simulated" else default_attackers()
-    assert [one.name for one in chosen_attackers(config)] == list(config.attackers) == list(expected)
+    expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(name, ("campplus", "gmm-svm-cms"))
+    here = [entry for entry in config.attackers if entry not in absent_attackers()]
+    assert config.attackers == expected
+    assert [
+        one.name for one in chosen_attackers(replace(config, attackers=tuple(here), challenge=ChallengeConfig()))
+    ] == here
     assert set(config.training_sets) <= set(config.datasets)
 
 
@@ -363,7 +408,7 @@ def test_mixed_trials_run(layout, tmp_path):
         for one, speaker in spoken.items()
     ]
     write(data / "tiny_test_trials_mixed/trials", pairs)
-    outcome = run_recipe(data, tmp_path / "out", lists="[mixed]", attackers="[supervector-cosine]")
+    outcome = run_recipe(data, tmp_path / "out", lists="[mixed]", **only("supervector-cosine"))
     assert outcome.status == 0, outcome.err
     results = json.loads((tmp_path / "out/results.json").read_text())
     assert {one["gender"] for one in results["conditions"]} == {"all"}
@@ -379,8 +424,8 @@ def test_mixed_trials_run(layout, tmp_path):
     where = {"dataset": "tiny", "split": "test", "gender": "mixed", "enrollment": "anon", "trial": "anon"}
     assert written.value(ASV, "EER", **where) == eers["lazy-informed"]
     assert written.value(ASV_ANON, "EER", **where) == eers["semi-informed"]
-    table = lines_of(tmp_path / f"out/exp/asv_anon{SUFFIX}/results{SUFFIX}.csv")
-    assert table[1].startswith("tiny,test,mixed,anon,anon,")
+    table = lines_of(tmp_path / f"out/results{SUFFIX}.csv")
+    assert [line.split(",")[2] for line in table[1:]] == ["mixed"] * 4
 
 
 # --- anonymising ----------------------------------------------------------------------------------
@@ -478,8 +523,8 @@ def test_word_error_rates_come_from_what_another_recogniser_heard(layout, tmp_pa
         write(data / f"tiny_test_trials_{sex}/text", [f"{name} ONE TWO THREE FOUR" for name in names])
         write(data / f"tiny_test_trials_{sex}/heard", [f"{name} one two three four" for name in names])
         write(data / f"tiny_test_trials_{sex}{SUFFIX}/heard", [f"{name} one too three four" for name in names])
-    settings = {"utility.hypotheses": "heard", "attackers": "[supervector-cosine]", "evaluation.replicates": 0}
-    outcome = run_recipe(data, tmp_path / "out", **{key.replace(".", "__"): value for key, value in settings.items()})
+    settings = {"utility__hypotheses": "heard", "evaluation__replicates": 0, **only("supervector-cosine")}
+    outcome = run_recipe(data, tmp_path / "out", **settings)
     assert outcome.status == 0, outcome.err
     utility = json.loads((tmp_path / "out/results.json").read_text())["utility"]
     assert [utility["wer"]["tiny_test"][kind]["value"] for kind in ("original", "anonymised")] == [0, 0.25]

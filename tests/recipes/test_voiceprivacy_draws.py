@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,17 @@ from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_origina
 from evaluation.cli import main as evaluation_main
 from spkbase.files import file_digest, to_json, write_json
 from spkbase.runs import Depends, Draft, Run, Stage
+from spkver.cli import main as spkver_main
 from spkver.voiceprivacy.conditions import Condition
 from spkver.voiceprivacy.numbers import assess
-from spkver.voiceprivacy.settings import EvaluationConfig
+from spkver.voiceprivacy.sanity_draws import shared_draws
+from spkver.voiceprivacy.sets import Reading, read_sets
+from spkver.voiceprivacy.settings import Config, EvaluationConfig
 
 SETTINGS = {
     "anonymizer__name": "mcadams",
     "anonymizer__trial_draws": 3,
+    "anonymizer__enrolment_draws": 4,
     "attackers": "[supervector-cosine]",
     "evaluation__replicates": 20,
 }
@@ -85,10 +90,12 @@ def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_o
     made = sorted(path.name for path in (output / "data").iterdir())
     tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
     drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
+    drawn.insert(3, f"{tested[0]}{SUFFIX}-draw4")
     assert made == sorted([*drawn, f"tiny_train{SUFFIX}"])
-    sounds = {(output / f"data/{name}/wav/f001-1.wav").read_bytes() for name in drawn[:3]}
-    assert len(sounds) == 3
-    assert results_of(output)["anonymiser"]["trial_draws"] == {"tiny_test": 3}
+    sounds = {(output / f"data/{name}/wav/f001-1.wav").read_bytes() for name in drawn[:4]}
+    assert len(sounds) == 4
+    described = results_of(output)["anonymiser"]
+    assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 4})
 
 
 def test_a_draw_is_scored_against_the_same_draw_of_the_other_side(output: Path) -> None:
@@ -128,8 +135,6 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output: Path, tmp
         assert_allclose(found["closed_set"]["eer"]["value"], sum(closed) / len(closed), rtol=1e-9)
         if found["gender"] != "all":  # of one sex all are candidates
             assert_allclose(found["closed_set"]["identification"]["value"], found["linkability"]["linkability"][-1])
-    files = [output / named(results_of(output), "ignorant")["draws"][2]["scores"]]
-    assert (files[0].parents[1] / "scores").read_bytes() == files[0].read_bytes()
 
 
 def test_the_first_draw_is_the_run_of_one_draw_to_the_byte(originals: Path, output: Path, tmp_path: Path) -> None:
@@ -168,6 +173,53 @@ def test_a_second_run_makes_nothing_and_a_new_attacker_its_own_numbers_alone(ori
     assert (own / f"numbers/tiny_test{SUFFIX}/gmm-ubm.json").is_file()
     alone = [row for row in more["conditions"] if row["attacker"] == "supervector-cosine"]
     assert alone == earlier
+
+
+def shared(results: Mapping[str, Any]) -> list[str]:
+    return [line["text"] for line in results["sanity"] if line["check"] == "shared draws"]
+
+
+def streams(twin: Path) -> set[str]:
+    record = json.loads((twin / "anonymization.json").read_text())
+    return {entry["stream"] for entry in record["files"].values()}
+
+
+BY_SPEAKER = {"anonymizer__level": "speaker", "anonymizer__trial_draws": 1, "anonymizer__enrolment_draws": 1}
+
+
+def test_by_speaker_each_side_has_draws_of_its_own_unless_they_are_asked_to_be_shared(
+    originals: Path, tmp_path: Path
+) -> None:
+    found = run(originals, tmp_path / "own", **BY_SPEAKER)
+    enrolled = streams(tmp_path / f"own/data/tiny_test_enrolls{SUFFIX}")
+    assert enrolled >= {f"utterance speaker enrolment {name}" for name in ("f001", "m003")}
+    tried = [streams(tmp_path / f"own/data/tiny_test_trials_{sex}{SUFFIX}") for sex in "fm"]
+    assert all(name.startswith("utterance speaker trials ") for name in tried[0] | tried[1])
+    assert not shared(found)
+    named_option = run(originals, tmp_path / "shared", anonymizer__shared_draws=True, **BY_SPEAKER)
+    assert ["7 speakers have the same draw" in text for text in shared(named_option)] == [True]
+
+
+def test_the_challenges_draws_of_a_speaker_are_shared_in_all_draws_and_that_is_said(
+    originals: Path, tmp_path: Path
+) -> None:
+    settings = {**BY_SPEAKER, "anonymizer__trial_draws": 2, "anonymizer__enrolment_draws": 2}
+    found = run(originals, tmp_path / "out", anonymizer__seeding="vpc2024", **settings)
+    assert ["7 speakers have the same draw" in text for text in shared(found)] == [True]
+    second = [streams(tmp_path / f"out/data/tiny_test_{name}{SUFFIX}-draw2") for name in ("enrolls", "trials_f")]
+    assert second[0] & second[1] == {f"utterance speaker f00{number}" for number in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize(("options", "told"), [([], 1), (["--seed", "1"], 0), (["--side", "trials"], 0)])
+def test_own_twins_of_one_seed_are_noticed(originals: Path, tmp_path: Path, options: list[str], told: int) -> None:
+    data = Path(shutil.copytree(originals, tmp_path / "data"))
+    for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
+        arguments = ["anonymize", "mcadams", str(data / f"tiny_test_{name}"), "--level", "speaker", *more]
+        outcome = CliRunner().invoke(spkver_main, arguments)
+        assert outcome.exit_code == 0, outcome.output
+    sets = read_sets(data, tmp_path / "out", "_mcadams", Config(), Reading(can_make=True))
+    sets = replace(sets, twins={**sets.original, **sets.twins})
+    assert [found.level for found in shared_draws(sets)] == ["warning"] * told
 
 
 def cut_short(twin: Path) -> None:

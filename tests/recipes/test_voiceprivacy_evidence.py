@@ -61,14 +61,24 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
     results, output = ran
     for row in results["summary"]:
         samples = {}
-        for name in ATTACKERS:
-            place = {key: row[key] for key in ("dataset", "gender", "scenario")} | {"attacker": name}
-            one = condition(results, **place)
-            speakers = read_speakers(output / one["segment_speakers"])
-            read = read_scores(output / one["scores"]), read_key(output / one["key"])
-            samples[name] = [sample_from(*read, segment_speakers=speakers, ids_are_speakers=True)[0]]
-        expected = minimum_over_attackers(samples, resampling=Resampling(REPLICATES, 0)).to_dict()
+        for one in results["conditions"]:
+            if (one["dataset"], one["gender"]) == (row["dataset"], row["gender"]):
+                speakers = read_speakers(output / one["segment_speakers"])
+                read = read_scores(output / one["scores"]), read_key(output / one["key"])
+                drawn = [sample_from(*read, segment_speakers=speakers, ids_are_speakers=True)[0]]
+                samples[one["scenario"], one["attacker"]] = drawn
+        own = {attacker: drawn for (scenario, attacker), drawn in samples.items() if scenario == row["scenario"]}
+        expected = minimum_over_attackers(own, resampling=Resampling(REPLICATES, 0)).to_dict()
         assert row["minimum"] == json.loads(json.dumps(expected))
+        assert 0.1 < row["minimum"]["perfect"]["low"] <= row["minimum"]["perfect"]["mean"] < 0.5
+        if row["scenario"] == "original":
+            assert "minimum_over_scenarios" not in row
+            continue
+        every = {" ".join(place): drawn for place, drawn in samples.items() if place[0] != "original"}
+        over = minimum_over_attackers(every, resampling=Resampling(REPLICATES, 0)).to_dict()
+        over["attacker"] = over["attacker"].partition(" ")[2]
+        assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
+        assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"]
     worst = min(anonymised, key=lambda row: row["eer"])["minimum"]
     span = f"interval of the smallest of 2: {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"

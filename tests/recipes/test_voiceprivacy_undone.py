@@ -12,16 +12,20 @@ import numpy as np
 import pytest
 from voiceprivacy_runs import run_recipe, write_layout
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Alignment, Embeddings
 from evaluation.reports.page.inversions import inversions
 from evaluation.trials import Trials
+from spkbase.files import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.seeding import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
-from spkver.attackers.aligned_attacker import AlignedSource, choose_map
+from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map, wanted_aligned
+from spkver.attackers.context import Context
 from spkver.attackers.undoing import why_not
+from spkver.attackers.vector_attacker import Choice, VectorAttacker
 from spkver.datadir import DataDir, read_datadir
 
+ARRAYS = ("source_mean", "target_mean", "matrix")
 ONE = "[gmm-ubm,gmm-ubm-undone]"
 
 
@@ -249,10 +253,88 @@ def test_anonymised_directories_alone_are_mapped():
         def vectors(self, directory, utterances=None):
             return Embeddings(np.array(["u"], object), np.array(["s"], object), np.ones((1, 3)))
 
-    from evaluation.embeddings import Alignment
-
     alignment = Alignment(np.zeros(3), np.full(3, 5.0), -np.eye(3))
     known, other = DataDir(Path("a"), {}, {}), DataDir(Path("b"), {}, {})
     source = AlignedSource(Constant(), alignment, {known})
     assert source.vectors(known).vectors.tolist() == [[4.0, 4.0, 4.0]]
     assert source.vectors(other).vectors.tolist() == [[1.0, 1.0, 1.0]]
+
+
+class Turned:
+    """Vectors of speakers in six dimensions; a directory is shifted, and turned where it is anonymised.
+
+    Background speakers are in the first three dimensions alone.
+    """
+
+    def __init__(self, shift: float) -> None:
+        self.shift, self.turn = shift, np.linalg.qr(np.random.default_rng(5).standard_normal((6, 6)))[0]
+
+    def vectors(self, directory, utterances=None):
+        names = sorted(utterances or directory.speakers)
+        owners = [name.split("-")[0] for name in names]  # whose voice it is, whatever is said of it
+        rows = []
+        for name, owner in zip(names, owners, strict=True):
+            voice = np.random.default_rng(list(map(ord, owner))).standard_normal(6)
+            voice += 0.1 * np.random.default_rng(list(map(ord, name + directory.name))).standard_normal(6)
+            rows.append(voice * (np.arange(6) < 3) if owner.startswith("b") else voice)
+        vectors = np.array(rows) @ self.turn if directory.name.endswith("anon") else np.array(rows)
+        vectors = vectors + self.shift * np.arange(6) * directory.name.startswith("tested")
+        said = dict(directory.speakers if utterances is None else utterances)
+        return Embeddings(np.array(names, object), np.array([said[name] for name in names], object), vectors)
+
+
+@pytest.mark.parametrize("options", [(), ("own_means",), ("own_pairs",), ("own_means", "own_pairs")])
+def test_an_aligned_attacker_learns_from_what_it_is_set_to(tmp_path, options):
+    """The enrolment's own pairs show dimensions that the background lacks; own means take off what moves a whole list.
+
+    Nothing is asked of who speaks in the tested recordings.
+    """
+
+    def directory(name: str, prefix: str, takes: range) -> DataDir:
+        speakers = {f"{prefix}{number:02d}-{take}": f"{prefix}{number:02d}" for number in range(12) for take in takes}
+        (tmp_path / name).mkdir(exist_ok=True)
+        recordings = {utterance: tmp_path / name / utterance for utterance in speakers}
+        for path in recordings.values():
+            path.touch()
+        return DataDir(tmp_path / name, recordings, speakers)
+
+    names = {"background": ("b", range(3)), "enrols": ("e", range(3)), "tested": ("e", range(3, 6))}
+    known = {f"{name}{end}": directory(f"{name}{end}", *what) for name, what in names.items() for end in ("", "_anon")}
+    enrols, tested = known["enrols_anon"], known["tested_anon"]
+    pairs = [(model, utterance) for model in sorted(set(enrols.speakers.values())) for utterance in tested.speakers]
+    trials = Trials.from_ids(*zip(*pairs, strict=True))
+    background = Background(known["background"], (known["background_anon"],))
+    listed = Attack(
+        "a", (background.original,), enrols, tested, trials, "lazy-informed", background,
+        original_enrolment=known["enrols"],
+    )  # fmt: skip
+    own = dict.fromkeys(tested.speakers, "nobody") | {next(iter(tested.speakers)): "b00"}
+    unlabelled = replace(listed, tested=replace(tested, speakers=own))
+    found = {}
+    for shift in (0.0, 5.0):
+        place = Place(tmp_path / f"{shift}", tmp_path / "work", jobs=1)
+        base = VectorAttacker("v", lambda training, shift=shift: Turned(shift), shift, Choice(("centre",)), place)
+        attacker = AlignedAttacker("v-aligned", base, place, frozenset(options))
+        assert attacker.lacks(unlabelled) == ""
+        heard = {side.name for side in attacker.speech(listed)}
+        expected = {"enrols_anon", "tested_anon", "background", "background_anon"}
+        assert heard == (expected | {"enrols"} if "own_pairs" in options else expected)
+        found[shift] = attacker.learn(())(listed, None).values
+        assert (attacker.lacks(replace(listed, original_enrolment=None)) != "") == ("own_pairs" in options)
+    assert np.allclose(found[0.0], found[5.0], atol=1e-9) == ("own_means" in options)
+    of_what = "enrols_anon" if "own_pairs" in options else "background_anon"
+    arrays = read_arrays(tmp_path / "0.0" / "attackers" / of_what / "v-aligned" / "alignment.h5", *ARRAYS)
+    mapped = Alignment(*map(arrays.get, ARRAYS)).apply(Turned(0).vectors(enrols).vectors)
+    error = np.sqrt(np.mean((mapped - Turned(0).vectors(known["enrols"]).vectors) ** 2))
+    assert (error < 0.3) == ("own_pairs" in options)
+
+
+def test_settings_of_an_aligned_attacker():
+    """Its own are not handed on to the base attacker, unless they are none; then that says so."""
+    handed = {}
+    make = wanted_aligned(lambda name, settings, context: handed.update({name: settings}))
+    context = Context("ivector-aligned", settings={"ivector": {"folds": 3}})
+    wanted = make("ivector-aligned", {"own_means": True, "own_pairs": False}, context)
+    assert wanted.options == {"own_means"}
+    assert make("mine", {"own_pairs": "yes", "folds": 4}, context).options == set()
+    assert handed == {"ivector": {"folds": 3}, "mine": {"folds": 4, "own_pairs": "yes"}}

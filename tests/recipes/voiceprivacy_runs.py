@@ -30,6 +30,7 @@ SETTINGS = {
     "evaluation.replicates": REPLICATES,
     "anonymizer.training_draws": 1,
     "anonymizer.trial_draws": 1,
+    "anonymizer.enrolment_draws": 1,
 }
 
 EMBED = """

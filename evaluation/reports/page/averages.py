@@ -31,7 +31,8 @@ def averages(results: Results) -> Html | None:
     for row in rows:
         name = " ".join(filter(None, (_text(row, "dataset"), _text(row, "split"))))
         groups.setdefault(name, {})[_text(row, "scenario")] = row
-    targets = _targets(results)
+    targets, attacker = _targets(results), next(filter(None, (_text(row, "attacker") for row in rows)), "strongest")
+    who = "the strongest attackers" if attacker == "strongest" else f"the attacker {short(attacker)}"
     lines: list[Row] = [
         (short(name), [_cell(group.get(scenario), targets=bool(targets)) for scenario in scenarios])
         for name, group in groups.items()
@@ -39,23 +40,25 @@ def averages(results: Results) -> Html | None:
     made = table(
         ["Set", *(SCENARIO_NAMES.get(scenario, short(scenario)) for scenario in scenarios)],
         [(None, lines)],
-        caption="Average equal error rate of the strongest attackers",
+        caption=f"Average equal error rate of {who}",
         label="Challenge averages",
         numbers=tuple(range(1, len(scenarios) + 1)),
         kind="stack",
     )
     heading = element("h2", "Challenge averages")
-    return element("section", heading, element("p", _lead(results, rows, targets), class_="lead"), made, id="averages")
+    return element(
+        "section", heading, element("p", _lead(results, rows, targets, who), class_="lead"), made, id="averages"
+    )
 
 
-def _lead(results: Results, rows: list[Mapping[str, Any]], targets: list[float]) -> str:
+def _lead(results: Results, rows: list[Mapping[str, Any]], targets: list[float], who: str) -> str:
     challenge = results.block("config").get("challenge")
     block = challenge if isinstance(challenge, Mapping) else {}
     name = f" of {short(name)}" if (name := _text(block, "name")) else ""
     reading = next(filter(None, (_text(row, "reading") for row in rows)), "")
     over = "with the weights of the challenge over corpora and sexes" if block.get("weights") else "over the sexes"
-    text = f"Averages{name} {over}"
-    if reading:
+    text = f"Averages{name} {over}, of {who}"
+    if reading and reading != "rocch":
         text += f"; equal error rates are read as {short(reading)!r} does, so they may differ from those above"
     if not targets:
         return f"{text}. No minimum targets are configured."
@@ -70,6 +73,9 @@ def _cell(row: Mapping[str, Any] | None, *, targets: bool) -> Html:
     below = ""
     if targets and _text(row, "scenario") == "semi-informed":  # the scenario that the challenges rank by
         below = f"reaches {percent(max(reached) / 100, 0)}" if reached else "reaches no target"
+    low, high = (as_number(row.get(f"{end}_percent")) / 100 for end in ("low", "high"))
+    if low == low and high == high:
+        below = f"{percent(low)} to {percent(high)} {below}".strip()
     return cell(percent(as_number(row.get("eer_percent")) / 100), below)
 
 

@@ -13,7 +13,7 @@ from evaluation.reports.page.figures import compared_curves
 from evaluation.reports.page.markup import Html, element
 from evaluation.reports.page.numbers import MISSING, SPACE, cell, decimal, interval, percent
 from evaluation.reports.page.tables import Row, table
-from evaluation.reports.page.verdict import LEVELS, Headline, headlines, place_of
+from evaluation.reports.page.verdict import Headline, headlines, place_of
 from evaluation.reports.privacy_results import Results, as_number, parse_results
 from spkbase.errors import DataError
 from spkbase.files import write_text
@@ -163,7 +163,7 @@ def _cells(headline: Headline | None) -> list[Any]:
         return [MISSING] * 6
     worst = headline.worst
     return [
-        LEVELS[headline.level] if headline.anonymised else "Not anonymised",
+        headline.word[0].removesuffix(" protection") if headline.anonymised else "Not anonymised",
         cell(percent(worst.eer.value), interval(worst.eer)),
         summary.ruler(
             worst.eer, original=headline.original if headline.anonymised else None, judged=headline.anonymised

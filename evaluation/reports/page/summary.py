@@ -16,11 +16,12 @@ from evaluation.reports.page.verdict import (
     Headline,
     badge,
     headlines,
-    level_of,
+    perfect,
     place_of,
     plainly,
     reach,
     sentence,
+    word_of,
 )
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number
 from evaluation.uncertainty import Interval
@@ -42,8 +43,8 @@ def verdict(results: Results) -> Html:
     cards = [
         element(
             "li",
-            _card(headline, results.level),
-            class_=f"card {_level_class(headline.level if headline.anonymised else None)}",
+            _card(headline, results.level, perfect(results, headline)),
+            class_=f"card {_level_class(headline.word[1] if headline.anonymised else None)}",
         )
         for headline in found
     ]
@@ -145,7 +146,7 @@ def ruler(eer: Interval, *, original: Interval | None = None, judged: bool = Tru
         parts.append(element("span", class_="ring", style=f"left:{_share(original.value)}"))
     if eer.known:
         parts.append(element("span", class_="dot", style=f"left:{_share(eer.value)}"))
-    level = level_of(eer.value) if eer.known and judged else None
+    level = word_of(eer)[1] if eer.known and judged else None
     return element("span", parts, class_=f"ruler {_level_class(level)}", aria_hidden="true")
 
 
@@ -153,7 +154,7 @@ def _hides_simulation(results: Results) -> bool:
     return results.raw.get("simulated") is True and "SIMULATED" not in results.verdict
 
 
-def _card(headline: Headline, level: float) -> Html:
+def _card(headline: Headline, level: float, at_best: str) -> Html:
     """One data set: its number, where it lies between no privacy and guessing, and what that means."""
     eer, ends = headline.worst.eer, interval(headline.worst.eer)
     title = f"{100 * level:g}{SPACE}% interval" if math.isfinite(level) else "interval"
@@ -178,6 +179,7 @@ def _card(headline: Headline, level: float) -> Html:
             element("p", details),
             *(element("p", line) for line in lines_beside(headline.worst)),
             element("p", tested) if (tested := _tested(headline.worst)) else None,
+            element("p", at_best, class_="soft") if at_best else None,
             element("p", reach(headline), class_="soft") if reach(headline) else None,
         ]
     )
@@ -224,12 +226,13 @@ def _explanation(results: Results, *, anonymised: bool) -> str:
     )
     summary = results.raw.get("summary")
     if isinstance(summary, list) and any(isinstance(row, Mapping) and row.get("minimum") for row in summary):
-        choice = "The interval counts in that the strongest attacker was chosen on these very trials."
+        choice = "The interval counts in that the strongest attacker and scenario were chosen on these very trials."
     return (
         "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
         f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
         f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024, which were set "
-        f"for a neural attacker (ECAPA-TDNN trained on anonymised speech); the worst data set decides. {choice}"
+        "for a neural attacker (ECAPA-TDNN trained on anonymised speech); which of them hold is what the interval over "
+        f"all attackers, scenarios and data sets says, and more than two are none. {choice}"
     )
 
 

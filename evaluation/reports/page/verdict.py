@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluation.reports.page.markup import printable
 from evaluation.reports.page.numbers import one_in, percent, spelled_interval
-from evaluation.reports.privacy_results import GENDERS, Outcome, Results
-from evaluation.uncertainty import Interval
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, find
+from evaluation.uncertainty import Interval, minimum_of
 
 # minimum target EERs of the VoicePrivacy Challenge 2024
 TARGETS = (0.1, 0.2, 0.3, 0.4)
@@ -24,7 +24,8 @@ class Headline:
     Parameters
     ----------
     worst : Outcome
-        Scenario and attacker that leave the least privacy to anonymised speech.
+        Scenario and attacker that leave the least privacy to anonymised speech; its interval is that of the smallest
+        rate over scenarios.
     original : Interval
         EER without anonymisation.
     """
@@ -38,9 +39,9 @@ class Headline:
         return self.worst.scenario != "original"
 
     @property
-    def level(self) -> int:
-        """Place in `LEVELS`."""
-        return level_of(self.worst.eer.value)
+    def word(self) -> tuple[str, int | None]:
+        """How much protection there is; see `word_of`."""
+        return word_of(self.worst.eer)
 
     @property
     def who(self) -> str:
@@ -71,6 +72,23 @@ def level_of(eer: float, targets: Sequence[float] = TARGETS) -> int:
     return bisect_right(targets, eer + 1e-12)
 
 
+def word_of(eer: Interval) -> tuple[str, int | None]:
+    """Say how much protection an EER with this interval shows; and its level, None where it spans more than two.
+
+    Examples
+    --------
+    >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
+    ['Weak protection', 'Between very weak and weak protection', 'Protection not shown']
+    """
+    if not eer.has_interval:
+        return f"{LEVELS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
+    low, high = level_of(eer.low), level_of(eer.high)
+    if high - low > 1:
+        return "Protection not shown", None
+    word = f"Between {LEVELS[low].lower()} and {LEVELS[high].lower()}" if high > low else LEVELS[low]
+    return f"{word} protection", low
+
+
 def headlines(results: Results) -> list[Headline]:
     """One for each data set, or for each sex of it where they are not pooled; the least privacy first."""
     found = []
@@ -80,17 +98,40 @@ def headlines(results: Results) -> list[Headline]:
             if worst is not None:
                 outcomes = results.outcomes_of(dataset, gender)
                 original = next((outcome.eer for outcome in outcomes if outcome.scenario == "original"), Interval())
+                if worst.scenario != "original":
+                    same = [outcome.eer for outcome in outcomes if outcome.scenario != "original" and outcome.eer.known]
+                    worst = replace(worst, eer=_joined(same))
                 found.append(Headline(worst, original))
     return sorted(found, key=lambda headline: (not headline.anonymised, headline.worst.eer.value))
 
 
+def _joined(eers: Sequence[Interval]) -> Interval:
+    """The smallest rate with the interval of the smallest; with none where one has none."""
+    found = minimum_of(eers)
+    return found if all(eer.has_interval for eer in eers) else Interval(found.value)
+
+
 def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
-    """The verdict in two words and its level, which is that of the worst data set."""
+    """The verdict in a few words and its level: by the interval of the smallest rate over scenarios and data sets."""
     if not found:
         return "No result", None
     if not found[0].anonymised:
         return "Not anonymised", None
-    return f"{LEVELS[found[0].level]} protection", found[0].level
+    return word_of(_joined([headline.worst.eer for headline in found if headline.anonymised]))
+
+
+def perfect(results: Results, headline: Headline) -> str:
+    """Return what a perfect anonymiser would show in place of the smallest rate, where the results say it."""
+    summary = results.raw.get("summary")
+    for row in summary if isinstance(summary, list) else []:
+        if (find(row, "dataset"), find(row, "gender")) == (headline.worst.dataset, headline.worst.gender):
+            mean, low = (as_number(find(row, f"minimum_over_scenarios.perfect.{name}")) for name in ("mean", "low"))
+            if mean == mean:
+                return (
+                    f"On these trials the strongest of as many attackers would show {percent(mean)} of a perfect "
+                    f"anonymiser, and less than {percent(low)} in 1 of 20 cases."
+                )
+    return ""
 
 
 def reach(headline: Headline) -> str:

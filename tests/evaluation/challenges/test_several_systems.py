@@ -107,16 +107,6 @@ def test_rank_files_of_2026_are_written_as_they_were_read(shared: Path, tmp_path
         ]
 
 
-@pytest.mark.golden
-def test_track_1_gets_intervals_and_track_2_none(shared: Path) -> None:
-    folder = shared / "formats" / "vpc2026_results"
-    first = read_system(folder / "track1/result_for_rank_mcadams")
-    assert 100 * first.eer.value == pytest.approx(4.713)
-    # Wilson's interval of 997 target trials of 29 speakers, design effect 1 + (997/29 - 1) 0.02 = 1.668
-    assert (100 * first.eer.low, 100 * first.eer.high) == (pytest.approx(3.28, abs=0.01), pytest.approx(6.72, abs=0.01))
-    assert not read_system(folder / "track2/result_for_rank_BM1").eer.has_interval
-
-
 def language(name: str, eer: float, index: tuple[int, ...] = ()) -> str:
     row = " ".join(["", *map(str, index), name, "test mixed anon anon", f"{eer:.3f}"])
     return f"---- {ASV_ANON} ----\ndataset split gender enrollment trial   EER\n{row}\n\n"
@@ -238,11 +228,19 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files: list[Path], tm
     options = ["--latex", papers["tex"], "--markdown", papers["md"], "--plot", papers["png"], "--json", papers["json"]]
     outcome = CliRunner().invoke(main, ["rank", *map(str, files), *map(str, options), "--figures"])
     assert outcome.exit_code == 0, outcome.output
-    assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +6\.00\n", outcome.stdout)
-    assert re.search(r"x +22\.25 +4\.12\n", outcome.stdout)
+    assert re.search(r"own <one> & \$2\$ +8\.00 \[6\.00, 10\.00\] +strongest of 2 \(rocch\) +6\.00\n", outcome.stdout)
+    assert re.search(r"x +22\.25 +not told +4\.12\n", outcome.stdout)
     assert re.search(r"EER +mine +test +mixed +lazy-informed +20\.000 \[18\.000, 22\.000\] +30\.500", outcome.stdout)
+    mixed = "the EERs are of different attackers or readings"
+    assert mixed in outcome.stdout
+    assert mixed in outcome.stderr
+    alike = CliRunner().invoke(main, ["rank", str(files[1]), str(files[1]), "-l", "one", "-l", "two"])
+    assert mixed not in alike.output
     assert "the EERs are of different sets" not in outcome.stderr  # a list across the sexes is one in both
-    assert r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 [6.00, 10.00] & 6.00" in papers["tex"].read_text()
+    assert (
+        r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 [6.00, 10.00] & strongest of 2 (rocch) & 6.00"
+        in papers["tex"].read_text()
+    )
     assert papers["md"].read_text().splitlines()[0].startswith("| system")
     assert papers["png"].read_bytes()[:4] == b"\x89PNG"
     assert json.loads(papers["json"].read_text())["figures"]["x"][0]["value"] == pytest.approx(0.305)
@@ -268,12 +266,23 @@ def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path: Path) ->
     assert [path.name for path in written] == ["all_wer.tex", "all_uar.tex"]
     assert "B4" in written[0].read_text()
     assert "B4" not in written[1].read_text()
+    assert "not told" not in written[0].read_text()
+    other = ComparedSystem("B4", Interval(0.14), {"wer": Interval(0.06)}, attacker="a (rocch)")
+    named = plot_systems([first, other], tmp_path / "named.tex", utilities=("wer",))[0].read_text()
+    assert "B2, not told" in named
+    assert "B4, a (rocch)" in named
     assert [path.name for path in plot_systems([second], tmp_path / "one.svg", utilities=("wer",))] == ["one.svg"]
     with pytest.raises(DataError, match="no system has a utility to plot over"):
         plot_systems([second], tmp_path / "none.png", utilities=("uar", "f0"))
     assert not (tmp_path / "none.png").exists()
     rows = system_rows([first, second])
-    assert rows[1] == {"system": "B4", "EER [%]": "14.00", "WER [%]": "6.00 [5.00, 7.00]", "UAR [%]": "-"}
+    assert rows[1] == {
+        "system": "B4",
+        "EER [%]": "14.00",
+        "EER of": "not told",
+        "WER [%]": "6.00 [5.00, 7.00]",
+        "UAR [%]": "-",
+    }
 
 
 def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scipy.linalg import orthogonal_procrustes
 
 from evaluation.cli import main
 from evaluation.embeddings import Embeddings, read_embeddings, write_embeddings
@@ -51,13 +52,21 @@ def shares(*arguments: str, **sides: str) -> dict[tuple[str, str, int], float]:
     return {(row["alignment"], row["linked"], row["top"]): row["share"] for row in report["links"]}
 
 
+def nearest_share(gallery: np.ndarray, tested: np.ndarray, speakers: np.ndarray) -> float:
+    """Share of vectors whose nearest in the gallery, by cosine, has the speaker of the same row."""
+    gallery = gallery / np.linalg.norm(gallery, axis=1)[:, None]
+    return float(
+        np.mean([speakers[np.argmax(gallery @ row)] == own for row, own in zip(tested, speakers, strict=True)])
+    )
+
+
 TRAINED = ("--train-original", "train_original.h5", "--train-anonymised", "train_anonymised.h5")
 
 
 @pytest.mark.parametrize("learnt", [(), TRAINED], ids=["folds", "trained"])
 def test_a_turned_space_links_once_it_is_turned_back(folder: Path, learnt: tuple[str, ...]) -> None:
     found = shares(*learnt, "--plain", "--alignment", "none", "--alignment", "orthogonal", "--alignment", "ridge")
-    for linked in ("segments to segments", "segments to speakers", "speakers to speakers"):
+    for linked in ("anonymised to original", "segments to speakers", "speakers to speakers"):
         assert found["none", linked, 1] < 0.3
         assert found["orthogonal", linked, 1] > 0.95
         assert found["orthogonal", linked, 5] == 1
@@ -65,16 +74,59 @@ def test_a_turned_space_links_once_it_is_turned_back(folder: Path, learnt: tuple
 
 
 def test_the_share_is_that_of_nearest_neighbours(folder: Path) -> None:
-    """Counted anew, one by one: the speaker of the nearest vector, by cosine."""
+    """Counted anew, one by one: the speaker of the nearest vector, by cosine, in both directions."""
     original, anonymised = read_embeddings("original.h5"), read_embeddings("anonymised.h5")
     unit = [side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None] for side in (original, anonymised)]
-    linked = [
-        original.speakers[np.argmax([vector @ other for other in unit[0]])] == speaker
-        for vector, speaker in zip(unit[1], anonymised.speakers, strict=True)
-    ]
     found = shares("--alignment", "none", "--top", "1", "--top", str(N_SPEAKERS))
-    assert found["none", "segments to segments", 1] == pytest.approx(np.mean(linked))
-    assert found["none", "segments to segments", N_SPEAKERS] == 1
+    expected = nearest_share(*unit, anonymised.speakers), nearest_share(*unit[::-1], original.speakers)
+    assert expected[0] != expected[1]
+    assert found["none", "anonymised to original", 1] == pytest.approx(expected[0])
+    assert found["none", "original to anonymised", 1] == pytest.approx(expected[1])
+    assert found["none", "anonymised to original", N_SPEAKERS] == 1
+
+
+@pytest.mark.parametrize("own_means", [False, True])
+def test_own_means_are_those_of_what_is_linked(folder: Path, own_means: bool) -> None:
+    """What is linked comes by another channel than what the rotation learnt from; all counted anew, by SciPy."""
+    sides = {name: read_embeddings(f"{name}.h5") for name in ("original", "anonymised")}
+    pairs = [read_embeddings(f"train_{name}.h5").vectors for name in sides]
+    for name, shift in (("original", 1.5), ("anonymised", -2.0)):
+        side = sides[name]
+        moved = side.vectors + shift * np.linspace(1, -1, DIMENSIONS)
+        write_embeddings(f"far_{name}.h5", Embeddings(side.ids, side.speakers, moved))
+        sides[name] = Embeddings(side.ids, side.speakers, moved)
+    centres = [side.vectors.mean(axis=0) for side in sides.values()] if own_means else [x.mean(axis=0) for x in pairs]
+    rotation = orthogonal_procrustes(*(pairs[row] - pairs[row].mean(axis=0) for row in (1, 0)))[0]
+    gallery = sides["original"].vectors - centres[0]
+    tested = (sides["anonymised"].vectors - centres[1]) @ rotation
+    speakers = sides["original"].speakers
+    arguments = ["--plain", "--alignment", "orthogonal", *(["--own-means"] if own_means else [])]
+    found = shares(*TRAINED, *arguments, original="far_original.h5", anonymised="far_anonymised.h5")
+    assert found["orthogonal", "anonymised to original", 1] == pytest.approx(nearest_share(gallery, tested, speakers))
+    assert found["orthogonal", "original to anonymised", 1] == pytest.approx(nearest_share(tested, gallery, speakers))
+    assert (found["orthogonal", "anonymised to original", 1] > 0.9) == own_means
+    assert ("level: whole list" in run(*TRAINED, *arguments).stdout) == own_means
+
+
+def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder: Path) -> None:
+    """The enrolment of the same speakers, but none of the utterances that are linked."""
+    for side in ("original", "anonymised"):
+        whole = read_embeddings(f"{side}.h5")
+        enrols = np.array([name.endswith("-0") for name in whole.ids])
+        for name, rows in (("enrols", enrols), ("tested", ~enrols)):
+            write_embeddings(
+                f"{name}_{side}.h5", Embeddings(whole.ids[rows], whole.speakers[rows], whole.vectors[rows])
+            )
+    enrols = ("--train-original", "enrols_original.h5", "--train-anonymised", "enrols_anonymised.h5")
+    tested = {"original": "tested_original.h5", "anonymised": "tested_anonymised.h5"}
+    assert "24 speakers would be both learnt from and linked" in run(*enrols, **tested).output
+    assert "24 utterances would be both learnt from and linked" in run(*enrols, "--own-pairs").output
+    found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **tested)
+    assert found["orthogonal", "anonymised to original", 1] > 0.9
+    to_enrolled = {**tested, "original": "enrols_original.h5"}  # which whoever enrols has
+    found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **to_enrolled)
+    assert found["orthogonal", "anonymised to original", 1] > 0.9
+    assert "expected --train-original" in run("--own-pairs").output
 
 
 def test_without_pairs(folder: Path) -> None:

@@ -241,6 +241,7 @@ def test_what_the_summary_states_counts(results: dict[str, Any]) -> None:
     place = {"dataset": "libri_test", "gender": "all", "scenario": "ignorant"}
     results["summary"] = [place | {"strongest": "gmm-ubm", "eer": 0.0123, "low": 0.01, "high": 0.02}]
     results["verdict"] = "Said by the recipe."
+    results["conditions"] = [one for one in results["conditions"] if one["scenario"] in ("original", "ignorant")]
     text = read(render_page(bare(results), folder=".")).text
     assert "Said by the recipe." in text
     assert "1.2 % equal error rate 95 % interval 1.0\N{EN DASH}2.0 %" in text
@@ -251,12 +252,12 @@ def test_what_the_summary_states_counts(results: dict[str, Any]) -> None:
     ("eer", "low", "high", "badge", "reach"),
     [
         (0.05, 0.01, 0.09, "Very weak protection", ""),
-        (0.099, 0.05, 0.15, "Very weak protection", "from very weak to weak"),
+        (0.099, 0.05, 0.15, "Between very weak and weak protection", "from very weak to weak"),
         (0.1, 0.1, 0.19, "Weak protection", ""),
-        (0.25, 0.15, 0.35, "Moderate protection", "from weak to good"),
-        (0.39, 0.3, 0.5, "Good protection", "from good to strong"),
+        (0.25, 0.15, 0.35, "Protection not shown", "from weak to good"),
+        (0.39, 0.3, 0.5, "Between good and strong protection", "from good to strong"),
         (0.5, 0.45, 0.5, "Strong protection", ""),
-        (0.3, None, None, "Good protection", "No interval is given"),
+        (0.3, None, None, "Good protection by the point estimate", "No interval is given"),
     ],
 )
 def test_the_word_follows_the_targets_of_the_challenge(eer: float, low: Any, high: Any, badge: str, reach: str) -> None:
@@ -268,12 +269,37 @@ def test_the_word_follows_the_targets_of_the_challenge(eer: float, low: Any, hig
     assert reach in text
 
 
+def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
+    def condition(dataset: str, scenario: str, *eer: float) -> dict[str, Any]:
+        names = {"dataset": dataset, "gender": "all", "scenario": scenario, "attacker": "a"}
+        return names | {"eer": {"rocch": eer[0]}, "intervals": {"eer.rocch": list(eer[1:])}}
+
+    rows = [
+        condition("one", "original", 0.01, 0.005, 0.02),
+        condition("one", "ignorant", 0.25, 0.15, 0.28),
+        condition("one", "semi-informed", 0.24, 0.21, 0.38),
+        condition("two", "semi-informed", 0.35, 0.32, 0.39),
+    ]
+    perfect = {"mean": 0.432, "low": 0.395}
+    place = {"dataset": "one", "gender": "all", "scenario": "ignorant", "strongest": "a", "eer": 0.25}
+    stated = place | {"low": 0.15, "high": 0.28, "minimum_over_scenarios": {"perfect": perfect}}
+    text = read(render_page({"format": 1, "conditions": rows, "summary": [stated]}, folder=".")).text
+    assert " Between weak and moderate protection " in text
+    assert "24.0 % equal error rate interval 15.0\N{EN DASH}28.0 %" in text
+    assert "the true level may lie anywhere from weak to moderate" in text
+    assert "would show 43.2 % of a perfect anonymiser, and less than 39.5 % in 1 of 20 cases" in text
+    rows[1]["intervals"]["eer.rocch"] = [0.09, 0.28]
+    text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
+    assert " Protection not shown " in text
+    assert "a perfect anonymiser, and" not in text
+
+
 def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
     def condition(dataset: str, scenario: str, eer: float) -> dict[str, Any]:
         return {"dataset": dataset, "gender": "all", "scenario": scenario, "attacker": "a", "eer": {"rocch": eer}}
 
     rows = [condition("one", "original", 0.01), condition("one", "ignorant", 0.45), condition("two", "ignorant", 0.25)]
-    assert " Moderate protection " in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
+    assert " Moderate protection by the point" in read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     text = read(render_page({"format": 1, "conditions": rows[:1]}, folder=".")).text
     assert " Not anonymised " in text
     assert "protection " not in text[: text.index("Scenarios")]
@@ -634,6 +660,16 @@ def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any
     assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")  # original speech first, and judged by no target
     assert "reaches" not in row[: row.index("23.5 %")]
     assert "#averages" in [one.get("href") for one in reader.all_of("a")]
+
+
+def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]) -> None:
+    ends = {"attacker": "strongest", "reading": "rocch", "low_percent": 18.5, "high_percent": 31.5}
+    text = read(render_page(with_averages(copy.deepcopy(results), [20], **ends), folder=".")).text
+    assert "over the sexes, of the strongest attackers. Minimum" in text
+    assert "23.5 % 18.5 % to 31.5 % reaches 20 %" in text
+    text = read(render_page(with_averages(results, [20], attacker="campplus"), folder=".")).text
+    assert "Average equal error rate of the attacker campplus" in text
+    assert "of the strongest attackers" not in text[text.index("Averages of") : text.index("Warnings and checks")]
 
 
 def test_averages_that_reach_nothing_or_have_no_targets(results: dict[str, Any]) -> None:

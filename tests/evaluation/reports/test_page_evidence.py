@@ -53,12 +53,12 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
     (row,) = [one for one in results["conditions"] if one["scenario"] == "semi-informed"]
     place = {name: row[name] for name in ("dataset", "gender", "scenario")}
     stated = place | {"strongest": "gmm-svm", "eer": 0.2, "low": 0.11, "high": 0.31}
-    minimum = {"low": 0.125, "high": 0.345, "method": "", "chosen": {}}
+    minimum = {"low": 0.125, "high": 0.345, "method": ""}
     explained = {"attackers_run": {"explained": {"gmm-svm": "a line of its own"}}}
     page = render_page(results | explained | {"summary": [stated | {"minimum": minimum}]}, folder=".")
     assert "12.5\N{EN DASH}34.5\N{NO-BREAK SPACE}%" in page
     assert "11.0\N{EN DASH}31.0" not in page
-    assert "counts in that the strongest attacker was chosen on these very trials" in page
+    assert "counts in that the strongest attacker and scenario were chosen on these very trials" in page
     assert "a line of its own" in page
     before = render_page(results | {"summary": [stated]}, folder=".")
     assert "11.0\N{EN DASH}31.0\N{NO-BREAK SPACE}%" in before

@@ -8,21 +8,71 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.metrics import METHODS, method_of
-from evaluation.uncertainty.few_errors import ALONE, PLENTY, independent_errors, mixed, rate_interval
-from evaluation.uncertainty.intervals import interval
+from evaluation.metrics import METHODS, eer_of, method_of
+from evaluation.trials import TrialSpeakers
+from evaluation.uncertainty import confidence_intervals, interval, sample_of
+from evaluation.uncertainty.few_errors import (
+    ALONE,
+    OF_SPEAKERS,
+    PLENTY,
+    end_without_error,
+    independent_errors,
+    mixed,
+    rate_interval,
+)
 
 KALDI = method_of("eer.kaldi")
 
 
-@pytest.mark.parametrize("n_units", [5, 23, 100])
-def test_no_error_is_the_rule_of_three_by_speakers(n_units: int) -> None:
-    found = interval(0.0, np.zeros(50), method=KALDI, n_units=n_units, n_trials=8 * n_units)
+@pytest.mark.parametrize(("n_units", "n_trials"), [(5, 35), (23, 184), (100, 300)])
+def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_units: int, n_trials: int) -> None:
+    found = interval(0.0, np.zeros(50), method=KALDI, n_units=n_units, n_trials=n_trials)
     assert found.low == 0
-    # the rate at which all n speakers pass in 5 % of the cases
-    assert stats.binom.pmf(0, n_units, found.high) == pytest.approx(0.05)
-    assert found.high == pytest.approx(3 / n_units, rel=0.3)
+    rng = np.random.default_rng(n_units)
+    shape = 20_000, n_units
+    limit = (stats.norm.ppf(found.high) + np.sqrt(OF_SPEAKERS) * rng.standard_normal(shape)) / np.sqrt(1 - OF_SPEAKERS)
+    seen = rng.binomial(n_trials // n_units, stats.norm.cdf(limit)).sum(axis=1)
+    assert np.mean(seen == 0) == pytest.approx(0.05, abs=0.006)
     assert f"no error: a bound from above alone, by {n_units} speakers" in found.note
+
+
+@pytest.mark.parametrize("n_units", [5, 23, 100])
+def test_with_one_trial_a_speaker_no_error_is_the_rule_of_three(n_units: int) -> None:
+    found = end_without_error(n_units, n_units)
+    assert stats.binom.pmf(0, n_units, found) == pytest.approx(0.05)
+    assert found == pytest.approx(3 / n_units, rel=0.3)
+
+
+@pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 16])
+@pytest.mark.parametrize(
+    ("n_units", "each", "worth"), [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)]
+)
+def test_the_upper_end_does_not_fall_as_errors_grow(n_units: int, each: int, worth: int, level: float) -> None:
+    """Trials are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error and 0.8 % of one."""
+    shares, sizes = (np.arange(400) + 0.5) / 400, {"n_units": n_units, "n_trials": n_units * each}
+    ends = [interval(0.0, np.zeros(50), method=KALDI, level=level, **sizes).high]
+    for errors in np.geomspace(0.05, 0.4 * worth, 60).tolist():
+        rates = np.maximum(stats.beta.ppf(shares, errors, worth - errors), 0.5 / sizes["n_trials"])
+        ends.append(interval(errors / worth, rates, method=KALDI, level=level, **sizes).high)
+    assert (np.maximum.accumulate(ends) - ends).max() < 0.001
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_no_errors_have_a_lower_end_than_none(spread: bool) -> None:
+    """Of scores, one target trial after the other failing: first one of each speaker, or first all of one."""
+    models, segments = np.divmod(np.arange(10 * 70), 70)
+    is_target = models == segments // 7
+    scores = np.where(is_target, 9.0, np.random.default_rng(0).normal(0, 0.1, 700))
+    order = np.flatnonzero(is_target).reshape(10, 7)
+    order = order.T.ravel() if spread else order.ravel()
+    speakers = TrialSpeakers(np.array([f"s{number}" for number in range(10)], object), models, segments // 7)
+    ends = []
+    for count in (0, 1, 2, 4, 8, 16):
+        scores[order[:count]] = -9.0
+        sample = sample_of(scores, is_target, speakers)
+        found = confidence_intervals(sample, lambda runs: {"eer.rocch": eer_of(runs)}, replicates=60)["eer.rocch"]
+        ends.append(found.high)
+    assert min(ends) == ends[0] < 0.1
 
 
 @pytest.mark.parametrize("reading", METHODS)

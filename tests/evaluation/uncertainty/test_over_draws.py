@@ -76,6 +76,22 @@ def test_draws_that_differ_widen_the_interval_about_the_mean() -> None:
     assert_allclose(apart.high - apart.value, ratio * (alone.high - alone.value), rtol=1e-9)
 
 
+def test_two_draws_that_differ_are_not_few_errors() -> None:
+    """13 of 70 trials fail, as 10.0 and 26.8 % of two draws; it was "few errors, worth 0.4 independent ones"."""
+    rng = np.random.default_rng(0)
+    resampled = np.clip(rng.normal(0.184, 0.05, 400) + np.array([[-0.084], [0.084]]), 0.01, 0.6)
+    settings = {"method": method_of("eer.rocch"), "n_units": 10, "n_trials": 70}
+    found = interval_over_draws([0.1, 0.268], resampled, **settings)  # type: ignore[arg-type]
+    assert "few errors" not in found.note
+    assert "the 2 draws differ: they make the interval" in found.note
+    alike = interval_over_draws([0.184, 0.184], resampled, **settings)  # type: ignore[arg-type]
+    assert alike.note == ""
+    assert alike.high - alike.low < found.high - found.low
+    none = interval_over_draws([0.0, 0.0], np.zeros((2, 400)), **settings)  # type: ignore[arg-type]
+    assert "draws differ" not in none.note
+    assert "no error" in none.note
+
+
 def test_infinite_values_of_a_draw_and_lost_resamples() -> None:
     resampled = np.array([[0.1, 0.2, np.nan, 0.3] * 10, [0.2, 0.3, 0.1, 0.4] * 10])
     found = interval_over_draws([0.2, 0.3], resampled, method=IDENTITY, n_units=9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,10 +17,13 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
+from spkbase.files import fingerprint
+from spkbase.version import __version__
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import anonymize_datadir
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
+from spkver.anonymization.record import RECORD
 from spkver.anonymization.seeding import named_stream, stream_name
 from spkver.audio.reading import read_audio, write_audio
 from spkver.cli import main
@@ -77,6 +81,56 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
         samples, rate = read_audio(source.recordings[name])
         rng = named_stream(stream_name(name, "", 0, level="utterance", seeding="utterance"), 0)
         assert np.array_equal(read_audio(path).samples, mcadams(samples, rate, name, rng).astype(np.float32))
+
+
+def test_by_utterance_the_record_is_what_it_always_was_and_knows_no_side(source, tmp_path):
+    """Oracle: what versions wrote that knew no sides; the file is the same to the byte, so nothing is made again."""
+    records = []
+    for side in ("", "enrolment", "trials"):
+        anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), seed=5, side=side, jobs=1)
+        path = tmp_path / "set_x" / RECORD
+        records.append((path.read_bytes(), path.stat().st_mtime_ns))
+    assert len(set(records)) == 1
+    record = json.loads(records[0][0])
+    made_by = fingerprint(
+        __version__, {"name": "mcadams", "level": "utterance", "seeding": "utterance", "alpha": (0.5, 0.9)}, 5, None
+    )
+    assert record.keys() == {"anonymizer", "files", "lists", "made_by", "seed", "utterances", "version"}
+    assert (record["made_by"], record["seed"]) == (made_by, 5)
+    assert record["anonymizer"].keys() == {
+        "name", "level", "seeding", "alpha", "speed", "warp", "pitch", "formants", "command",
+    }  # fmt: skip
+    assert {name: entry["stream"] for name, entry in record["files"].items()} == {
+        name: f"utterance id {name}" for name in NAMES
+    }
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        AnonymizerConfig(level="speaker"),
+        AnonymizerConfig("own_anonymizer:reverse", level="speaker"),
+        AnonymizerConfig("command", level="speaker", command="sox {input} {output} gain -{seed}"),
+    ],
+    ids=lambda config: config.name,
+)
+def test_by_speaker_each_side_has_a_draw_of_its_own(source, tmp_path, config, monkeypatch):
+    """Built-in, a function, and a command by its {seed}; one draw for two sides would tell who it is."""
+    drawn = []
+
+    def run(template, values):
+        drawn.append(values["seed"])
+        shutil.copy(values["input"], values["output"])
+
+    monkeypatch.setattr("spkver.anonymization.own.run_filled", run)
+    sounds = []
+    for number, side in enumerate(("enrolment", "trials", "trials", "")):
+        made = outputs(anonymize_datadir(source, tmp_path / f"set_{number}", config, side=side, jobs=1))
+        sounds.append(tuple(drawn) if drawn else tuple(made.values()))
+        drawn.clear()
+    assert sounds[1] == sounds[2]
+    assert all(one != other for one, other in zip(sounds[0], sounds[1], strict=True))
+    assert all(one != other for one, other in zip(sounds[3], sounds[1], strict=True))
 
 
 @pytest.mark.parametrize("config", [AnonymizerConfig(), AnonymizerConfig("own_anonymizer:reverse", level="speaker")])

@@ -36,6 +36,16 @@ def test_draws_by_id():
     assert draw("s") != draw("x", "s", level="speaker")
 
 
+def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
+    def drawn(side: str, level: str, seeding: str = "utterance") -> float:
+        return named_stream(stream_name("u", "s", 3, level=level, seeding=seeding, side=side), 5).uniform()
+
+    sides = ("", "training", "enrolment", "trials")
+    assert len({drawn(side, "speaker") for side in sides}) == 4
+    assert len({drawn(side, "speaker", "vpc2024") for side in sides}) == 1  # the challenge's own
+    assert len({drawn(side, "utterance") for side in sides}) == 1  # what was made before stays as it is
+
+
 def test_draws_by_id_are_uniform():
     values = np.sort([draw(f"utterance-{number}") for number in range(2000)])
     # Kolmogorov and Smirnov, at 1 in 1000

@@ -26,6 +26,7 @@ from spkver.attackers.config import attacker_config
 from spkver.attackers.training import merge_versions, train_attacker, train_attackers
 from spkver.attackers.workplace import Workplace
 from spkver.cli import main
+from spkver.datadir import with_versions
 from spkver.datadir.reading import read_datadir
 from spkver.mixture.ubm import UbmConfig
 
@@ -111,6 +112,16 @@ def test_attackers_tell_speakers_apart(sets, trained, tmp_path):
     for scores in found.values():
         assert list(scores.pairs()) == list(key.pairs())
         assert eer(*split_scores(scores, key)) < 0.2
+
+
+def test_a_recording_counts_once_however_many_versions_of_it_enrol(sets, trained, tmp_path):
+    """Oracle: without the versions, which are the same audio; the counts of a mixture would be three times as large."""
+    enrol, test = read_datadir(sets / "enrol"), read_datadir(sets / "test")
+    once = scores_of(trained[1], sets, tmp_path / "once")
+    twice = with_versions(enrol, [enrol, enrol])
+    found = score(trained[1], twice, test, test.trials.trials(), work=tmp_path / "often")
+    for name, scores in found.items():
+        np.testing.assert_allclose(scores.values, once[name].values, rtol=1e-4, atol=1e-5)
 
 
 def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):

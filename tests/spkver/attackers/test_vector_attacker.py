@@ -142,22 +142,23 @@ def test_workers_do_not_change_a_bit(speech, extractor, tmp_path):
     assert files[0] == files[1]
 
 
-def test_background_speakers_among_the_targets_are_dropped(speech, extractor, tmp_path, caplog):
-    """The result is that of a training set without them."""
-    both = replace(
-        speech["training"],
-        recordings={**speech["training"].recordings, **speech["enrolment"].recordings},
-        speakers={**speech["training"].speakers, **speech["enrolment"].speakers},
-        genders={**speech["training"].genders, **speech["enrolment"].genders},
+def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
+    """Oracle: means by hand; a version of the one recording of one model must not count as a recording more."""
+    attack = attack_on(speech)
+    attacker = attacker_of(extractor, tmp_path / "out")
+    once = scores_of(attacker, attack)
+    np.testing.assert_allclose(
+        scores_of(attacker, replace(attack, versions=(speech["enrolment"],) * 3)), once, atol=1e-6
     )
-    attack = replace(attack_on(speech), training=(both,))
-    with caplog.at_level(logging.WARNING):
-        values = scores_of(attacker_of(extractor, tmp_path / "one"), attack)
-    assert "6 of 18 speakers of train are enrolled or tested" in caplog.text
-    np.testing.assert_array_equal(values, scores_of(attacker_of(extractor, tmp_path / "two"), attack_on(speech)))
-    itself = replace(attack, training=(speech["enrolment"],))
-    with pytest.raises(DataError, match="attacker 'mine': all speakers of enrols are enrolled or tested"):
-        scores_of(attacker_of(extractor, tmp_path / "three"), itself)
+    other = write_speech(tmp_path / "other", sorted(set(speech["enrolment"].speakers.values())), 2, channel=5)
+    both = replace(attack, versions=(other,))
+    store = VectorStore(tmp_path / "elsewhere", extractor, 1)
+    means = (store.vectors(attack.enrolment).vectors + store.vectors(other).vectors) / 2
+    enrolled = replace(store.vectors(attack.enrolment), vectors=means)
+    backend = read_backend(tmp_path / "out/attackers/train/mine/backend.h5")
+    expected = backend.score(enrolled, store.vectors(attack.tested), attack.trials)
+    np.testing.assert_allclose(scores_of(attacker, both), expected.values, atol=1e-6)
+    assert not np.allclose(expected.values, once)
 
 
 def test_one_background_speaker_leaves_the_cosine(speech, extractor, tmp_path, caplog):

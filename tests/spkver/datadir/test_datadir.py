@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evaluation.trials.lists import Key
 from spkbase.errors import DataError
 from spkver.audio.reading import read_audio, write_audio
-from spkver.datadir.directory import DataDir, enrolment, unfit_id, write_datadir
+from spkver.datadir.directory import DataDir, enrolment, unfit_id, with_versions, without_labels, write_datadir
 from spkver.datadir.reading import read_datadir
 from spkver.datadir.twins import check_twin
 
@@ -43,6 +43,20 @@ def folder(tmp_path):
     for name, text in lists.items():
         (folder / name).write_text(text)
     return folder
+
+
+def test_versions_enrol_where_the_first_does_and_labels_can_be_taken_off(folder):
+    data = read_datadir(folder)
+    both = with_versions(data, [data])
+    assert list(zip(enrolment(both).models, enrolment(both).segments, strict=True)) == [
+        ("a", "a-1"),
+        ("a", "a-1-version2"),
+    ]
+    assert both.version_of == {name + "-version2": name for name in data.recordings}
+    assert with_versions(data, []) is data
+    bare = without_labels(data)
+    assert set(bare.speakers.values()) == set(data.recordings)
+    assert (bare.genders, bare.enrolls, bare.trials, bare.recordings) == ({}, None, None, data.recordings)
 
 
 def test_all_lists_are_read(folder):
