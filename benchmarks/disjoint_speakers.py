@@ -77,9 +77,6 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
     """Print the EERs of the whole lists, and of halves."""
     sizes = [len(set(side.models)) for side in sides]
     whole = rates([scores_of(side, None) for side in sides])
-    head = f"{name:<12} {enrolment:<10}"
-    shown = [f"{whole[way]:15.1f}" if way in whole else f"{'-':>15}" for way in WAYS]
-    print(f"{head} {'+'.join(map(str, sizes)):>10} {'all':<6}", *shown)
     found = []
     for split in range(splits):
         scored = []
@@ -88,13 +85,13 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
             halves = set(order[: len(order) // 2]), set(order[len(order) // 2 :])
             scored += [scores_of(side.of(one), side.of(other)) for one, other in (halves, halves[::-1])]
         found.append(rates(scored))
+    means = {way: float(np.mean([row[way] for row in found])) for way in WAYS}
     error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
-    shown = "+".join(f"{size / 2:g}" for size in sizes)
-    print(
-        f"{head} {shown:>10} {'halves':<6}",
-        *(f"{np.mean([row[way] for row in found]):15.1f}" for way in WAYS),
-        f" (s.e. {error:.2f})",
-    )
+    rows = (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})"))
+    for kind, parts, of_way, note in rows:
+        speakers = "+".join(f"{size / parts:g}" for size in sizes)
+        shown = [f"{of_way[way]:15.1f}" if way in of_way else f"{'-':>15}" for way in WAYS]
+        print(f"{name:<12} {enrolment:<10} {speakers:>10} {kind:<6}", *shown, note)
 
 
 def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]:
