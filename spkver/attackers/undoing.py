@@ -53,7 +53,7 @@ _DRAWS, _MOST_DRAWS = 1200, 6  # own draws that are aimed at, and of one recordi
 _KEY = 8  # digits of a key
 _MOST = 4000  # background recordings that are undone; attackers learn from no more
 _BATCH = 8
-_PAIRS, _SECONDS, _GRID, _EXPLAINED = 6, 3.0, 13, 0.8  # see `known_anonymizer`
+_PAIRS, _SECONDS, _GRID, _LONGER, _EXPLAINED = 6, 3.0, 13, 0.05, 0.8  # see `known_anonymizer`
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 
@@ -80,8 +80,9 @@ def known_anonymizer(background: Background) -> Known | None:
     """Return what anonymised the background: by its record, else by trying which anonymiser makes such speech of it.
 
     Without a record the first seconds of six recordings are warped by each anonymiser of `INVERSES` by 13 numbers. If
-    the mean spectra of the nearest differ from those of the anonymised ones by less than a fifth of what the original
-    ones do, in squares, it is that anonymiser; None if it is none of them.
+    the mean spectra of the nearest that last as long (within 5 %) differ from those of the anonymised ones by less than
+    a fifth of what the original ones do, in squares, it is that anonymiser; None if it is none of them. Without the
+    durations a shift of the pitch that leaves them alone would be taken for resampling.
     """
     if not background.anonymised:
         return None
@@ -117,7 +118,12 @@ def _recognised(original: DataDir, anonymised: DataDir) -> Known | None:
         for samples, rate, changed, changed_rate in signals:
             goal = mean_spectrum(changed, changed_rate)
             outputs = inverse.apply([samples] * _GRID, [rate] * _GRID, numbers)
-            found = [mean_spectrum(output, rate) for output in outputs if not isinstance(output, DataError)]
+            seconds = len(changed) / changed_rate
+            found = [
+                mean_spectrum(output, rate)
+                for output in outputs
+                if not isinstance(output, DataError) and abs(len(output) / rate - seconds) < _LONGER * seconds
+            ]
             before += float(np.sum((mean_spectrum(samples, rate) - goal) ** 2))
             nearest += min((float(np.sum((cues - goal) ** 2)) for cues in found), default=np.inf)
         explained[name] = 1 - nearest / before if before else 0.0
@@ -144,9 +150,8 @@ def why_not(attack: Attack) -> str:
         n_speakers = len(set(original.speakers.values()))
         text = f"a background of {len(original)} recordings of {n_speakers} speakers"
         return f"{text} is too small to learn from: at least {LEAST} of 2"
-    targets = {*attack.enrolment.speakers.values(), *attack.tested.speakers.values()}
-    if shared := targets & set(original.speakers.values()):
-        return f"{len(shared)} speakers of the background are among those that are enrolled or tested"
+    if shared := {*attack.enrolment.speakers.values()} & {*original.speakers.values()}:
+        return f"{len(shared)} speakers of the background are among those that are enrolled"
     if known_anonymizer(background) is None:
         kinds = ", ".join(INVERSES)
         return f"nothing inverts what made {background.anonymised[0].name} ({kinds} can be undone); try -aligned"
@@ -244,7 +249,10 @@ class Undoing:
         }
 
     def numbers(self, directory: DataDir) -> dict[str, float]:
-        """Guess the number of each recording; where a speaker has one number, it is the mean of the guesses."""
+        """Guess the number of each recording; where a speaker has one number, it is the mean of the guesses.
+
+        Whose the tested recordings are an attacker isn't told: each is a speaker of its own, and has its own guess.
+        """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
         config = _recorded(directory)
         is_shared = config is not None and config.level == "speaker"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import soundfile
 from voiceprivacy_runs import run_recipe, write_layout
 
 from evaluation.embeddings import Alignment, Embeddings
@@ -72,6 +73,37 @@ def test_the_anonymiser_is_known_by_its_record_or_by_what_it_did(background, tmp
         assert (known.inverse.anonymizer, known.by) == (name, "pairs")
     none = anonymize_datadir(background.original, tmp_path / "none", AnonymizerConfig("none"), jobs=1)
     assert known_anonymizer(Background(background.original, (none,))) is None
+
+
+@pytest.mark.parametrize("semitones", [-5, -3, -2, 2, 3, 5])
+def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, tmp_path, semitones):
+    """Mean spectra alone say resampling by 2 to 5 semitones: pitch and formants move as they do there."""
+    folder = Path(shutil.copytree(background.anonymised[0].path, tmp_path / "shifted"))
+    (folder / RECORD).unlink()
+    for name, path in background.original.recordings.items():
+        samples, rate = soundfile.read(path)
+        soundfile.write(folder / "wav" / f"{name}.wav", shifted(samples, 2 ** (semitones / 12)), rate)
+    made = replace(background.anonymised[0], path=folder, recordings={
+        name: folder / "wav" / f"{name}.wav" for name in background.original.recordings
+    })  # fmt: skip
+    assert known_anonymizer(Background(background.original, (made,))) is None
+
+
+def shifted(samples, factor, length=512, hop=128):
+    """A phase vocoder: so many times as long, then so many times as fast; as long as before."""
+    window = np.hanning(length + 1)[:-1]
+    centred = 2 * np.pi * hop * np.arange(length // 2 + 1) / length
+    starts = np.arange(0, len(samples) - length - hop, hop / factor).astype(int)
+    made = np.zeros(len(starts) * hop + length)
+    phase = np.zeros(len(centred))
+    for number, start in enumerate(starts):
+        now, later = (np.fft.rfft(window * samples[place : place + length]) for place in (start, start + hop))
+        made[number * hop : number * hop + length] += window * np.fft.irfft(np.abs(now) * np.exp(1j * phase))
+        turned = np.angle(later) - np.angle(now) - centred
+        phase = phase + centred + (turned + np.pi) % (2 * np.pi) - np.pi
+    made = np.interp(np.arange(0, len(made) - 1, factor), np.arange(len(made)), made)
+    made = np.pad(made, (0, max(0, len(samples) - len(made))))[: len(samples)]
+    return 0.5 * made / np.abs(made).max()
 
 
 def test_numbers_are_guessed_and_shared_by_a_speaker_where_it_has_one(background, tmp_path):
@@ -182,7 +214,7 @@ def test_what_cannot_be_undone_is_said(background, data, tmp_path):
     one = replace(background.original, speakers=dict.fromkeys(background.original.speakers, "anna"))
     assert "18 recordings of 1 speakers is too small" in why_not(attack(Background(one, background.anonymised), data))
     same = attack(background, data, enrolment=background.original)
-    assert why_not(same) == "6 speakers of the background are among those that are enrolled or tested"
+    assert why_not(same) == "6 speakers of the background are among those that are enrolled"
     unknown = Background(background.original, (read_datadir(data / "tiny_train_anon"),))
     assert "nothing inverts what made tiny_train_anon (mcadams, vtln, resampling can be undone)" in why_not(
         attack(unknown, data)
