@@ -276,7 +276,7 @@ def lacks_models(attack: Attack) -> str:
     """Return why scores cannot be adapted to the trials of an attack, or nothing."""
     if len(np.unique(attack.trials.models)) > 1:
         return ""
-    return "one speaker is enrolled in its trials: adapted scores are without the mean of all who are"
+    return "one speaker is enrolled in its trials: adapted scores are without the mean of the others"
 
 
 def _only(version: DataDir, utterances: set[str]) -> DataDir:

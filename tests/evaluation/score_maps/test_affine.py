@@ -100,6 +100,8 @@ def test_reversed_scores_are_turned_with_a_warning(caplog: pytest.LogCaptureFixt
     target, nontarget = overlapping(3)
     assert train_affine(-target, -nontarget).weights[0] < 0
     assert "the calibration has a negative slope: weights -" in caplog.text
+    train_affine(-target, -nontarget, names=("session",))
+    assert "the calibration of session has a negative slope: weights -" in caplog.text
 
 
 @pytest.mark.parametrize(

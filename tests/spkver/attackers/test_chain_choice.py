@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,16 @@ def test_a_chain_is_chosen_as_by_hand(folds, tmp_path):
     assert found["chosen"] == "[centre, length, wccn: 0.1, cosine]"
     assert errors[2] < errors[0]
     assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
+
+
+def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds, tmp_path, caplog):
+    turned = replace(folds[1], key=replace(folds[1].key, is_target=~folds[1].key.is_target))
+    (row,) = choose([folds[0], turned], tmp_path, ["cosine"])["chains"]
+    assert row["no_slope"] == [1]  # what the second says of the first
+    assert row["cllr"][0] == pytest.approx(1)  # of ratios that are all the same
+    assert row["cllr"][1] > 1
+    assert choose(folds[:2], tmp_path / "right", ["cosine"])["chains"][0]["no_slope"] == []
+    assert caplog.text == ""  # the attacker, who has a name, says it
 
 
 def test_where_nothing_is_to_be_gained_the_cosine_stays(tmp_path):

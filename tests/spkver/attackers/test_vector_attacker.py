@@ -14,7 +14,7 @@ from scipy.signal import lfilter
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs import Journal
-from spkver.attackers import catalogue
+from spkver.attackers import catalogue, vector_attacker
 from spkver.attackers.attack import match_trials
 from spkver.attackers.catalogue import CATALOGUE
 from spkver.attackers.context import Context
@@ -308,6 +308,44 @@ def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     assert "one speaker is enrolled" in attacker.lacks(replace(attack, trials=few))
     assert attacker.lacks(attack) == ""
     assert attacker.record(attack) != attacker_of(extractor, tmp_path / "other").record(attack)
+
+
+def test_single_test_scores_are_of_their_trial_to_the_bit(speech, extractor, tmp_path, caplog):
+    """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this."""
+    attack = attack_on(speech)
+    names = attack.trials.segment_ids[attack.trials.segments].astype(str)
+    levels = {"single_test_cosine": "trial-by-trial", "adapted_cosine": "whole-list"}
+    for scorer, level in levels.items():
+        chains = [f"[centre, length, wccn: 0.1, {scorer}]"]
+        settings = {"extractor": extractor.spec, "adapted": scorer, "chains": chains}
+        attacker = wanted_network(scorer, settings, Context("campplus")).at(
+            Place(tmp_path, tmp_path / "work", 1, 1), {}
+        )
+        assert attacker.level == level
+        whole = scores_of(attacker, attack)
+        same = []
+        for name in sorted(set(names)):
+            rows = np.flatnonzero(names == name)
+            models = attack.trials.model_ids[attack.trials.models[rows]].tolist()
+            part = replace(attack, trials=Trials.from_ids(models, [name] * len(rows)))
+            same.append(np.array_equal(scores_of(attacker, part), whole[rows]))
+        assert all(same) == (level == "trial-by-trial")
+        assert any(same) == (level == "trial-by-trial")
+
+
+def test_a_negative_slope_is_said_of_the_attacker_once(speech, extractor, tmp_path, caplog, monkeypatch):
+    choose = vector_attacker.choose_chain
+
+    def turned(*arguments, **options):
+        found = choose(*arguments, **options)
+        return {**found, "chains": [{**row, "no_slope": [1, 3]} for row in found["chains"]]}
+
+    monkeypatch.setattr(vector_attacker, "choose_chain", turned)
+    scorer = attacker_of(extractor, tmp_path / "out").learn((speech["training"],))
+    for _ in range(2):
+        scorer(attack_on(speech), Kept())
+    said = [record.getMessage() for record in caplog.records if "slope" in record.getMessage()]
+    assert said == ["mine on train: the calibration tried on fold 1, 3 has a negative slope"]
 
 
 def test_names_with_adapted_take_the_settings_of_their_base():

@@ -1,0 +1,131 @@
+"""What adapted scores owe to the speakers who are tested: ``python -m benchmarks.disjoint_speakers DATA RUN [SPLITS]``.
+
+RUN is the output of ``spkver voiceprivacy --data DATA`` with the attacker ``campplus``, whose vectors are read. The
+enrolled speakers of each sex are dealt into halves, SPLITS times (20). Each trial of a model and a recording of one
+half is scored by the cosine, and by `adapted_cosine_scores` with means and spread of
+
+    whole list      the same half, without the trial's own model and recording, as `campplus-adapted` does
+    single test     the enrolled of the same half alone, as `campplus-single-test` does
+    disjoint        the enrolled and the tested of the other half: nobody in them is in the trial
+    disjoint single the enrolled of the other half alone
+
+in the lists of each sex. The EER, in percent, is that of the trials of both sexes and halves together, the mean over
+the splits; with the standard error of the difference of disjoint and whole list over the splits.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics import eer
+from spkver.attackers import VectorStore
+from spkver.backend import Sessions, adapted_cosine_scores, cosine_of_sessions
+from spkver.datadir import read_datadir
+from spkver.extractors import open_extractor
+
+WAYS = ("cosine", "single test", "disjoint single", "whole list", "disjoint")
+
+
+@dataclass(frozen=True)
+class Side:
+    """Enrolled and tested vectors of one sex, with the names of who speaks."""
+
+    enrolled: NDArray[np.float64]
+    models: NDArray[np.str_]
+    tested: NDArray[np.float64]
+    owners: NDArray[np.str_]
+
+    def of(self, speakers: set[str]) -> Side:
+        """Return those of some speakers."""
+        rows, heard = (np.isin(names, list(speakers)) for names in (self.models, self.owners))
+        return Side(self.enrolled[rows], self.models[rows], self.tested[heard], self.owners[heard])
+
+
+def main(data: str, run: str, splits: str = "20") -> None:
+    with tempfile.TemporaryDirectory() as copy:
+        vectors = shutil.copytree(Path(run) / "work" / "vectors", Path(copy) / "vectors")
+        store = VectorStore(vectors, open_extractor("campplus"), 1)
+        print(f"{'set':<12} {'enrolment':<10} {'speakers':>10} {'list':<6}", *(f"{way:>15}" for way in WAYS))
+        for path in sorted(Path(data).glob("*_enrolls")):
+            name = path.name.removesuffix("_enrolls")
+            (anonymised,) = (one for one in Path(run, "data").glob(f"{name}_enrolls_*") if "-" not in one.name)
+            suffix = anonymised.name.removeprefix(path.name)
+            for enrolment in (anonymised, path):
+                found = [side_of(store, enrolment, Path(run, "data", f"{name}_trials_{sex}{suffix}")) for sex in "fm"]
+                report(name, "original" if enrolment is path else "anonymised", found, int(splits))
+
+
+def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
+    """Return the vectors of the models and the recordings of a list."""
+    first, second = read_datadir(enrolment), read_datadir(tested)
+    assert second.trials is not None
+    models = set(second.trials.model_ids.tolist())
+    names = [name for name in first.enrolls or first.recordings if first.speakers[name] in models]
+    found = [store.vectors(first, {name: first.speakers[name] for name in names}), store.vectors(second)]
+    enrolled, heard = [(np.asarray(one.vectors, np.float64), one.speakers.astype(str)) for one in found]
+    return Side(*enrolled, *heard)
+
+
+def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
+    """Print the EERs of the whole lists, and of halves."""
+    sizes = [len(set(side.models)) for side in sides]
+    whole = rates([scores_of(side, None) for side in sides])
+    found = []
+    for split in range(splits):
+        scored = []
+        for number, side in enumerate(sides):
+            order = np.random.default_rng([split, number]).permutation(sorted(set(side.models))).tolist()
+            halves = set(order[: len(order) // 2]), set(order[len(order) // 2 :])
+            scored += [scores_of(side.of(one), side.of(other)) for one, other in (halves, halves[::-1])]
+        found.append(rates(scored))
+    means = {way: float(np.mean([row[way] for row in found])) for way in WAYS}
+    error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
+    rows = (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})"))
+    for kind, parts, of_way, note in rows:
+        speakers = "+".join(f"{size / parts:g}" for size in sizes)
+        shown = [f"{of_way[way]:15.1f}" if way in of_way else f"{'-':>15}" for way in WAYS]
+        print(f"{name:<12} {enrolment:<10} {speakers:>10} {kind:<6}", *shown, note)
+
+
+def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]:
+    """Return scores of all models against all tests by each way; the last row says which are of one speaker."""
+    sessions, names = Sessions.named(side.enrolled, side.models)
+    pairs = np.divmod(np.arange(len(names) * len(side.tested)), len(side.tested))
+    found = {
+        "cosine": cosine_of_sessions(sessions, side.tested, *pairs),
+        "single test": adapted_cosine_scores(sessions, side.tested, *pairs, whole_list=False),
+        "whole list": adapted_cosine_scores(sessions, side.tested, *pairs),
+        "is_target": (names[:, None] == side.owners).ravel(),
+    }
+    if others is None:
+        return found
+    centre = Sessions.named(others.enrolled, others.models)[0].means.mean(axis=0)
+    mean = (others.tested.sum(axis=0) + centre) / (len(others.tested) + 1)
+    for way, moved in (("disjoint single", side.tested), ("disjoint", side.tested - mean + centre)):
+        rows = []
+        for name in names:  # beside the other half one model alone, whose own part is left out
+            own = side.models == name
+            vectors = np.concatenate([side.enrolled[own], others.enrolled])
+            both, codes = Sessions.named(vectors, np.concatenate([side.models[own], others.models]))
+            code = np.full(len(moved), np.searchsorted(codes.astype(str), name))
+            rows.append(adapted_cosine_scores(both, moved, code, np.arange(len(moved)), whole_list=False))
+        found[way] = np.concatenate(rows)
+    return found
+
+
+def rates(scored: list[dict[str, NDArray[np.float64]]]) -> dict[str, float]:
+    """Return the EER of each way that all lists have, in percent."""
+    same = np.concatenate([lists["is_target"] for lists in scored])
+    values = {way: np.concatenate([lists[way] for lists in scored]) for way in WAYS if way in scored[0]}
+    return {way: 100 * float(eer(found[same], found[~same])) for way, found in values.items()}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
