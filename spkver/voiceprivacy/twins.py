@@ -11,6 +11,7 @@ from typing import Any
 from spkbase.configuration import to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
+from spkbase.showing import one_line
 from spkver.anonymization import (
     BUILT_IN,
     RECORD,
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 FOLDER = "data"
 
 
+@one_line
 @dataclass(frozen=True)
 class Anonymizers:
     """What anonymises enrolment and trials, and what anonymises training sets, and how many times each side.
