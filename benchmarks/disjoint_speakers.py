@@ -69,8 +69,8 @@ def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
     models = set(second.trials.model_ids.tolist())
     names = [name for name in first.enrolls or first.recordings if first.speakers[name] in models]
     found = [store.vectors(first, {name: first.speakers[name] for name in names}), store.vectors(second)]
-    vectors, names = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
-    return Side(vectors[0], names[0], vectors[1], names[1])
+    vectors, who = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
+    return Side(vectors[0], who[0], vectors[1], who[1])
 
 
 def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
