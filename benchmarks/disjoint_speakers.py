@@ -69,8 +69,8 @@ def side_of(store: VectorStore, enrolment: Path, tested: Path) -> Side:
     models = set(second.trials.model_ids.tolist())
     names = [name for name in first.enrolls or first.recordings if first.speakers[name] in models]
     found = [store.vectors(first, {name: first.speakers[name] for name in names}), store.vectors(second)]
-    enrolled, heard = [(np.asarray(one.vectors, np.float64), one.speakers.astype(str)) for one in found]
-    return Side(*enrolled, *heard)
+    vectors, who = [np.asarray(one.vectors) for one in found], [one.speakers.astype(str) for one in found]
+    return Side(vectors[0], who[0], vectors[1], who[1])
 
 
 def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
@@ -87,15 +87,14 @@ def report(name: str, enrolment: str, sides: list[Side], splits: int) -> None:
         found.append(rates(scored))
     means = {way: float(np.mean([row[way] for row in found])) for way in WAYS}
     error = np.std([row["disjoint"] - row["whole list"] for row in found], ddof=1) / np.sqrt(splits)
-    rows = (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})"))
-    for kind, parts, of_way, note in rows:
+    for kind, parts, of_way, note in (("all", 1, whole, ""), ("halves", 2, means, f" (s.e. {error:.2f})")):
         speakers = "+".join(f"{size / parts:g}" for size in sizes)
         shown = [f"{of_way[way]:15.1f}" if way in of_way else f"{'-':>15}" for way in WAYS]
         print(f"{name:<12} {enrolment:<10} {speakers:>10} {kind:<6}", *shown, note)
 
 
 def scores_of(side: Side, others: Side | None) -> dict[str, NDArray[np.float64]]:
-    """Return scores of all models against all tests by each way; the last row says which are of one speaker."""
+    """Return scores of all models against all tests by each way, and which are of one speaker."""
     sessions, names = Sessions.named(side.enrolled, side.models)
     pairs = np.divmod(np.arange(len(names) * len(side.tested)), len(side.tested))
     found = {
