@@ -93,12 +93,13 @@ def challenge_protocol(conditions: Sequence[Json], config: Config, anonymiser: J
     }
 
 
-def challenge_rows(conditions: Sequence[Json], config: Config) -> list[Json]:
+def challenge_rows(conditions: Sequence[Json], config: Config, summary: Sequence[Json] = ()) -> list[Json]:
     """Return each condition in the challenge's columns, EER in per cent by its reading, of the attacker that is named.
 
-    Where none is, of the strongest: ``strongest_of`` tells of how many. Conditions that the named one lacks are left
-    out.
+    Where none is, of the strongest: ``strongest_of`` tells of how many, and the interval is that of the minimum in the
+    summary. Conditions that the named one lacks are left out.
     """
+    minima = {(row["dataset"], row["gender"], row["scenario"]): row.get("minimum") for row in summary}
     named = attacker_name(config.challenge.attacker)
     kinds = {
         scenario.name: ("anon" if scenario.enrolment else "original", "anon" if scenario.trials else "original")
@@ -111,7 +112,7 @@ def challenge_rows(conditions: Sequence[Json], config: Config) -> list[Json]:
             continue
         best = strongest(part)
         corpus, split = split_name(dataset)
-        ends = best["intervals"].get("eer.rocch", {})
+        ends = (None if named else minima.get((dataset, gender, scenario))) or best["intervals"].get("eer.rocch", {})
         eer = round(100 * best["eer"][config.challenge.eer], 3)
         rows.append(
             {
@@ -135,8 +136,8 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
 
     With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
     each corpus. Pooled trials count only where there are no lists by sex. Of a named attacker by the challenge's
-    reading; of the strongest ones by the ROC convex hull, with the averages of the ends of their intervals, which are
-    too wide rather than too narrow.
+    reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of their
+    intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
     """
     weights, named = config.challenge.weights, attacker_name(config.challenge.attacker)
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
@@ -154,7 +155,8 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
         else:
             entry |= {"attacker": "strongest", "reading": "rocch"}
             entry |= {f"{end}_percent": _mean(members, end, weights) for end in ("low", "high")}
-        reached = [target for target in config.challenge.targets if value >= target]
+        floor = entry.get("low_percent")
+        reached = [target for target in config.challenge.targets if (value if floor is None else floor) >= target]
         entries.append({**entry, "targets_reached": reached})
     return entries
 

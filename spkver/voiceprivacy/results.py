@@ -102,7 +102,7 @@ def _results(
     run, config, suffix = experiment.run, experiment.config, experiment.suffix
     simulated = is_simulated(experiment.data)
     anonymiser = describe(experiment.anonymizers, sets, suffix=suffix, seed=config.seed)
-    rows, protocol = challenge_rows(conditions, config), challenge_protocol(conditions, config, anonymiser)
+    rows, protocol = challenge_rows(conditions, config, summary), challenge_protocol(conditions, config, anonymiser)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
         sanity = found_failures(experiment.outcome.failures)

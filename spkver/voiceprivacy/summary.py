@@ -170,12 +170,12 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _rate(row: Mapping[str, Any], level: float) -> str:
-    smallest = row.get("minimum")
+    smallest = row.get("minimum_over_scenarios") or row.get("minimum")
     ends = smallest or row
     low, high = number(ends["low"]), number(ends["high"])
     if low != low or high != high:
         return _percent(row["eer"])
-    of = f" of the smallest of {len(row['attackers'])}:" if smallest and len(row["attackers"]) > 1 else ""
+    of = " of the smallest over attackers and scenarios:" if smallest else ""
     return f"{_percent(row['eer'])} ({100 * level:g} % interval{of} {_percent(low)} to {_percent(high)})"
 
 

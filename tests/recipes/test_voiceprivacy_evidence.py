@@ -81,7 +81,7 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
         assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"]
     worst = min(anonymised, key=lambda row: row["eer"])["minimum"]
-    span = f"interval of the smallest of 2: {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
+    span = f"interval of the smallest over attackers and scenarios: {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
     assert span in results["verdict"]
 
 

@@ -63,7 +63,8 @@ def _lead(results: Results, rows: list[Mapping[str, Any]], targets: list[float],
     if not targets:
         return f"{text}. No minimum targets are configured."
     percentages = ", ".join(percent(target / 100, 0) for target in targets)
-    return f"{text}. Minimum targets: {percentages}, reached or not by the value itself, whatever its interval."
+    by = "the value itself, as the challenge ranks" if block.get("attacker") else "the lower end of the interval"
+    return f"{text}. Minimum targets: {percentages}, reached or not by {by}."
 
 
 def _cell(row: Mapping[str, Any] | None, *, targets: bool) -> Html:
