@@ -136,8 +136,8 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
 
     With the weights of the challenge over corpora and sexes; where it has none, the plain mean over the sexes of
     each corpus. Pooled trials count only where there are no lists by sex. Of a named attacker by the challenge's
-    reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of their
-    intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
+    reading, as the challenge ranks; of the strongest ones by the ROC convex hull, with the averages of the ends of
+    their intervals, which are too wide rather than too narrow: a target is reached where the lower end is above it.
     """
     weights, named = config.challenge.weights, attacker_name(config.challenge.attacker)
     single = [row for row in rows if row["gender"] != POOLED] or list(rows)
@@ -149,7 +149,7 @@ def averages(rows: Sequence[Json], config: Config) -> list[Json]:
         value = _mean(members, "EER" if named else "EER_rocch", weights)
         if value is None:
             continue
-        entry = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
+        entry: Json = {"dataset": corpus or "weighted", "split": split, "scenario": scenario, "eer_percent": value}
         if named:
             entry |= {"attacker": named, "reading": config.challenge.eer}
         else:

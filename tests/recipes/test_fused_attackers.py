@@ -92,7 +92,7 @@ def test_fusion_is_one_attacker_more_of_every_condition(results):
         for gender in ("f", "m", "all"):
             part = [one for one in results["conditions"] if (one["scenario"], one["gender"]) == (scenario, gender)]
             assert [one["attacker"] for one in part] == ["gmm-ubm", "knows", "guesses", "fusion"]
-            assert all(one.get("strict", True) for one in part)
+            assert {one["level"] for one in part} == {"trial-by-trial"}
 
 
 def test_who_knows_gets_weight_and_who_guesses_gets_none(results, output):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,10 @@ from numpy.testing import assert_allclose
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_originals
 
 from evaluation.cli import main as evaluation_main
-from spkbase.files import file_digest, to_json, write_json
-from spkbase.runs import Depends, Draft, Run, Stage
 from spkver.cli import main as spkver_main
-from spkver.voiceprivacy.conditions import Condition
-from spkver.voiceprivacy.numbers import assess
 from spkver.voiceprivacy.sanity_draws import shared_draws
 from spkver.voiceprivacy.sets import Reading, read_sets
-from spkver.voiceprivacy.settings import Config, EvaluationConfig
+from spkver.voiceprivacy.settings import Config
 
 SETTINGS = {
     "anonymizer__name": "mcadams",
@@ -329,34 +325,3 @@ def test_impossible_numbers_of_draws_end_the_run_before_it_begins(originals: Pat
     assert outcome.status == 2
     assert f"anonymizer.trial_draws is {number}: expected 1 to 100" in outcome.error
     assert not (tmp_path / "out/data").exists()
-
-
-def as_before(
-    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
-) -> Stage[list[Any]]:
-    """Declare the numbers as versions did that knew one draw: one stage for all, without closed sets."""
-    scored = [condition.scored for condition in conditions]
-    lists = dict.fromkeys(
-        name for one in scored for name in (one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender")
-    )
-
-    def make(draft: Draft) -> None:
-        entries = [assess(one, output=run.output, config=config, seed=seed) for one in scored]
-        for entry in entries:
-            for name in ("strict", "closed_set", "draws"):
-                del entry[name]
-        write_json(draft.path, json.loads(to_json(entries)))
-
-    digests = {name: file_digest(run.path(name)) for name in lists}
-    method = "intervals that hold where errors are few"
-    return run.stage(
-        "evaluation",
-        f"conditions{suffix}.json",
-        make=make,
-        read=lambda path: list(json.loads(path.read_text())),
-        depends=Depends(
-            inputs=[scored, digests, config, seed, method],
-            after=[condition.stage for condition in conditions],
-            libraries=("numpy", "scipy"),
-        ),
-    )

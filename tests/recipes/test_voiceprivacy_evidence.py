@@ -80,9 +80,9 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"]
-    worst = min(anonymised, key=lambda row: row["eer"])["minimum"]
-    span = f"interval of the smallest over attackers and scenarios: {100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
-    assert span in results["verdict"]
+    worst = min(anonymised, key=lambda row: row["eer"])["minimum_over_scenarios"]
+    span = f"{100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
+    assert f"interval of the smallest over attackers and scenarios: {span}" in results["verdict"]
 
 
 def test_similarity_is_what_the_command_makes_of_the_written_scores(ran: tuple[dict[str, Any], Path]) -> None:
@@ -143,7 +143,7 @@ def entries(
             "gender": "all",
             "scenario": scenario,
             "attacker": name,
-            "strict": True,
+            "level": "trial-by-trial",
             "eer": {"rocch": rate + number * behind},
             "zebra": {"population": 0.3},
             "intervals": {"eer.rocch": {"low": rate + number * behind - 0.02, "high": rate + number * behind + 0.02}},
@@ -210,7 +210,7 @@ def test_who_is_ahead_of_cues_or_of_attackers_that_undo_tells_nothing() -> None:
         assert not [reason for reason in reasons(given, sets(), CONFIG) if "disagree" in reason]
     given = entries(GOOD, behind=0.05)
     for one in given:
-        one["strict"] = one["attacker"] != "campplus-adapted"
+        one["level"] = "inverting" if one["attacker"] == "campplus-adapted" else "trial-by-trial"
     assert not [reason for reason in reasons(given, sets(), CONFIG) if "disagree" in reason]
 
 
@@ -262,6 +262,13 @@ def test_the_worst_case_over_draws_is_the_largest_of_each_reading() -> None:
 
 def test_what_has_no_evidence_stays_as_it_is() -> None:
     nothing: dict[str, Any] = {"conditions": [], "minima": [], "similarity": []}
-    row = {"dataset": "x", "gender": "f", "scenario": "original", "attacker": "a"}
+    row = {
+        "dataset": "x",
+        "gender": "f",
+        "scenario": "original",
+        "attacker": "a",
+        "levels": {},
+        "without_content": None,
+    }
     assert add_evidence([row], nothing) == [row | {"worst_case": None, "cmc": None}]
     assert add_minima([row], nothing) == [row | {"minimum": None}]

@@ -221,7 +221,7 @@ def test_what_cannot_be_undone_is_said(background, data, tmp_path):
     )
 
 
-def test_the_evaluation_tells_undone_from_strict(data, tmp_path):
+def test_the_evaluation_tells_inverting_attackers_from_others(data, tmp_path):
     copy = tmp_path / "data"
     shutil.copytree(data, copy)
     for twin in copy.glob("*_anon"):
@@ -237,6 +237,10 @@ def test_the_evaluation_tells_undone_from_strict(data, tmp_path):
     conditions, (told,) = results["conditions"], results["undoing"]
     assert (told["background"], told["anonymizer"]) == ("tiny_train_mcadams", "mcadams")
     assert 0 < told["rmse"] < told["spread"]
+    assert {row["attacker"]: row["level"] for row in conditions} == {
+        "gmm-ubm": "trial-by-trial",
+        "gmm-ubm-undone": "inverting",
+    }
     of_undone = {row["scenario"] for row in conditions if row["attacker"] == "gmm-ubm-undone"}
     assert of_undone == {"lazy-informed", "semi-informed"}
     # what learns from original speech is the same attacker, trained once
