@@ -76,13 +76,15 @@ class Beside:
     draws: tuple[float, ...] = ()
 
 
-def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
+def figures_beside(conditions: Sequence[Mapping[str, Any]], minima: Mapping[str, Any] | None = None) -> Beside:
     """Return what stands beside the EER of a scenario.
 
     Parameters
     ----------
     conditions : sequence of mappings
         Entries of ``results.json`` for one set, sex and scenario; at least one.
+    minima : mapping, optional
+        By level of knowledge, and ``without_content``, the interval of the minimum, in place of the attacker's own.
 
     Examples
     --------
@@ -94,11 +96,14 @@ def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
     levels: dict[str, list[Mapping[str, Any]]] = {level: [] for level in LEVELS}
     for condition in conditions:
         levels.setdefault(str(condition.get("level") or TRIAL_BY_TRIAL), []).append(condition)
+    minima = minima or {}
     voices = [condition for condition in conditions if not condition.get("content")]
     named = _least(conditions, "identification", lambda rate: -rate.value)
     return Beside(
-        levels={level: _of_strongest(part) for level, part in levels.items() if part},
-        without_content=_of_strongest(voices) if 0 < len(voices) < len(conditions) else Figure(),
+        levels={level: _of_strongest(part, minima.get(level)) for level, part in levels.items() if part},
+        without_content=(
+            _of_strongest(voices, minima.get("without_content")) if 0 < len(voices) < len(conditions) else Figure()
+        ),
         tested=_counts(conditions[0].get("tested")),
         closed_set=_least(conditions, "eer", lambda rate: rate.value),
         identification=named,
@@ -107,11 +112,12 @@ def figures_beside(conditions: Sequence[Mapping[str, Any]]) -> Beside:
     )
 
 
-def _of_strongest(conditions: Sequence[Mapping[str, Any]]) -> Figure:
+def _of_strongest(conditions: Sequence[Mapping[str, Any]], minimum: Any) -> Figure:
     condition = strongest(conditions)
     ends = condition.get("intervals")
     own = ends.get("eer.rocch") if isinstance(ends, Mapping) else None
-    return Figure(str(condition.get("attacker")), _interval(error_rate_of(condition), own))
+    smallest = minimum if isinstance(minimum, Mapping) else own
+    return Figure(str(condition.get("attacker")), _interval(error_rate_of(condition), smallest))
 
 
 def _least(conditions: Sequence[Mapping[str, Any]], name: str, order: Callable[[Interval], float]) -> Figure:

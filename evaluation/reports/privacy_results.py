@@ -338,6 +338,8 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
     own = condition.interval("eer.rocch")
     ends = stated if not _mapping(stated.get("minimum")) else _mapping(stated["minimum"])
     eer = Interval(as_number(stated.get("eer")), as_number(ends.get("low")), as_number(ends.get("high")))
+    minima = {name: _mapping(row).get("minimum") for name, row in _mapping(stated.get("levels")).items()}
+    minima["without_content"] = _mapping(stated.get("without_content")).get("minimum")
     zebra = _mapping(condition.values.get("zebra"))
     linkability, n_enrolled = _all_enrolled(condition)
     return Outcome(
@@ -352,7 +354,7 @@ def _outcome(part: Sequence[Condition], stated: Mapping[str, Any]) -> Outcome:
         linkability,
         n_enrolled,
         condition,
-        figures_beside([condition.values for condition in part]),
+        figures_beside([condition.values for condition in part], minima),
     )
 
 

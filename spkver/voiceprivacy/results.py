@@ -193,6 +193,7 @@ def _table(summary: Sequence[dict[str, Any]]) -> str:
     with_draws = any(len(row["draws"]) > 1 for row in summary)
     rows = []
     for row in summary:
+        ends = row["minimum"] or row
         closed, named = (row[name] or {} for name in ("closed_set", "identification"))
         cells = {
             "set": row["dataset"],
@@ -200,8 +201,8 @@ def _table(summary: Sequence[dict[str, Any]]) -> str:
             "scenario": row["scenario"],
             "strongest attacker": row["strongest"],
             "EER [%]": 100 * row["eer"],
-            "low": _percent(row["low"]),
-            "high": _percent(row["high"]),
+            "low": _percent(ends["low"]),
+            "high": _percent(ends["high"]),
         }
         if with_draws:
             cells["draws"] = ", ".join(f"{100 * rate:.1f}" for rate in row["draws"]) if len(row["draws"]) > 1 else ""

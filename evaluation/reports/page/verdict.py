@@ -128,8 +128,8 @@ def perfect(results: Results, headline: Headline) -> str:
             mean, low = (as_number(find(row, f"minimum_over_scenarios.perfect.{name}")) for name in ("mean", "low"))
             if mean == mean:
                 return (
-                    f"On these trials the strongest of as many attackers would show {percent(mean)} of a perfect "
-                    f"anonymiser, and less than {percent(low)} in 1 of 20 cases."
+                    f"Of a perfect anonymiser the strongest of as many attackers would show {percent(mean)} on these "
+                    f"trials by chance, and less than {percent(low)} in 1 of 20 cases."
                 )
     return ""
 
