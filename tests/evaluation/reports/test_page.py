@@ -287,7 +287,7 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     assert " Between weak and moderate protection " in text
     assert "24.0 % equal error rate interval 15.0\N{EN DASH}28.0 %" in text
     assert "the true level may lie anywhere from weak to moderate" in text
-    assert "would show 43.2 % of a perfect anonymiser, and less than 39.5 % in 1 of 20 cases" in text
+    assert "would show 43.2 % on these trials by chance, and less than 39.5 % in 1 of 20 cases" in text
     rows[1]["intervals"]["eer.rocch"] = [0.09, 0.28]
     text = read(render_page({"format": 1, "conditions": rows}, folder=".")).text
     assert " Protection not shown " in text
