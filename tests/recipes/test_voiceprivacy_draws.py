@@ -94,10 +94,10 @@ def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_o
     assert (described["trial_draws"], described["enrolment_draws"]) == ({"tiny_test": 3}, {"tiny_test": 4})
 
 
-def test_a_draw_is_scored_against_the_same_draw_of_the_other_side(output: Path) -> None:
+def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(output: Path) -> None:
     found = named(results_of(output), "lazy-informed", "f")
-    folder = "exp/asv_orig/tiny_test_enrolls{0}-tiny_test_trials_f{0}/supervector-cosine/scores"
-    ends = (SUFFIX, f"{SUFFIX}-draw2", f"{SUFFIX}-draw3")
+    folder = f"exp/asv_orig/tiny_test_enrolls{SUFFIX}-tiny_test_trials_f{SUFFIX}{{}}/supervector-cosine/scores"
+    ends = ("", "-draw2", "-draw3")
     assert [of_draw["scores"] for of_draw in found["draws"]] == [folder.format(end) for end in ends]
     ignorant = named(results_of(output), "ignorant", "f")["draws"][1]["scores"]
     assert ignorant.startswith(f"exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f{SUFFIX}-draw2/")
