@@ -113,8 +113,8 @@ def rate_interval(
     Examples
     --------
     >>> low, high = rate_interval(0.0, 0.0, n_units=23, n_trials=200)
-    >>> low, round(high, 3)
-    (0.0, 0.033)
+    >>> low, round(high, 2)
+    (0.0, 0.03)
     """
     from scipy.special import betaincinv
 
