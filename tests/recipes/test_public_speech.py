@@ -323,6 +323,11 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
     assert result.exit_code == 0, result.output
     tool = [sys.executable, str(shared / "tools/make_layouts.py"), "voiceprivacy", str(tmp_path / "theirs")]
     subprocess.run(tool, check=True, capture_output=True)
+    names = {"libri_test": "libri10_test", "train-clean-360": "libri251"}  # theirs are the challenge's
+    for folder in list((tmp_path / "theirs").iterdir()):
+        for name, instead in names.items():
+            if folder.name.startswith(name):
+                folder.rename(folder.with_name(folder.name.replace(name, instead)))
     ours, theirs = (
         {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
         for root in (tmp_path / "ours", tmp_path / "theirs")
@@ -334,5 +339,7 @@ def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
             np.testing.assert_array_equal(samples_of(path), samples_of(theirs[name]), err_msg=name)
             assert soundfile.info(path).samplerate == RATE
         else:
-            expected = theirs[name].read_bytes().replace(bytes(tmp_path / "theirs"), bytes(tmp_path / "ours"))
-            assert path.read_bytes() == expected, name
+            expected = theirs[name].read_text().replace(str(tmp_path / "theirs"), str(tmp_path / "ours"))
+            for theirs_name, ours_name in names.items():
+                expected = expected.replace(theirs_name, ours_name)
+            assert path.read_text() == expected, name
