@@ -149,10 +149,8 @@ class Fusion:
     def file(self, attack: Attack, names: Sequence[str]) -> Path:
         """Return the file of the weights of some attackers for an attack."""
         folder = self.scores.place.output / "attackers" / attack.training[0].name / self.name
-        return (
-            folder
-            / f"weights-{fingerprint(kind_of(attack, inverting=self.highest == INVERTING), list(names))[:_KEY]}.json"
-        )
+        kind = kind_of(attack, inverting=self.highest == INVERTING)
+        return folder / f"weights-{fingerprint(kind, list(names))[:_KEY]}.json"
 
     def fuse(self, attack: Attack, found: Mapping[str, Scores]) -> Scores:
         """Fuse the scores of an attack.
