@@ -158,7 +158,7 @@ class Results(Tabular):
     @property
     def sanity(self) -> list[tuple[str, str, str]]:
         """Checks as (level, name, text), warnings first."""
-        order = {"warning": 0, "note": 1, "ok": 2}
+        order = {"error": 0, "warning": 1, "note": 2, "ok": 3}
         found = [
             tuple(str(stated.get(name) or "") for name in ("level", "check", "text"))
             for stated in _sequence(self.raw.get("sanity"))

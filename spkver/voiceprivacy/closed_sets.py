@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from evaluation.linkage import Ranks, all_draws, linkability_over_draws
-from evaluation.metrics import SortedScores, eer_of
+from evaluation.metrics import eer_of
 from evaluation.score_maps import closed_set_scores
 from evaluation.trials import Key, Scores, find_rows
-from evaluation.uncertainty import Resampling, confidence_over_draws, sample_from
+from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
 
 Json = dict[str, Any]
@@ -47,7 +47,9 @@ def closed_set_of(
     Returns
     -------
     numbers : dict or None
-        ``eer`` and ``identification``, each with value, low and high; ``candidates``, least and most; ``chance``; and
+        ``eer``, its upper end at a level that holds for the smallest of several attackers
+        (`evaluation.uncertainty.minimum`), and ``identification``, each with value, low and high; ``candidates``, least
+        and most; ``chance``; and
         both values of each draw. None where the list is no full cross.
     notes : dict of str to str
     """
@@ -102,20 +104,10 @@ def _identification(tables: Sequence[Ranks], resampling: Resampling) -> Json:
 def _ends(centred: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling) -> Json:
     try:
         samples = [sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0] for scores in centred]
-        found = confidence_over_draws(
-            samples,
-            _rate,
-            replicates=resampling.replicates,
-            seed=resampling.seed,
-            level=resampling.level,
-        )["eer.rocch"]
+        found = minimum_over_attackers({"": samples}, resampling=resampling, permutations=0).interval
     except DataError:  # fewer than two speakers
         return {}
     return {"low": found.low, "high": found.high}
-
-
-def _rate(scores: SortedScores) -> dict[str, float]:
-    return {"eer.rocch": eer_of(scores)}
 
 
 def _of_key(scores: Scores, key: Key) -> Scores:

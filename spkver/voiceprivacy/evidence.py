@@ -2,13 +2,9 @@
 
 - Of each condition the strongest evidence in any trial, by four readings, and how often the owner is among the first r
   of the enrolled (CMC).
-<<<<<<< HEAD
-- Of each set, sex and scenario the interval of the smallest equal error rate over attackers, which knows that the
-  smallest was chosen; of all attackers, of each level of knowledge, and of those that do not read what is said.
-=======
 - Of each set, sex and scenario, and of each set and sex over scenarios, the interval of the smallest equal error rate
   over attackers, which knows that the smallest was chosen, and what a perfect anonymiser would show in its place; of
-  all attackers, and of those that keep to their scenario.
+  all attackers, of each level of knowledge, and of those that do not read what is said.
 - Of each set and sex how alike voices are before and after: similarity matrices, DeID and G_VD, by the strongest
   attacker that does not invert the anonymisation.
 """

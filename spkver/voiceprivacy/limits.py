@@ -12,6 +12,7 @@ from typing import Any
 
 from evaluation.reports import INVERTING, strongest
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
+from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
@@ -45,6 +46,13 @@ def overestimation(conditions: Sequence[Json], sets: Sets, config: Config, *, fa
         return ""
     listed = found[0] if len(found) == 1 else f"{'; '.join(found[:-1])}; and {found[-1]}"
     return f"This privacy is probably overestimated, because {listed}."
+
+
+def overestimated(given: Evaluated) -> Iterator[Found]:
+    """Warn where privacy is probably overestimated; see `overestimation`."""
+    failed = [failure.attacker for failure in given.outcome.failures]
+    if text := overestimation(given.conditions, given.sets, given.config, failed=failed):
+        yield Found("warning", OVERESTIMATED, text)
 
 
 def reasons(conditions: Sequence[Json], sets: Sets, config: Config, *, failed: Sequence[str] = ()) -> Iterator[str]:
@@ -121,7 +129,7 @@ def _training(sets: Sets, config: Config, *, informed: bool) -> Iterator[str]:
         count = len(set(sets.original[name].speakers.values()))
         if count < FEW_TRAINING_SPEAKERS:
             yield f"attackers learn from few speakers ({name}: {count})"
-        if informed and config.anonymizer.name != "none" and not sets.draws.get(name):
+        if informed and config.anonymizer.name != "none" and not (sets.draws.get(name) or sets.draws_nothing(name)):
             yield f"semi-informed attackers learn from one draw of the anonymised speech alone ({name})"
 
 

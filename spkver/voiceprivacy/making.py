@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from spkver.attackers import ENDING, Attacker, Fusion
 from spkver.voiceprivacy.conditions import WORK, Condition
 from spkver.voiceprivacy.layout import SCORES
 from spkver.voiceprivacy.rates import Heard
-from spkver.voiceprivacy.sanity_audio import Found
+from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 
 logger = logging.getLogger(__name__)
 
@@ -178,20 +178,17 @@ def make_scores(
     return attempts.failures
 
 
-def found_failures(failures: Sequence[Failure]) -> list[dict[str, Any]]:
-    """Return the findings for the report, one for each attacker."""
-    findings = []
-    for name, theirs in _by_attacker(failures).items():
+def failed_attackers(given: Evaluated) -> Iterator[Found]:
+    """Warn of each attacker that failed."""
+    for name, theirs in _by_attacker(given.outcome.failures).items():
         where = few([f"{failure.dataset} {failure.gender} {failure.scenario}" for failure in theirs])
         text = f"{name} has no scores for {_count(theirs)} ({where}), where others alone are the result."
-        findings.append(vars(Found("warning", CHECK, f"{text} {theirs[0].reason}")))
-    return findings
+        yield Found("warning", CHECK, f"{text} {theirs[0].reason}")
 
 
-def found_fusions(fusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return notes on who has a part in each fusion, and who has none."""
-    findings = []
-    for fusion in fusions:
+def fusions(given: Evaluated) -> Iterator[Found]:
+    """Note who has a part in each fusion, and who has none."""
+    for fusion in given.outcome.fusions:
         shown = {name: weight for name, weight in fusion["weights"]["weights"].items() if weight}
         alone = min(fusion["alone"], key=lambda name: fusion["alone"][name]["cllr"])
         text = (
@@ -202,11 +199,10 @@ def found_fusions(fusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         )
         idle = [name for name in fusion["weights"]["weights"] if name not in shown]
         text += f" No weight: {', '.join(idle)}." if idle else ""
-        findings.append(vars(Found("note", "fusion", text)))
+        yield Found("note", "fusion", text)
         for name, why in fusion["left_out"].items():
             text = f"{fusion['attacker']} ({fusion['training']}, {fusion['kind']}) goes without {name}: {why}."
-            findings.append(vars(Found("note", "fusion", text)))
-    return findings
+            yield Found("note", "fusion", text)
 
 
 def raise_failures(failures: Sequence[Failure], report: Path) -> None:

@@ -20,8 +20,7 @@ from spkver.corpora import is_simulated
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.evidence import add_evidence, add_minima
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.limits import OVERESTIMATED, overestimation
-from spkver.voiceprivacy.making import found_failures, found_fusions
+from spkver.voiceprivacy.limits import OVERESTIMATED
 from spkver.voiceprivacy.outputs import (
     averages,
     challenge_protocol,
@@ -30,11 +29,12 @@ from spkver.voiceprivacy.outputs import (
     hashes,
     write_challenge_files,
 )
-from spkver.voiceprivacy.sanity import check_all
+from spkver.voiceprivacy.sanity import UTILITY, check_all
+from spkver.voiceprivacy.sanity_audio import Evaluated
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import summarise, verdict
-from spkver.voiceprivacy.training_draws import found_gaps, tell_training_draws
+from spkver.voiceprivacy.training_draws import tell_training_draws
 from spkver.voiceprivacy.twins import describe
 from spkver.voiceprivacy.who_attacked import attackers_run
 
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+_IN_THE_VERDICT = (UTILITY, OVERESTIMATED)
 _OF_ONE_RUN = ("run", "timings")  # what another run says otherwise that finds the same
 
 
@@ -105,20 +106,17 @@ def _results(
     rows, protocol = challenge_rows(conditions, config, summary), challenge_protocol(conditions, config, anonymiser)
     with run.timed("report"):
         earlier = earlier_results(run.output, suffix)
-        sanity = found_failures(experiment.outcome.failures)
-        sanity += check_all(conditions, sets, config, output=run.output, earlier=earlier, simulated=simulated)
-        sanity += found_fusions(experiment.outcome.fusions)
-        sanity += found_gaps(experiment.outcome.training_draws)
+        given = (conditions, sets, config, run.output, experiment.outcome, utility, earlier, simulated, run.jobs)
+        sanity = check_all(Evaluated(*given))
         write_challenge_files(run.output, rows, utility, suffix=suffix, protocol=protocol)
-        failed = [failure.attacker for failure in experiment.outcome.failures]
-        alarm = overestimation(conditions, sets, config, failed=failed)
-        sanity += [{"level": "warning", "check": OVERESTIMATED, "text": alarm}] if alarm else []
         told = verdict(
             summary,
             level=config.evaluation.level,
             simulated=simulated,
             draws=0 if config.anonymizer.name == "none" else anonymiser["training_draws"],
         )
+    refused = [f"No verdict: {one['text']}" for one in sanity if one["level"] == "error"]
+    beside = {one["check"]: one["text"] for one in sanity if one["check"] in _IN_THE_VERDICT}
     return {
         "format": FORMAT,
         "recipe": "voiceprivacy",
@@ -127,8 +125,8 @@ def _results(
         "anonymiser": anonymiser,
         "choices": choices_of(run.output, sets, config),
         **inversions_of(run.output, sets, config),
-        "verdict": f"{told} {alarm}".strip(),
-        "overestimated": alarm,
+        "verdict": " ".join([*refused, told, *beside.values()]),
+        "overestimated": beside.get(OVERESTIMATED, ""),
         "attackers_run": attackers_run(config, conditions),
         "failures": [asdict(failure) for failure in experiment.outcome.failures],
         "fusions": experiment.outcome.fusions,
@@ -224,7 +222,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _warnings(sanity: Sequence[dict[str, Any]]) -> list[str]:
-    told = [finding for finding in sanity if finding["level"] == "warning" and finding["check"] != OVERESTIMATED]
+    told = [one for one in sanity if one["level"] == "warning" and one["check"] not in _IN_THE_VERDICT]
     lines = [f"Warning ({finding['check']}): {finding['text']}" for finding in told]  # the verdict has that one
     return [*lines, ""] if lines else []
 

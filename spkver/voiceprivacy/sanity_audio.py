@@ -3,37 +3,85 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spkver.attackers import catalogue_name
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from spkbase.errors import few
+from spkbase.work import ordered_map
+from spkver.audio import read_audio
 from spkver.datadir import DataDir
-from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.summary import number
+
+if TYPE_CHECKING:
+    from spkver.voiceprivacy.making import Outcome
 
 Json = dict[str, Any]
 
 _NAMED = 3
 _PART = 4096  # bytes
+_COMPARED = 100  # recordings of a directory with their originals
+_FEWEST = 10
+_MANY = 0.2
+_PLACES, _BANDS = 200, 32
+_LEAST = 1e-20
 
 
 @dataclass(frozen=True)
 class Found:
-    """Outcome of a check: its level is ok, note or warning."""
+    """Outcome of a check: its level is ok, note, warning, or error, which forbids a verdict."""
 
     level: str
     check: str
     text: str
 
 
-def duplicate_audio(sets: Sets) -> Iterator[Found]:
+@dataclass(frozen=True)
+class Evaluated:
+    """What a check may look at.
+
+    Attributes
+    ----------
+    conditions : sequence of dict
+        Entries of ``results.json``.
+    sets : Sets
+    config : Config
+    output : Path
+        Where the scores are.
+    outcome : Outcome
+        What came of the scores besides the scores.
+    utility : dict
+        What `measure_utility` found.
+    earlier : mapping
+        Results of other anonymisers in the same folder, by file name.
+    simulated : bool
+        Whether the speech is SIMULATED.
+    jobs : int, optional
+        Work.
+    """
+
+    conditions: Sequence[Json]
+    sets: Sets
+    config: Config
+    output: Path
+    outcome: Outcome
+    utility: Json
+    earlier: Mapping[str, Json]
+    simulated: bool = False
+    jobs: int | None = None
+
+
+def duplicate_audio(given: Evaluated) -> Iterator[Found]:
     """Check that no recording has two names: a trial would be trivial, or a training speaker a tested one."""
-    for what, directories in (("original", sets.original), ("anonymised", sets.twins)):
+    for what, directories in (("original", given.sets.original), ("anonymised", given.sets.twins)):
         equal = equal_files(directories.values())
         if equal:
             examples = "; ".join(" = ".join(group) for group in equal[:_NAMED])
@@ -44,13 +92,15 @@ def duplicate_audio(sets: Sets) -> Iterator[Found]:
             yield Found("ok", "duplicate audio", f"No two files of {what} speech are equal.")
 
 
-def original_audio(sets: Sets) -> Iterator[Found]:
+def original_audio(given: Evaluated) -> Iterator[Found]:
     """Check twins for audio of another original directory; that of their own `check_twin` has excluded."""
     originals = {
-        f"{directory.name}/{utterance}" for directory in sets.original.values() for utterance in directory.recordings
+        f"{directory.name}/{utterance}"
+        for directory in given.sets.original.values()
+        for utterance in directory.recordings
     }
     left = []
-    for group in equal_files([*sets.original.values(), *sets.twins.values()]):
+    for group in equal_files([*given.sets.original.values(), *given.sets.twins.values()]):
         here, there = [name for name in group if name in originals], [name for name in group if name not in originals]
         # under its own name it was let through before: by an anonymiser that changes nothing, as was asked
         if here and there and not {name.split("/")[1] for name in here} & {name.split("/")[1] for name in there}:
@@ -61,25 +111,29 @@ def original_audio(sets: Sets) -> Iterator[Found]:
 
 
 def equal_files(directories: Iterable[DataDir]) -> list[list[str]]:
-    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes; each file once.
+    """Return groups of utterances, as ``directory/utterance``, whose files hold the same bytes.
+
+    A file that stands under one name in several directories is one; under two names it is a duplicate.
 
     Of most files some bytes are read alone: those of the same size are compared by their middle before their whole.
     """
-    files: dict[Path, str] = {}
+    files: dict[tuple[Path, str], str] = {}  # lists may share recordings, under the same names
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
-            files.setdefault(Path(os.path.realpath(path)), f"{directory.name}/{utterance}")
-    alike = _groups(files, lambda path: path.stat().st_size)
-    alike = [group for one in alike for group in _groups(one, _middle)]
-    alike = [group for one in alike for group in _groups(one, lambda path: sha256(path.read_bytes()).digest())]
-    return sorted([files[path] for path in group] for group in alike)
+            files.setdefault((Path(os.path.realpath(path)), utterance), f"{directory.name}/{utterance}")
+    alike = _groups(files, lambda file: file[0].stat().st_size)
+    alike = [group for one in alike for group in _groups(one, lambda file: _middle(file[0]))]
+    alike = [group for one in alike for group in _groups(one, lambda file: sha256(file[0].read_bytes()).digest())]
+    return sorted([files[file] for file in group] for group in alike)
 
 
-def _groups(paths: Iterable[Path], feature: Callable[[Path], object]) -> list[list[Path]]:
+def _groups(
+    files: Iterable[tuple[Path, str]], feature: Callable[[tuple[Path, str]], object]
+) -> list[list[tuple[Path, str]]]:
     """Groups of files in which a feature is the same, without those of one file."""
-    groups: dict[object, list[Path]] = {}
-    for path in paths:
-        groups.setdefault(feature(path), []).append(path)
+    groups: dict[object, list[tuple[Path, str]]] = {}
+    for file in files:
+        groups.setdefault(feature(file), []).append(file)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -89,28 +143,116 @@ def _middle(path: Path) -> bytes:
         return file.read(_PART)
 
 
-def corpus_leak(originals: Iterable[tuple[str, Sequence[Json]]], config: Config) -> Iterator[Found]:
-    """Tell how far original speech is recognised by noise and channel, where nobody speaks: that is no voice's doing.
+def resemblance(given: Evaluated) -> Iterator[Found]:
+    """Check that anonymised recordings are nearer to their own originals than to those of others.
+
+    Transformations that leave words or rhythm leave that, so do time reversal, spectral inversion, permuted frames and
+    noise at -20 dB SNR. Files under each other's names do not, nor noise or silence in place of speech: there is no
+    verdict then.
+    """
+    check, close = "resemblance", []
+    for name, twin in given.sets.twins.items():
+        original = given.sets.original[name]
+        utterances = spaced(sorted(original.recordings))
+        if len(utterances) < _FEWEST or given.config.anonymizer.name == "none":
+            continue
+        heard = [
+            described([one.recordings[utterance] for utterance in utterances], given.jobs) for one in (original, twin)
+        ]
+        nearer = nearer_than_others(*heard)
+        # a share has the variance 1 / 12 if names tell nothing; the best of three measures, at 3.5 deviations
+        own, others = "to their own originals", "to those of others"
+        if nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer)):
+            text = f"{twin.name}: recordings are no nearer {own} than {others} (than {100 * nearer.mean():.0f} % of"
+            text += " them; chance: 50 %): files stand under each other's names, or no speech is left."
+            yield Found("error", check, f"{text} Listen to some, and check wav.scp.")
+        elif (wrong := 2 * float((nearer < 0.5).mean())) > _MANY:
+            text = f"{twin.name}: about {100 * wrong:.0f} % of the recordings are no nearer {own} than {others}:"
+            yield Found("warning", check, f"{text} they stand under wrong names, or hold no speech.")
+        else:
+            close.append(twin.name)
+    if close:
+        yield Found("ok", check, f"Recordings are nearest to their own originals: {few(close)}.")
+
+
+def spaced(names: Sequence[str]) -> Sequence[str]:
+    """Return at most `_COMPARED` names, evenly spaced."""
+    return names[:: max(1, -(-len(names) // _COMPARED))]
+
+
+def described(paths: Sequence[Path], jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how recordings rise and fall, and their long-term spectra.
+
+    Returns
+    -------
+    levels : ndarray of float64 of shape (n, 200)
+        Level in dB of frames of 20 ms, at 200 places from start to end; down to 60 dB below the loudest.
+    spectra : ndarray of float64 of shape (n, 32)
+        Mean power in dB in 32 bands of equal width.
+    """
+    found = list(ordered_map(_described, paths, jobs=jobs, threads=True))
+    return np.array([levels for levels, _ in found]), np.array([spectrum for _, spectrum in found])
+
+
+def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    audio = read_audio(path, channel=0, dtype="float64")
+    size = audio.rate // 50
+    padded = np.pad(audio.samples, (0, max(0, size - len(audio.samples))))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[:: size // 2]
+    power = np.abs(np.fft.rfft(frames * np.hanning(size), axis=1)) ** 2
+    levels = 10 * np.log10(power.sum(axis=1) + _LEAST)
+    levels = np.maximum(levels, levels.max() - 60)
+    bands = [band.mean() for band in np.array_split(power.mean(axis=0), _BANDS)]
+    return np.interp(np.linspace(0, 1, _PLACES), np.linspace(0, 1, len(levels)), levels), 10 * np.log10(
+        np.array(bands) + _LEAST
+    )
+
+
+def nearer_than_others(
+    originals: tuple[NDArray[np.float64], NDArray[np.float64]],
+    twins: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return of each recording the share of other originals that it is further from than from its own.
 
     Parameters
     ----------
-    originals : iterable of (str, sequence of dict)
-        Each set with its conditions of original speech, one an attacker.
-    config : Config
+    originals, twins : levels and spectra
+        See `described`; recording i of one belongs to recording i of the other.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        By the correlation of levels, of levels backwards, or of spectra, whichever tells most on average; ties count
+        half.
     """
-    specs = {entry: str(config.attacker_settings.get(entry, {}).get("preset", entry)) for entry in config.attackers}
-    names = {attacker_name(entry) for entry, spec in specs.items() if catalogue_name(spec) == "session"}
-    for dataset, part in originals:
-        for condition in part:
-            if condition["attacker"] not in names:
-                continue
-            rate, ends = 100 * condition["eer"]["rocch"], condition["intervals"].get("eer.rocch", {})
-            low, high = (100 * number(ends.get(end)) for end in ("low", "high"))
-            span = f" (interval {low:.1f} to {high:.1f})" if low == low and high == high else ""
-            text = (
-                f"{dataset}: without speech, by noise and channel alone ({condition['attacker']}), original recordings"
-            )
-            text += (
-                f" tell their speakers with an EER of {rate:.1f} %{span}; a guess has 50 %. So much the corpus gives"
-            )
-            yield Found("note", "recognition without speech", f"{text} away by itself, and every attacker may use it.")
+    (levels, spectra), (other_levels, other_spectra) = originals, twins
+    pairs = (levels, other_levels), (levels, other_levels[:, ::-1]), (spectra, other_spectra)
+    found = []
+    for own, other in pairs:
+        alike = standardised(other) @ standardised(own).T
+        right = np.diag(alike)[:, np.newaxis]
+        found.append(((alike < right).sum(axis=1) + ((alike == right).sum(axis=1) - 1) / 2) / (len(alike) - 1))
+    return max(found, key=np.mean)
+
+
+def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows less their means, of norm 1, so that products of two are correlations."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
+
+
+def file_tags(given: Evaluated) -> Iterator[Found]:
+    """Warn where a tag of an anonymised file (artist, title, comment) holds the name of its speaker."""
+    found = []
+    for twin in given.sets.twins.values():
+        for utterance in spaced(sorted(twin.recordings)):
+            with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(twin.recordings[utterance]) as file:
+                tags = file.copy_metadata()
+                found += [
+                    f"{twin.name}/{utterance}, {tag}"
+                    for tag, words in tags.items()
+                    if twin.speakers[utterance] in words
+                ]
+    if found:
+        text = f"Tags of anonymised files name the speaker: {few(found)}. No attacker reads them: remove them."
+        yield Found("warning", "tags of files", text)

@@ -14,7 +14,7 @@ from evaluation.reports import strongest
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Sample, bootstrap, interval_over_draws, sample_from
 from spkbase.errors import DataError
-from spkver.voiceprivacy.sanity_audio import Found
+from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 
@@ -23,11 +23,11 @@ Json = dict[str, Any]
 _MOST_REPLICATES = 500
 
 
-def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> Iterator[Found]:
+def attacker_order(given: Evaluated) -> Iterator[Found]:
     """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
-    for dataset, semi in _strongest(conditions, "semi-informed"):
+    for dataset, semi in _strongest(given.conditions, "semi-informed"):
         for other in ("lazy-informed", "ignorant"):
-            rival = _rival(conditions, semi, other)
+            rival = _rival(given.conditions, semi, other)
             if rival is None:
                 continue
             rates = _rates(semi, rival)
@@ -35,7 +35,7 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
                 text = f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
                 yield Found("ok", "attacker order", text)
                 continue
-            sure = _difference(semi, rival, config, output) if other == "lazy-informed" else None
+            sure = _difference(semi, rival, given.config, given.output) if other == "lazy-informed" else None
             text = f"{dataset}: the semi-informed attacker is weaker than the {other} one, {rates}"
             text += f" (difference {_points(sure)})" if sure is not None else ""
             if sure is not None and sure.low <= 0:
@@ -46,10 +46,10 @@ def attacker_order(conditions: Sequence[Json], config: Config, output: Path) -> 
             yield Found("warning", "attacker order", text)
 
 
-def lazy_order(conditions: Sequence[Json]) -> Iterator[Found]:
+def lazy_order(given: Evaluated) -> Iterator[Found]:
     """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
-    for dataset, lazy in _strongest(conditions, "lazy-informed"):
-        ignorant = _rival(conditions, lazy, "ignorant")
+    for dataset, lazy in _strongest(given.conditions, "lazy-informed"):
+        ignorant = _rival(given.conditions, lazy, "ignorant")
         if ignorant is not None and lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
             text = f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {_rates(lazy, ignorant)}."
             text += " That may be: it was trained on original speech and enrols with other speech."

@@ -83,7 +83,7 @@ class Sets:
     draws : dict of str to tuple of DataDir
         Further anonymised versions, by the name of the original.
     undrawn : dict of str to str
-        Why enrolment or trials have no further versions though some are asked for, by the name of the original.
+        Why a data directory has no further versions though some are asked for, by the name of the original.
     left_out : dict of str to set of str
         Speakers of a training set that attackers learn without, since they are enrolled or tested.
     rates : str
@@ -110,6 +110,10 @@ class Sets:
     def tested_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of all trials of a set there are."""
         return 1 + min(len(self.draws.get(name, ())) for name in dataset.trials.values())
+
+    def draws_nothing(self, name: str) -> bool:
+        """Return whether all anonymised versions of a data directory would be the same."""
+        return any(words in self.undrawn.get(name, "") for words in ("draws nothing", "the first one again"))
 
     def enrolment_draws(self, dataset: Dataset) -> int:
         """Return how many anonymised versions of the enrolment of a set there are."""

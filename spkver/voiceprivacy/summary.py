@@ -91,7 +91,7 @@ def verdict(summary: Sequence[Json], *, level: float, simulated: bool, draws: in
     is to be told.
     """
     start = "SIMULATED speech, which says nothing about real speech: on" if simulated else "On"
-    anonymised = [row for row in _main(summary) if row["scenario"] != "original"]
+    anonymised = [row for row in summary if row["scenario"] != "original"]
     if not anonymised:  # attackers of others may serve original speech alone
         return f"{start} anonymised speech no attacker has scores: nothing can be said of its privacy."
     worst = min(anonymised, key=lambda row: row["eer"])
@@ -143,12 +143,6 @@ def _of_closed_set(row: Mapping[str, Any]) -> str:
 def _candidates(named: Mapping[str, Any]) -> str:
     least, most = named["candidates"]
     return f"{most}" if least == most else f"{least} to {most}"
-
-
-def _main(summary: Sequence[Json]) -> list[Json]:
-    """Rows of all speakers where they are pooled, else of each sex."""
-    pooled = {row["dataset"] for row in summary if row["gender"] == "all"}
-    return [row for row in summary if row["gender"] == "all" or row["dataset"] not in pooled]
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from spkver.voiceprivacy.conditions import Chosen, Condition, ScoreMaker, attack
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.making import reason_of
 from spkver.voiceprivacy.means import mean_of
-from spkver.voiceprivacy.sanity_audio import Found
+from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 
 logger = logging.getLogger(__name__)
@@ -102,10 +102,12 @@ def measure_training_draws(
     return found
 
 
-def found_gaps(measured: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Return a note for the report for each set whose rates by number could not be measured."""
+def training_draw_gaps(given: Evaluated) -> Iterator[Found]:
+    """Note each set whose rates by number of versions could not be measured."""
     text = "{dataset}: {attacker} has no rate from fewer versions of the training set: {note}"
-    return [vars(Found("note", "training draws", text.format(**entry))) for entry in measured if entry["note"]]
+    for entry in given.outcome.training_draws:
+        if entry["note"]:
+            yield Found("note", "training draws", text.format(**entry))
 
 
 def tell_training_draws(measured: Sequence[Mapping[str, Any]]) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from spkbase.configuration import to_dict
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
@@ -22,12 +24,14 @@ from spkver.anonymization import (
     make_anonymizer,
 )
 from spkver.datadir import DataDir, check_twin
+from spkver.voiceprivacy.sanity_audio import described, spaced, standardised
 from spkver.voiceprivacy.sets import Sets, note_each
 from spkver.voiceprivacy.settings import TwinConfig
 
 logger = logging.getLogger(__name__)
 
 FOLDER = "data"
+_FEWEST = 4  # speakers, for a test whether two draws are of one anonymiser
 
 
 @one_line
@@ -122,22 +126,16 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
         for name in sets.missing:
             config = anonymizers.training if name in training else anonymizers.tested
             twins[name] = make(name, "", config, seed)
-        # the challenge's own random numbers know no seed: a second draw of them would be the first
-        further = replace(anonymizers.training, seeding="utterance")
-        for name in training:
-            why = "" if name in sets.missing else not_drawn_again(sets.twins[name], anonymizers)
-            if why and numbers["training"] > 1:
-                logger.warning("%s%s: one draw of it alone, %s", name, suffix, why)
-            wanted = range(2, 1 if why else numbers["training"] + 1)
-            draws[name] = tuple(make(name, f"-draw{number}", further, seed + number) for number in wanted)
-        undrawn = _undrawn(sets, anonymizers) if max(numbers["enrolment"], numbers["trials"]) > 1 else {}
-        further = replace(anonymizers.tested, seeding="utterance")
+        undrawn = _undrawn(sets, anonymizers, training)
         for name in _drawn_again(sets, training, undrawn):
+            of_training = name in training
+            # the challenge's own random numbers know no seed: a second draw of them would be the first
+            config = replace(anonymizers.training if of_training else anonymizers.tested, seeding="utterance")
             made: list[DataDir] = []
-            for number in range(2, numbers[sides[name]] + 1):
-                made.append(make(name, f"-draw{number}", further, seed + number))
-                if number == 2 and _sound_alike(twins[name], made[0]):
-                    undrawn[name], made = "since its second draw is the first one again", []
+            for number in range(2, numbers["training" if of_training else sides[name]] + 1):
+                made.append(make(name, f"-draw{number}", config, seed + number))
+                if number == 2 and (why := _differs(sets.original[name], twins[name], made[0], config.name)):
+                    undrawn[name], made = why, []
                     break
             draws[name] = tuple(made)
     for name, why in undrawn.items():
@@ -146,29 +144,53 @@ def make_twins(run: Run, sets: Sets, anonymizers: Anonymizers | None, *, suffix:
     return replace(sets, twins=twins, draws=draws, undrawn=undrawn)
 
 
-def _undrawn(sets: Sets, anonymizers: Anonymizers) -> dict[str, str]:
-    """Why directories of enrolment and trials cannot be drawn again."""
-    names = dict.fromkeys(name for dataset in sets.datasets for name in dataset.tested)
-    if is_fixed(anonymizers.tested):
-        return dict.fromkeys(names, f"since {anonymizers.tested.name} with these parameters draws nothing")
-    found = {
-        name: not_drawn_again(sets.twins[name], anonymizers, training=False)
-        for name in names
-        if name not in sets.missing
-    }
+def _undrawn(sets: Sets, anonymizers: Anonymizers, training: Sequence[str]) -> dict[str, str]:
+    """Why directories that are asked for several times cannot be drawn again."""
+    found = {}
+    for name in sets.sides:
+        of_training = name in training
+        config = anonymizers.training if of_training else anonymizers.tested
+        if max(anonymizers.draws[part] for part in (("training",) if of_training else ("enrolment", "trials"))) < 2:
+            continue
+        if is_fixed(config):
+            found[name] = f"since {config.name} with these parameters draws nothing"
+        elif name not in sets.missing:
+            found[name] = not_drawn_again(sets.twins[name], anonymizers, training=of_training)
     return {name: why for name, why in found.items() if why}
 
 
 def _drawn_again(sets: Sets, training: Sequence[str], undrawn: Mapping[str, str]) -> list[str]:
-    """Directories of enrolment and trials that are drawn again: those of sets of which all can be."""
+    """Directories that are drawn again: training sets, and all of enrolment and trials of a set or none."""
     whole = [dataset for dataset in sets.datasets if not any(name in undrawn for name in dataset.tested)]
-    names = dict.fromkeys(name for dataset in whole for name in dataset.tested)
-    return [name for name in names if name not in training]
+    names = dict.fromkeys([*training, *(name for dataset in whole for name in dataset.tested)])
+    return [name for name in names if name not in undrawn]
 
 
-def _sound_alike(twin: DataDir, other: DataDir) -> bool:
-    """Whether all recordings of two versions are the same to the last bit."""
-    return all(twin.recordings[name].read_bytes() == path.read_bytes() for name, path in other.recordings.items())
+def _differs(original: DataDir, twin: DataDir, second: DataDir, name: str) -> str:
+    """Why a second draw is none of the same anonymiser, or no other one; an empty text where all is well.
+
+    A twin without a record is whoever's: how its levels go with those of the original, and how spectra differ, averaged
+    over the recordings of a speaker, must be alike in both versions (Welch's test, 33 of them at 1e-6 together).
+    """
+    from scipy.stats import ttest_ind
+
+    utterances = spaced(sorted(original.recordings))
+    paths = [[one.recordings[utterance] for utterance in utterances] for one in (original, twin, second)]
+    if all(first.read_bytes() == other.read_bytes() for first, other in zip(paths[1], paths[2], strict=True)):
+        return "since its second draw is the first one again"
+    speakers = np.array([original.speakers[utterance] for utterance in utterances])
+    if _record(twin) is not None or len(set(speakers)) < _FEWEST:
+        return ""
+    (levels, spectra), *others = map(described, paths)
+    sides = []
+    for heard, bands in others:
+        change = bands - spectra
+        likeness = (standardised(heard) * standardised(levels)).sum(axis=1)
+        values = np.column_stack([likeness, change - change.mean(axis=1, keepdims=True)])
+        sides.append(np.array([values[speakers == speaker].mean(axis=0) for speaker in np.unique(speakers)]))
+    if np.nanmin(ttest_ind(*sides, equal_var=False).pvalue) * sides[0].shape[1] > 1e-6:
+        return ""
+    return f"since what stands there sounds unlike what {name} makes of its originals: it was made otherwise"
 
 
 def not_drawn_again(twin: DataDir, anonymizers: Anonymizers, *, training: bool = True) -> str:

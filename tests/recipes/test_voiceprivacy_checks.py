@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 import yaml
 from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, write_layout
 
@@ -24,8 +25,9 @@ from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.conditions import attacks_of
+from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
-from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
+from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.summary import summarise, verdict
 from spkver.voiceprivacy.twins import find_anonymizers
@@ -72,6 +74,19 @@ def only(attacker: str) -> dict[str, str]:
     return {"attackers": f"[{attacker}]", "challenge__attacker": attacker}
 
 
+def evaluated(entries: Any = (), **given: Any) -> sanity_audio.Evaluated:
+    """What checks look at; nothing where a test does not say it."""
+    known = {
+        "sets": Sets((), {}),
+        "config": Config(),
+        "output": Path(),
+        "outcome": Outcome(),
+        "utility": {},
+        "earlier": {},
+    }
+    return sanity_audio.Evaluated(entries, **known | given)
+
+
 def levels(found: Any) -> list[str]:
     return [one.level for one in found]
 
@@ -81,7 +96,7 @@ def levels(found: Any) -> list[str]:
 
 @pytest.mark.parametrize(("eer", "level"), [(0.01, "ok"), (0.05, "ok"), (0.051, "warning"), (0.3, "warning")])
 def test_a_weak_attacker_is_a_warning(eer, level):
-    (found,) = sanity.attacker_strength(conditions(o=eer, i=0.3, l=0.3, s=0.2), Config())
+    (found,) = sanity.attacker_strength(evaluated(conditions(o=eer, i=0.3, l=0.3, s=0.2)))
     assert (found.level, f"{100 * eer:.1f} %" in found.text) == (level, True)
 
 
@@ -90,7 +105,9 @@ def test_a_weak_attacker_is_a_warning(eer, level):
 )
 def test_a_semi_informed_attacker_that_is_weaker_is_a_warning(semi, expected, tmp_path):
     config = load_config(Config, settings=["evaluation.replicates=0"])
-    found = list(sanity.attacker_order(conditions(o=0.01, i=0.3, l=0.2, s=semi), config, tmp_path))
+    found = list(
+        sanity.attacker_order(evaluated(conditions(o=0.01, i=0.3, l=0.2, s=semi), config=config, output=tmp_path))
+    )
     assert levels(found) == expected
     assert "lazy-informed" in found[0].text
     assert "ignorant" in found[1].text
@@ -116,7 +133,7 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
         files = {"scores": draws[0]["scores"], "key": "key", "segment_speakers": "utt2spk"}
         found[scenario] = files | ({"draws": draws} if n_draws > 1 else {})
     given = [one | found.get(one["scenario"], {}) for one in conditions(o=0.01, i=0.3, l=0.05, s=0.06)]
-    first = next(iter(sanity.attacker_order(given, load_config(Config, settings=[]), tmp_path)))
+    first = next(iter(sanity.attacker_order(evaluated(given, output=tmp_path))))
     assert first.level == level
     assert ("may be chance" in first.text) == (level == "note")
     assert "(difference " in first.text
@@ -125,7 +142,7 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
 @pytest.mark.parametrize(("speakers", "level"), [(19, "warning"), (20, "ok")])
 def test_few_speakers_are_a_warning(speakers, level):
     some = [{**one, "n_enrolled": speakers} for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)]
-    (found,) = sanity.few_speakers(some, Config())
+    (found,) = sanity.few_speakers(evaluated(some))
     assert found.level == level
     assert "0.5 points" in found.text  # one of 200 target trials
 
@@ -135,7 +152,7 @@ def test_missing_intervals_are_a_warning():
         {**one, "intervals": {}, "notes": {"intervals": "none: too few"}}
         for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)
     ]
-    (found,) = sanity.few_speakers(some, Config())
+    (found,) = sanity.few_speakers(evaluated(some))
     assert (found.level, "too few" in found.text) == ("warning", True)
 
 
@@ -149,15 +166,15 @@ def test_original_results_that_change_with_the_anonymiser_are_a_warning():
     }
     other = {**same, "conditions": conditions(o=0.03, i=0.3, l=0.2, s=0.1)}
     foreign = deepcopy(same) | {"config": {**same["config"], "seed": 1}}
-    assert levels(sanity.independence(now, {"results_b.json": same}, config)) == ["ok"]
-    assert levels(sanity.independence(now, {"results_b.json": other}, config)) == ["warning"]
-    assert levels(sanity.independence(now, {"results_b.json": foreign}, config)) == ["note", "note"]
-    assert levels(sanity.independence(now, {}, config)) == ["note"]
+    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": same}))) == ["ok"]
+    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": other}))) == ["warning"]
+    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": foreign}))) == ["note", "note"]
+    assert levels(sanity.independence(evaluated(now, earlier={}))) == ["note"]
 
 
 def test_reversed_scores_are_a_warning():
-    assert levels(sanity.other_notes(conditions(o=0.02, i=0.3, l=0.2, s=0.1), Config())) == []
-    assert levels(sanity.other_notes(conditions(o=0.02, i=0.6, l=0.2, s=0.1), Config())) == ["warning"]
+    assert levels(sanity.other_notes(evaluated(conditions(o=0.02, i=0.3, l=0.2, s=0.1)))) == []
+    assert levels(sanity.other_notes(evaluated(conditions(o=0.02, i=0.6, l=0.2, s=0.1)))) == ["warning"]
 
 
 def sets_of(data: Path, output: Path) -> Any:
@@ -166,8 +183,8 @@ def sets_of(data: Path, output: Path) -> Any:
 
 def test_clean_sets_raise_no_alarm(layout, tmp_path):
     sets = sets_of(layout, tmp_path)
-    assert levels(sanity.shared_speakers(sets)) == ["ok"]
-    assert levels(sanity.duplicate_audio(sets)) == ["ok", "ok"]
+    assert levels(sanity.shared_speakers(evaluated(sets=sets))) == ["ok"]
+    assert levels(sanity.duplicate_audio(evaluated(sets=sets))) == ["ok", "ok"]
 
 
 def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
@@ -188,7 +205,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
     for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
-    found = list(sanity.shared_speakers(sets))
+    found = list(sanity.shared_speakers(evaluated(sets=sets)))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),
@@ -199,7 +216,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
 def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     shutil.copy(data / "tiny_test_trials_f/wav/f002-4.wav", data / "tiny_train/wav/m101-2.wav")
-    found = list(sanity.duplicate_audio(sets_of(data, tmp_path / "out")))
+    found = list(sanity.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
     assert levels(found) == ["warning", "ok"]
     assert "tiny_test_trials_f/f002-4 = tiny_train/m101-2" in found[0].text
 
@@ -219,6 +236,103 @@ def test_the_same_file_under_two_ids_of_one_list_counts_once_per_file(layout, tm
     """Two directories may share recordings: one file is not a duplicate of itself."""
     sets = sets_of(layout, tmp_path)
     assert sanity_audio.equal_files([*sets.original.values(), *sets.original.values()]) == []
+
+
+def test_one_file_under_two_ids_is_a_duplicate(layout, tmp_path):
+    """Enrolment and trials that share files have an EER of 0."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    enrolls, trials = data / "tiny_test_enrolls", data / "tiny_test_trials_f"
+    first = lines_of(enrolls / "wav.scp")[0].split()[1]
+    name = lines_of(trials / "wav.scp")[0].split()[0]
+    write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
+    found = next(sanity.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
+    assert (found.level, name in found.text) == ("warning", True)
+
+
+def speech(seed: int, rate: int = 8000) -> np.ndarray:
+    """Syllables of random lengths and levels, with random formants."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        rng.normal(scale=rng.choice([0.001, 0.1, 0.3]), size=int(rng.uniform(0.05, 0.3) * rate)) for _ in range(16)
+    ]
+    samples = np.concatenate(parts)[: 2 * rate]
+    return np.convolve(samples, rng.normal(size=8), mode="same") / 10
+
+
+TRANSFORMATIONS = {
+    "nothing": lambda samples, rng: samples,
+    "time reversal": lambda samples, rng: samples[::-1],
+    "spectral inversion": lambda samples, rng: samples * (-1.0) ** np.arange(len(samples)),
+    "gain": lambda samples, rng: samples * rng.uniform(0.03, 1),
+    "noise at -10 dB": lambda samples, rng: samples + rng.normal(scale=3.2 * samples.std(), size=len(samples)),
+    "frame permutation": lambda samples, rng: rng.permutation(samples[: len(samples) // 160 * 160].reshape(-1, 160)).ravel(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", ["right", "exchanged", "a third"])
+@pytest.mark.parametrize("transformation", [*TRANSFORMATIONS, "noise alone", "near silence"])
+def test_files_under_wrong_names_or_without_speech_forbid_a_verdict(transformation, names, tmp_path):
+    rng, n = np.random.default_rng(1), 40
+    paths: dict[str, dict[str, Path]] = {"o": {}, "a": {}}
+    moved = {"right": [], "exchanged": range(n), "a third": range(0, n, 3)}[names]
+    order = [(number + 1) % n if number in moved else number for number in range(n)]
+    for number in range(n):
+        original = speech(number)
+        if transformation in TRANSFORMATIONS:
+            made = TRANSFORMATIONS[transformation](speech(order[number]), rng)
+        else:
+            made = rng.normal(scale=0.1 if "noise" in transformation else 1e-4, size=len(original))
+        for kind, samples in (("o", original), ("a", made)):
+            path = paths[kind][f"u{number:02d}"] = tmp_path / f"{kind}{number:02d}.wav"
+            soundfile.write(path, np.clip(samples, -1, 1), 8000)
+    sides = [DataDir(tmp_path / kind, paths[kind], dict.fromkeys(paths[kind], "s")) for kind in "oa"]
+    (found,) = sanity_audio.resemblance(evaluated(sets=Sets((), {"x": sides[0]}, {"x": sides[1]}), jobs=1))
+    spoilt = transformation not in TRANSFORMATIONS or names == "exchanged"
+    assert found.level == ("error" if spoilt else "warning" if names == "a third" else "ok"), found.text
+
+
+def test_tags_that_name_the_speaker_are_a_warning(tmp_path):
+    for name, artist in (("a", "anna"), ("b", "nobody")):
+        with soundfile.SoundFile(tmp_path / f"{name}.wav", "w", 8000, 1) as file:
+            file.artist = artist
+            file.write(np.zeros(80))
+    twin = DataDir(tmp_path, {name: tmp_path / f"{name}.wav" for name in "ab"}, {"a": "anna", "b": "berta"})
+    (found,) = sanity_audio.file_tags(evaluated(sets=Sets((), {"x": twin}, {"x": twin})))
+    assert f"{tmp_path.name}/a, artist" in found.text
+    assert "/b" not in found.text
+
+
+def test_attackers_that_tell_nothing_do_not_count():
+    """Constant scores look like perfect privacy, and so do scores the wrong way round."""
+    entries = [one | {"min_cllr": 0.5} for one in conditions(o=0.02, i=0.5, l=0.5, s=0.5)]
+    assert not list(sanity.uninformative(evaluated(entries)))
+    for place in (2, 4, 5):
+        entries[place]["min_cllr"] = 1.0
+    entries[6]["eer"] = {"rocch": 0.5, "interpolated": 0.9}
+    found = list(sanity.uninformative(evaluated(entries)))
+    assert [(one.level, one.text.split(":")[0]) for one in found] == [
+        ("warning", "x_test all ignorant"),
+        ("error", "x_test all lazy-informed"),
+        ("warning", "x_test all semi-informed"),
+    ]
+
+
+@pytest.mark.parametrize(("pooled", "told"), [(0.1, False), (0.165, True)])
+def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled, told):
+    rates = {"f": 0.01, "m": 0.09, "all": pooled}
+    entries = [
+        one | {"gender": sex} for sex, rate in rates.items() for one in conditions(o=rate, i=rate, l=rate, s=rate)
+    ]
+    found = list(sanity.pooled_trials(evaluated(entries)))
+    assert bool(found) == told
+    assert all("f 1.0 %, m 9.0 %" in one.text for one in found[::2])
+
+
+def test_unmeasured_utility_is_a_warning():
+    entries = conditions(o=0.02, i=0.3, l=0.2, s=0.1)
+    assert levels(sanity.unmeasured_utility(evaluated(entries))) == ["warning"]
+    assert not list(sanity.unmeasured_utility(evaluated(entries, utility={"wer": {}})))
+    assert not list(sanity.unmeasured_utility(evaluated(entries[:2])))
 
 
 # --- summary --------------------------------------------------------------------------------------
@@ -467,18 +581,28 @@ def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(layo
 
 
 def test_training_sets_are_anonymised_several_times_and_train_the_attacker(layout, tmp_path):
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    shutil.rmtree(data / f"tiny_train{SUFFIX}")
     settings = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
-    outcome = run_recipe(layout, tmp_path / "out", **settings, anonymizer__training_draws=3)
+    outcome = run_recipe(data, tmp_path / "out", **settings, anonymizer__training_draws=3)
     assert outcome.status == 0, outcome.err
-    made = sorted(path.name for path in (tmp_path / "out/data").iterdir())
-    assert made == [f"tiny_train{SUFFIX}-draw2", f"tiny_train{SUFFIX}-draw3"]
+    made = sorted(path.name for path in (tmp_path / "out/data").iterdir() if "train" in path.name)
+    assert made == [f"tiny_train{SUFFIX}", *(f"tiny_train{SUFFIX}-draw{number}" for number in (2, 3))]
     sounds = {(tmp_path / f"out/data/{name}/wav/f101-1.wav").read_bytes() for name in made}
-    assert len(sounds) == 2
+    assert len(sounds) == 3
     told = yaml.safe_load((tmp_path / f"out/attackers/tiny_train{SUFFIX}/supervector-cosine/attacker.yaml").read_text())
     assert told["trained_on"]["utterances"] == 3 * 18
     told = yaml.safe_load((tmp_path / "out/attackers/tiny_train/supervector-cosine/attacker.yaml").read_text())
     assert told["trained_on"]["utterances"] == 18
     assert json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]["training_draws"] == 3
+
+
+def test_twins_of_another_anonymiser_than_the_named_one_get_no_draws_of_it(layout, tmp_path):
+    settings = {"anonymizer__name": "mcadams", "attackers": "[supervector-cosine]", "evaluation__replicates": 0}
+    outcome = run_recipe(layout, tmp_path / "out", page=True, **settings, anonymizer__training_draws=3)
+    assert outcome.status == 0, outcome.err
+    assert "since what stands there sounds unlike what mcadams makes of its originals" in outcome.err
+    assert json.loads((tmp_path / "out/results.json").read_text())["anonymiser"]["training_draws"] == 1
 
 
 def test_standing_twins_of_unknown_origin_get_no_draws_of_a_built_in(layout, tmp_path):
@@ -554,6 +678,6 @@ def test_verdict_names_scenario_attacker_interval_and_number_of_speakers():
 
 @pytest.mark.parametrize(("lazy", "expected"), [(0.2, []), (0.3, []), (0.4, ["note"])])
 def test_a_lazy_attacker_that_is_weaker_than_an_ignorant_one_is_noted(lazy, expected):
-    found = list(sanity.lazy_order(conditions(o=0.01, i=0.3, l=lazy, s=0.1)))
+    found = list(sanity.lazy_order(evaluated(conditions(o=0.01, i=0.3, l=lazy, s=0.1))))
     assert levels(found) == expected
     assert all(f"{100 * lazy:.1f} % against 30.0 %" in one.text for one in found)

@@ -79,7 +79,7 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(ran: tuple[dict[s
         over["attacker"] = over["attacker"].partition(" ")[2]
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
-    anonymised = [row for row in results["summary"] if row["gender"] == "all" and row["scenario"] != "original"]
+    anonymised = [row for row in results["summary"] if row["scenario"] != "original"]
     worst = min(anonymised, key=lambda row: row["eer"])["minimum_over_scenarios"]
     span = f"{100 * worst['low']:.1f} % to {100 * worst['high']:.1f} %"
     assert f"interval of the smallest over attackers and scenarios: {span}" in results["verdict"]
@@ -162,6 +162,7 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
         datasets=[SimpleNamespace(training="train")],
         original={"train": directory},
         draws={"train": (directory,) * draws} if draws else {},
+        draws_nothing=lambda name: False,
     )
 
 

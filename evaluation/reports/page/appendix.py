@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 # notes on other metrics, which the page does not show, stand in the results alone
 _NOTED = ("eer.rocch", "min_cllr", "zebra", "linkability", "intervals:", "intervals.eer.rocch", "intervals.zebra")
 _LEVELS = {
+    "error": "\N{WARNING SIGN}\N{VARIATION SELECTOR-15} No verdict",
     "warning": "\N{WARNING SIGN}\N{VARIATION SELECTOR-15} Warning",
     "note": "Note",
     "ok": "\N{CHECK MARK} Passed",

@@ -13,8 +13,8 @@ from evaluation.reports.page.figures import compared_curves
 from evaluation.reports.page.markup import Html, element
 from evaluation.reports.page.numbers import MISSING, SPACE, cell, decimal, interval, percent
 from evaluation.reports.page.tables import Row, table
-from evaluation.reports.page.verdict import Headline, headlines, place_of
-from evaluation.reports.privacy_results import Results, as_number, parse_results
+from evaluation.reports.page.verdict import Headline, headlines, place_of, short
+from evaluation.reports.privacy_results import GENDERS, Results, as_number, parse_results
 from spkbase.errors import DataError
 from spkbase.files import write_text
 
@@ -45,13 +45,14 @@ def render_comparison(sources: Sequence[tuple[Mapping[str, Any], str | Path]]) -
     parsed = {name: parse_results(raw) for name, (raw, _) in systems}
     places = list(
         dict.fromkeys(
-            (headline.worst.dataset, headline.worst.gender)
+            (dataset, gender)
             for results in parsed.values()
-            for headline in headlines(results)
+            for dataset in results.datasets()
+            for gender in results.main_genders(dataset)
         )
     )
     folders = {name: Path(folder) for name, (_, folder) in systems}
-    sections = [_side_by_side(parsed, places)]
+    sections = [_side_by_side(parsed, list(dict.fromkeys(dataset for dataset, _ in places)))]
     for number, place in enumerate(places, 1):
         worst = {name: outcome for name, results in parsed.items() if (outcome := results.worst(*place)) is not None}
         drawn = compared_curves(worst, folders, place_of(*place), f"together-{number}")
@@ -77,28 +78,26 @@ def _names(results: Sequence[Results]) -> list[str]:
     ]
 
 
-def _side_by_side(parsed: Mapping[str, Results], places: Sequence[tuple[str, str]]) -> Html:
+def _side_by_side(parsed: Mapping[str, Results], datasets: Sequence[str]) -> Html:
     """Build the head: a table of all, the most private first, for each data set."""
     parts = []
-    for place in places:
+    for dataset in datasets:
         rows: list[tuple[float, Row]] = []
         for name, results in parsed.items():
-            headline = next(
-                (found for found in headlines(results) if (found.worst.dataset, found.worst.gender) == place), None
-            )
-            eer = -1.0 if headline is None else headline.worst.eer.value
+            headline = next((found for found in headlines(results) if found.worst.dataset == dataset), None)
+            eer = -1.0 if headline is None else headline.judged.value
             rows.append((-eer, (name, _cells(headline))))
         made = table(
             ["Anonymiser", "Protection", "Equal error rate", f"0{SPACE}% (no privacy) to 50{SPACE}% (guessing)",
              "Strongest attacker", "Without anonymisation", "Disclosure on average"],
             [(None, [row for _, row in sorted(rows, key=lambda row: row[0])])],
             caption="The strongest attacker in the scenario that leaves the least privacy; the most private first",
-            label=f"{place_of(*place)}: anonymisers side by side",
+            label=f"{short(dataset)}: anonymisers side by side",
             kind="stack",
             numbers=(2, 5, 6),
             classes={3: "wide"},
         )  # fmt: skip
-        parts += [element("h3", place_of(*place)), made]
+        parts += [element("h3", short(dataset)), made]
     lead = (
         "The same attackers and trials make figures comparable; intervals that overlap widely need not differ. The "
         "ring on each ruler is the speech without anonymisation."
@@ -168,7 +167,10 @@ def _cells(headline: Headline | None) -> list[Any]:
         summary.ruler(
             worst.eer, original=headline.original if headline.anonymised else None, judged=headline.anonymised
         ),
-        cell(worst.attacker, worst.scenario),
+        cell(
+            worst.attacker,
+            ", ".join([worst.scenario, *([GENDERS.get(worst.gender, "")] if worst.gender != "all" else [])]),
+        ),
         cell(percent(headline.original.value)),
         cell(decimal(worst.population.value, 3)),
     ]

@@ -52,7 +52,7 @@ ul.checks li { display: grid; grid-template-columns: 6.5rem 1fr; gap: .2rem 1rem
   border-bottom: 1px solid var(--line); }
 ul.checks li > * { min-width: 0; margin: 0; }
 .word { font-weight: 700; }
-.word.warning { color: var(--warning); }
+.word.warning, .word.error { color: var(--warning); }
 .word.ok { color: var(--fine); }
 .word.note { color: var(--accent); }
 dl.terms { margin: .4rem 0; }

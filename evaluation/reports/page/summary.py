@@ -16,6 +16,7 @@ from evaluation.reports.page.verdict import (
     Headline,
     badge,
     headlines,
+    judged_by,
     perfect,
     place_of,
     plainly,
@@ -39,7 +40,7 @@ _WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 def verdict(results: Results) -> Html:
     """Build the head of the page."""
     found = headlines(results)
-    words, level = badge(found)
+    words, level = badge(results, found)
     cards = [
         element(
             "li",
@@ -180,7 +181,7 @@ def _card(headline: Headline, level: float, at_best: str) -> Html:
             *(element("p", line) for line in lines_beside(headline.worst)),
             element("p", tested) if (tested := _tested(headline.worst)) else None,
             element("p", at_best, class_="soft") if at_best else None,
-            element("p", reach(headline), class_="soft") if reach(headline) else None,
+            *(element("p", line, class_="soft") for line in (judged_by(headline), reach(headline)) if line),
         ]
     )
 
@@ -231,8 +232,10 @@ def _explanation(results: Results, *, anonymised: bool) -> str:
         "The number is the equal error rate: asked whether two recordings come from one speaker, the attacker is wrong "
         f"that often. The dot is the result, the bar its interval{ring}. The words very weak, weak, moderate, good and "
         f"strong part at {targets}, the minimum targets of the VoicePrivacy Challenge 2024, which were set "
-        "for a neural attacker (ECAPA-TDNN trained on anonymised speech); which of them hold is what the interval over "
-        f"all attackers, scenarios and data sets says, and more than two are none. {choice}"
+        "for a neural attacker (ECAPA-TDNN trained on anonymised speech); which of them hold is what the interval of "
+        "the smallest rate says, over all attackers, scenarios, lists (women, men, pooled), open and closed sets, and "
+        "data sets; more than two are none. A reversible change whose key is public is not seen by these attackers. "
+        f"{choice}"
     )
 
 
@@ -243,7 +246,7 @@ def _who_attacked(results: Results) -> str:
 
 
 def _alerts(results: Results) -> Html | None:
-    warnings = [name or text for level, name, text in results.sanity if level == "warning"]
+    warnings = [name or text for level, name, text in results.sanity if level in ("error", "warning")]
     if not warnings:
         return None
     words = "1 warning bears" if len(warnings) == 1 else f"{len(warnings)} warnings bear"

@@ -24,14 +24,18 @@ class Headline:
     Parameters
     ----------
     worst : Outcome
-        Scenario and attacker that leave the least privacy to anonymised speech; its interval is that of the smallest
-        rate over scenarios.
+        List, scenario and attacker that leave the least privacy to anonymised speech; its interval is that of the
+        smallest rate over scenarios.
     original : Interval
         EER without anonymisation.
+    judged : Interval
+        What the word goes by: the smallest rate over lists (each sex and pooled trials), scenarios, and open and closed
+        sets.
     """
 
     worst: Outcome
     original: Interval
+    judged: Interval
 
     @property
     def anonymised(self) -> bool:
@@ -41,7 +45,7 @@ class Headline:
     @property
     def word(self) -> tuple[str, int | None]:
         """How much protection there is; see `word_of`."""
-        return word_of(self.worst.eer)
+        return word_of(self.judged)
 
     @property
     def who(self) -> str:
@@ -78,31 +82,35 @@ def word_of(eer: Interval) -> tuple[str, int | None]:
     Examples
     --------
     >>> [word_of(Interval(0.12, *ends))[0] for ends in ((0.11, 0.19), (0.08, 0.19), (0.08, 0.21))]
-    ['Weak protection', 'Between very weak and weak protection', 'Protection not shown']
+    ['Weak protection', 'Between very weak and weak protection', 'Too few speakers or draws to say']
     """
     if not eer.has_interval:
         return f"{LEVELS[level_of(eer.value)]} protection by the point estimate", level_of(eer.value)
     low, high = level_of(eer.low), level_of(eer.high)
     if high - low > 1:
-        return "Protection not shown", None
+        return "Too few speakers or draws to say", None
     word = f"Between {LEVELS[low].lower()} and {LEVELS[high].lower()}" if high > low else LEVELS[low]
     return f"{word} protection", low
 
 
 def headlines(results: Results) -> list[Headline]:
-    """One for each data set, or for each sex of it where they are not pooled; the least privacy first."""
+    """One for each data set, of the list that leaves the least privacy; the least privacy first."""
     found = []
     for dataset in results.datasets():
-        for gender in results.main_genders(dataset):
-            worst = results.worst(dataset, gender)
-            if worst is not None:
-                outcomes = results.outcomes_of(dataset, gender)
-                original = next((outcome.eer for outcome in outcomes if outcome.scenario == "original"), Interval())
-                if worst.scenario != "original":
-                    same = [outcome.eer for outcome in outcomes if outcome.scenario != "original" and outcome.eer.known]
-                    worst = replace(worst, eer=_joined(same))
-                found.append(Headline(worst, original))
-    return sorted(found, key=lambda headline: (not headline.anonymised, headline.worst.eer.value))
+        every = [outcome for outcome in results.outcomes if outcome.dataset == dataset and outcome.eer.known]
+        anonymised = [outcome for outcome in every if outcome.scenario != "original"]
+        if not every:
+            continue
+        worst = min(anonymised or every, key=lambda outcome: (outcome.eer.value, outcome.gender != "all"))
+        same = [outcome for outcome in every if outcome.gender == worst.gender]
+        original = next((outcome.eer for outcome in same if outcome.scenario == "original"), Interval())
+        judged = worst.eer
+        if anonymised:
+            worst = replace(worst, eer=_joined([outcome.eer for outcome in same if outcome in anonymised]))
+            closed = [outcome.beside.closed_set.rate for outcome in anonymised if outcome.beside.closed_set.attacker]
+            judged = _joined([*(outcome.eer for outcome in anonymised), *closed])
+        found.append(Headline(worst, original, judged))
+    return sorted(found, key=lambda headline: (not headline.anonymised, headline.judged.value))
 
 
 def _joined(eers: Sequence[Interval]) -> Interval:
@@ -111,13 +119,17 @@ def _joined(eers: Sequence[Interval]) -> Interval:
     return found if all(eer.has_interval for eer in eers) else Interval(found.value)
 
 
-def badge(found: Sequence[Headline]) -> tuple[str, int | None]:
-    """The verdict in a few words and its level: by the interval of the smallest rate over scenarios and data sets."""
+def badge(results: Results, found: Sequence[Headline]) -> tuple[str, int | None]:
+    """The verdict in a few words and its level: by the interval of the smallest rate over all that is judged."""
+    if refused := [name for level, name, _ in results.sanity if level == "error"]:
+        return f"No verdict: {', '.join(dict.fromkeys(refused))}", None
     if not found:
         return "No result", None
     if not found[0].anonymised:
         return "Not anonymised", None
-    return word_of(_joined([headline.worst.eer for headline in found if headline.anonymised]))
+    word, level = word_of(_joined([headline.judged for headline in found if headline.anonymised]))
+    no_network = results.block("attackers_run").get("networks") == []
+    return f"{word}{', no neural attacker was run' if no_network else ''}", level
 
 
 def perfect(results: Results, headline: Headline) -> str:
@@ -134,9 +146,19 @@ def perfect(results: Results, headline: Headline) -> str:
     return ""
 
 
+def judged_by(headline: Headline) -> str:
+    """Return what the word goes by, where that is not the list and the open set of the headline."""
+    if headline.judged.value == headline.worst.eer.value or not headline.anonymised:
+        return ""
+    return (
+        f"The word goes by an equal error rate of {percent(headline.judged.value)}: that of a closed set, whose"
+        " attacker knows that the speaker is one of the enrolled."
+    )
+
+
 def reach(headline: Headline) -> str:
     """Return which levels the interval reaches, where it reaches more than one."""
-    eer = headline.worst.eer
+    eer = headline.judged
     if not eer.has_interval:
         return "No interval is given: how certain this is remains open."
     low, high = LEVELS[level_of(eer.low)].lower(), LEVELS[level_of(eer.high)].lower()
