@@ -24,7 +24,7 @@ from evaluation.reports.page.verdict import (
     sentence,
     word_of,
 )
-from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number
+from evaluation.reports.privacy_results import GENDERS, Outcome, Results, as_number, find
 from evaluation.uncertainty import Interval
 
 _SIMULATED = "SIMULATED speech: synthetic voices, from which nothing follows about the voices of people."
@@ -260,6 +260,10 @@ def _row(outcome: Outcome) -> Row:
     if among and outcome.n_enrolled < as_number(outcome.condition.values.get("n_enrolled")):
         among += ", of their sex"  # where there are no trials across the sexes
     bits = decimal(outcome.population.value, 3)
+    category = f"category {outcome.tag}" if outcome.tag else ""
+    ceiling = as_number(find(outcome.condition.values, "zebra.individual_ceiling"))
+    if category and outcome.individual.value >= ceiling * (1 - 1e-9):
+        category += ", at the ceiling that the number of trials imposes"
     ends = (decimal(end, 3) for end in (outcome.population.low, outcome.population.high))
     return (
         SCENARIO_NAMES.get(outcome.scenario, outcome.scenario),
@@ -279,7 +283,7 @@ def _row(outcome: Outcome) -> Row:
                 bits if bits == MISSING else f"{bits}{SPACE}bit",
                 DASH.join(ends) if outcome.population.has_interval else "",
             ),
-            cell(decimal(outcome.individual.value), f"category {outcome.tag}" if outcome.tag else ""),
+            cell(decimal(outcome.individual.value), category),
             named(outcome) or cell(percent(outcome.linkability.value, 0), among),
             of_closed_set(outcome),
         ],

@@ -316,6 +316,14 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
     assert "closed set, whose" not in page(0.5, f=0.35, m=0.35, all=0.336)
 
 
+@pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])
+def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(individual: float, told: bool) -> None:
+    names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a", "eer": {"rocch": 0.1}}
+    zebra = {"population": 0.7, "individual": individual, "individual_ceiling": 0.87506, "tag": "A"}
+    text = read(render_page({"format": 1, "conditions": [names | {"zebra": zebra}]}, folder=".")).text
+    assert ("category A, at the ceiling that the number of trials imposes" in text) == told
+
+
 def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     results = {"format": 1, "conditions": [names | {"eer": {"rocch": 0.5}, "intervals": {"eer.rocch": [0.45, 0.5]}}]}
