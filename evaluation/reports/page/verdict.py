@@ -147,12 +147,15 @@ def perfect(results: Results, headline: Headline) -> str:
 
 
 def judged_by(headline: Headline) -> str:
-    """Return what the word goes by, where that is not the list and the open set of the headline."""
-    if headline.judged.value == headline.worst.eer.value or not headline.anonymised:
+    """Return what the word goes by, where that is another rate or interval than that of the headline."""
+    judged, shown = headline.judged, headline.worst.eer
+    if not headline.anonymised or (judged.low, judged.high, judged.value) == (shown.low, shown.high, shown.value):
         return ""
+    ends = f" ({spelled_interval(judged)})" if judged.has_interval else ""
+    closed = "; there the attacker knows that the speaker is one of the enrolled (closed set)"
     return (
-        f"The word goes by an equal error rate of {percent(headline.judged.value)}: that of a closed set, whose"
-        " attacker knows that the speaker is one of the enrolled."
+        f"The word goes by the smallest rate over lists, scenarios, open and closed sets: {percent(judged.value)}{ends}"
+        f"{closed if judged.value < shown.value else ''}."
     )
 
 
