@@ -30,7 +30,7 @@ _NAMED = 3
 _PART = 4096  # bytes
 _COMPARED = 100  # recordings of a directory with their originals
 _FEWEST = 10
-_MANY = 0.2
+_MANY = 0.1  # of recordings that are not nearer to their own originals
 _PLACES, _BANDS = 200, 32
 _LEAST = 1e-20
 
@@ -150,29 +150,27 @@ def resemblance(given: Evaluated) -> Iterator[Found]:
     noise at -20 dB SNR. Files under each other's names do not, nor noise or silence in place of speech: there is no
     verdict then.
     """
-    check, close = "resemblance", []
+    found: dict[str, list[str]] = {}
     for name, twin in given.sets.twins.items():
         original = given.sets.original[name]
         utterances = spaced(sorted(original.recordings))
         if len(utterances) < _FEWEST or given.config.anonymizer.name == "none":
             continue
-        heard = [
-            described([one.recordings[utterance] for utterance in utterances], given.jobs) for one in (original, twin)
-        ]
-        nearer = nearer_than_others(*heard)
+        paths = [[one.recordings[utterance] for utterance in utterances] for one in (original, twin)]
+        nearer = nearer_than_others(*(described(side, given.jobs) for side in paths))
+        wrong = 2 * float((nearer < 0.5).mean())
         # a share has the variance 1 / 12 if names tell nothing; the best of three measures, at 3.5 deviations
-        own, others = "to their own originals", "to those of others"
-        if nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer)):
-            text = f"{twin.name}: recordings are no nearer {own} than {others} (than {100 * nearer.mean():.0f} % of"
-            text += " them; chance: 50 %): files stand under each other's names, or no speech is left."
-            yield Found("error", check, f"{text} Listen to some, and check wav.scp.")
-        elif (wrong := 2 * float((nearer < 0.5).mean())) > _MANY:
-            text = f"{twin.name}: about {100 * wrong:.0f} % of the recordings are no nearer {own} than {others}:"
-            yield Found("warning", check, f"{text} they stand under wrong names, or hold no speech.")
-        else:
-            close.append(twin.name)
-    if close:
-        yield Found("ok", check, f"Recordings are nearest to their own originals: {few(close)}.")
+        level = (
+            "error" if nearer.mean() < 0.5 + 3.5 / np.sqrt(12 * len(nearer)) else "warning" if wrong > _MANY else "ok"
+        )
+        found.setdefault(level, []).append(twin.name if level == "ok" else f"{twin.name} ({100 * min(wrong, 1):.0f} %)")
+    for level, names in found.items():
+        nearest = "Recordings are nearer to their own originals than to those of others"
+        text = f"{nearest} in {few(names)}."
+        if level != "ok":
+            text = f"{nearest}, but not about so many of {few(names)}: they stand under each other's names, or hold no"
+            text += " speech. Listen to some, and check wav.scp."
+        yield Found(level, "resemblance", text)
 
 
 def spaced(names: Sequence[str]) -> Sequence[str]:
