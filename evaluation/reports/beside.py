@@ -10,12 +10,12 @@ what an attacker gets who knows that the speaker is one of the enrolled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluation.reports.privacy_schema import LEVELS, TRIAL_BY_TRIAL, error_rate_of, strongest
-from evaluation.uncertainty import Interval
+from evaluation.uncertainty import Interval, minimum_of
 from spkbase.showing import one_line
 
 
@@ -58,7 +58,7 @@ class Beside:
     tested : tuple of int
         Recordings that each list of trials tests, which whole-list attackers adapt to; empty where it is not known.
     closed_set : Figure
-        Least EER of scores that are centred over the enrolled.
+        Least EER of scores that are centred over the enrolled, with the interval of the minimum over attackers.
     identification : Figure
         Largest share of utterances whose speaker is first among all enrolled.
     candidates : (int, int)
@@ -98,14 +98,16 @@ def figures_beside(conditions: Sequence[Mapping[str, Any]], minima: Mapping[str,
         levels.setdefault(str(condition.get("level") or TRIAL_BY_TRIAL), []).append(condition)
     minima = minima or {}
     voices = [condition for condition in conditions if not condition.get("content")]
-    named = _least(conditions, "identification", lambda rate: -rate.value)
+    closed = _of_closed_sets(conditions, "eer")
+    least = min(closed, key=lambda figure: figure.rate.value, default=Figure())
+    named = max(_of_closed_sets(conditions, "identification"), key=lambda figure: figure.rate.value, default=Figure())
     return Beside(
         levels={level: _of_strongest(part, minima.get(level)) for level, part in levels.items() if part},
         without_content=(
             _of_strongest(voices, minima.get("without_content")) if 0 < len(voices) < len(conditions) else Figure()
         ),
         tested=_counts(conditions[0].get("tested")),
-        closed_set=_least(conditions, "eer", lambda rate: rate.value),
+        closed_set=replace(least, rate=minimum_of(figure.rate for figure in closed)) if closed else least,
         identification=named,
         candidates=_candidates(conditions, named.attacker),
         draws=_draws(strongest(conditions)),
@@ -120,8 +122,8 @@ def _of_strongest(conditions: Sequence[Mapping[str, Any]], minimum: Any) -> Figu
     return Figure(str(condition.get("attacker")), _interval(error_rate_of(condition), smallest))
 
 
-def _least(conditions: Sequence[Mapping[str, Any]], name: str, order: Callable[[Interval], float]) -> Figure:
-    """The figure of a closed set that is worst for privacy; of equal ones that of the first attacker."""
+def _of_closed_sets(conditions: Sequence[Mapping[str, Any]], name: str) -> list[Figure]:
+    """A figure of the closed set of each attacker that has one."""
     found = []
     for condition in conditions:
         closed = condition.get("closed_set")
@@ -130,7 +132,7 @@ def _least(conditions: Sequence[Mapping[str, Any]], name: str, order: Callable[[
             rate = _interval(_number(stated.get("value")), stated)
             if rate.known:
                 found.append(Figure(str(condition.get("attacker")), rate))
-    return min(found, key=lambda figure: order(figure.rate), default=Figure())
+    return found
 
 
 def _candidates(conditions: Sequence[Mapping[str, Any]], attacker: str) -> tuple[int, int]:

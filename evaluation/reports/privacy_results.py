@@ -193,6 +193,15 @@ class Results(Tabular):
         wanted = (dataset, gender, scenario, attacker)
         return next((row for row in self.conditions if tuple(getattr(row, name) for name in _NAMES) == wanted), None)
 
+    def eer(self, dataset: str, gender: str, scenario: str, attacker: str) -> Interval:
+        """Return the EER of an attacker; of the strongest one with the interval of the minimum, as its outcome has."""
+        place = (dataset, gender, scenario, attacker)
+        for outcome in self.outcomes:
+            if tuple(getattr(outcome, name) for name in _NAMES) == place:
+                return outcome.eer
+        condition = self.condition(*place)
+        return Interval() if condition is None else condition.interval("eer.rocch")
+
     def outcomes_of(self, dataset: str, gender: str) -> list[Outcome]:
         """Return the strongest attacker of each scenario."""
         return [outcome for outcome in self.outcomes if (outcome.dataset, outcome.gender) == (dataset, gender)]

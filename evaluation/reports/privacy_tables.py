@@ -76,10 +76,7 @@ def attacker_rows(results: Results) -> Rows:
             for attacker in results.attackers(dataset):
                 row = {"Dataset": dataset, "Speakers": GENDERS.get(gender, gender), "Attacker": attacker}
                 for scenario in scenarios:
-                    condition = results.condition(dataset, gender, scenario, attacker)
-                    row[scenario] = _with_interval(
-                        condition.interval("eer.rocch") if condition else Interval(), 100, 1, True
-                    )
+                    row[scenario] = _with_interval(results.eer(dataset, gender, scenario, attacker), 100, 1, True)
                 rows.append(row)
     return rows
 

@@ -295,8 +295,7 @@ def _attacker_rows(results: Results, dataset: str, gender: str, names: Sequence[
     for attacker in results.attackers(dataset):
         cells: list[Cell] = []
         for scenario in names:
-            condition = results.condition(dataset, gender, scenario, attacker)
-            eer = condition.interval("eer.rocch") if condition is not None else Interval()
+            eer = results.eer(dataset, gender, scenario, attacker)
             content = cell(percent(eer.value), interval(eer))
             if strongest.get(scenario) == attacker and eer.known:
                 cells.append(Cell(join([content, element("span", "strongest", class_="mark")], " "), "strongest"))

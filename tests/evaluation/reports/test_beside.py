@@ -49,6 +49,18 @@ def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(resu
     assert found.draws == (0.181, 0.192, 0.057)
 
 
+def test_one_figure_has_one_interval_wherever_it_stands(results: dict[str, Any]) -> None:
+    """That of the minimum over attackers, on the page and in the tables of single attackers too."""
+    place = {"dataset": "libri_test", "gender": "all", "scenario": "lazy-informed", "strongest": "gmm-svm-undone"}
+    results["summary"] = [place | {"eer": 0.09, "minimum": {"low": 0.033, "high": 0.299}}]
+    text = format_markdown(results)
+    assert text.count("9.0 \\[3.3, 29.9\\]") == 3
+    assert "18.0" not in text
+    page = render_page(results, folder=".")
+    assert "3.3\N{EN DASH}29.9" in page
+    assert "4.5\N{EN DASH}18.0" not in page
+
+
 def test_the_least_without_those_who_read_what_is_said(results: dict[str, Any]) -> None:
     reader = condition("content", 0.01, level="trial-by-trial", content="oracle")
     found = figures_beside([reader, *results["conditions"]])
