@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -20,9 +20,6 @@ from spkver.audio import read_audio
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config
-
-if TYPE_CHECKING:
-    from spkver.voiceprivacy.making import Outcome
 
 Json = dict[str, Any]
 
@@ -56,7 +53,7 @@ class Evaluated:
     config : Config
     output : Path
         Where the scores are.
-    outcome : Outcome
+    outcome : spkver.voiceprivacy.making.Outcome
         What came of the scores besides the scores.
     utility : dict
         What `measure_utility` found.
@@ -72,7 +69,7 @@ class Evaluated:
     sets: Sets
     config: Config
     output: Path
-    outcome: Outcome
+    outcome: Any
     utility: Json
     earlier: Mapping[str, Json]
     simulated: bool = False
