@@ -8,6 +8,7 @@ from spkbase.runs import Depends, Draft, Handle, Run, Stage
 from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.mixture import (
+    GaussianMixture,
     Statistics,
     TrainedUbm,
     UbmConfig,
@@ -48,7 +49,7 @@ def universal_model(
 def statistics(
     run: Run,
     name: str,
-    ubm: Handle[TrainedUbm],
+    ubm: Handle[GaussianMixture],
     frames: Handle[Frames],
     idmap: IdMap,
     *,
@@ -57,7 +58,7 @@ def statistics(
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
 
     def make(draft: Draft) -> None:
-        mixture = ubm.value.mixture
+        mixture = ubm.value
         if file is not None:
             RowsFile(file, idmap).copy_statistics(draft, (mixture.n_components, mixture.means.size))
             return

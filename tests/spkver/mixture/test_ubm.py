@@ -240,7 +240,7 @@ def some_frames() -> np.ndarray:
 def contents(trained: TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
-    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.n_components))
+    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.sizes))
 
 
 def test_stopped_at_every_round(tmp_path):
