@@ -181,9 +181,9 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    config, models, vectors = config or SvmConfig(), enrolment.models, vectors_of(enrolment, ids="models")
+    config, vectors = config or SvmConfig(), vectors_of(enrolment, ids="models")
     background = background if isinstance(background, Background) else Background(vectors_of(background))
-    sessions = _sessions(models, vectors, background.vectors)
+    sessions = _sessions(enrolment.models, vectors, background.vectors)
 
     def blocks(done: int = 0) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
         return machine_blocks([*sessions.values()], vectors, background, config, projection, work, done=done)
@@ -197,7 +197,7 @@ def train_svms(
     with ArrayDraft(
         path,
         destination.folder,
-        digest_of(destination.fingerprint, config, models),
+        digest_of(destination.fingerprint, config, enrolment.models),
         {"weights": ((len(sessions), vectors.shape[1]), vectors.dtype), "biases": ((len(sessions),), np.float64)},
         {"models": [*sessions]},
         {"format_version": FORMAT_VERSION, **destination.attributes},

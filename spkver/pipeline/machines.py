@@ -112,14 +112,7 @@ def svm_system(
         return None if projection is None else projection.value
 
     def make(draft: Draft) -> None:
-        train_svms(
-            enroll.value,
-            back.value,
-            config,
-            projection=removed(),
-            work=run.work,
-            destination=draft.destination,
-        )
+        train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=draft.destination)
 
     depends = Depends(inputs=config, after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True)
     if machines is not None:
@@ -132,12 +125,7 @@ def svm_system(
 
     def compute(draft: Draft) -> Scores:
         return score_trials(
-            trained.value,
-            test.value,
-            trials,
-            projection=removed(),
-            work=run.work,
-            destination=draft.destination,
+            trained.value, test.value, trials, projection=removed(), work=run.work, destination=draft.destination
         )
 
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
