@@ -104,7 +104,7 @@ def fit_nap(
     scatter : str
         "total" or "within", see `NapConfig`.
     speakers : sequence of str, of length S
-        For the scatter within speakers.
+        For the scatter within speakers; by default the models of supervectors.
     work : spkbase.work.Work
         The result does not depend on the number of workers; a device computes in float64 too.
 
@@ -119,6 +119,7 @@ def fit_nap(
     ConfigError
         If the sessions do not span that many directions.
     """
+    speakers = getattr(vectors, "models", None) if speakers is None else speakers
     vectors = vectors_of(vectors)
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)

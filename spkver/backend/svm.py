@@ -181,7 +181,7 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    config, vectors = config or SvmConfig(), vectors_of(enrolment, ids="models")
+    vectors, config = vectors_of(enrolment, ids="models"), config or SvmConfig()
     background = background if isinstance(background, Background) else Background(vectors_of(background))
     sessions = _sessions(enrolment.models, vectors, background.vectors)
 

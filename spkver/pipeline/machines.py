@@ -60,8 +60,7 @@ def nuisance_projection(run: Run, of_list: Handle[Supervectors], config: NapConf
     """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
     def make(draft: Draft) -> None:
-        vectors = of_list.value
-        projection = fit_nap(vectors, rank=config.rank, scatter=config.scatter, speakers=vectors.models, work=run.work)
+        projection = fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
         write_arrays(draft.path, {"directions": projection.directions}, attributes=draft.attributes)
 
     def read(path: Path) -> Projection:

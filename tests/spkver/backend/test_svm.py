@@ -10,11 +10,13 @@ import pytest
 from interruptions import Stopped, check_every_stop, flip_bits, named, records, stored
 from sklearn.svm import SVC
 
+from evaluation.trials.lists import Trials
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
 from spkver.backend.nap import fit_nap
+from spkver.backend.scoring import score_trials
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
@@ -111,6 +113,20 @@ def test_shapes(shapes, words):
     own, background = shapes
     with pytest.raises(DataError, match=words):
         train_svms(named(["m"] * 13, np.ones(own)), np.ones(background))
+
+
+def test_what_functions_do_not_take_is_said():
+    models, vectors, background = data()
+    expected = "expected Supervectors.models, segments, vectors., got list"
+    with pytest.raises(TypeError, match=expected):
+        train_svms(models, vectors, background)
+    machines = train_svms(named(models, vectors), named(["b"] * 40, background))
+    np.testing.assert_array_equal(machines.weights, train_svms(named(models, vectors), background).weights)
+    trials = Trials.from_ids(["anna"], ["bert"])
+    with pytest.raises(TypeError, match=expected):
+        score_trials(machines, models, trials)
+    with pytest.raises(TypeError, match=r"write a\.h5 with write_scores"):
+        score_trials(machines, named(models, vectors), trials, destination="a.h5")
 
 
 def test_machines_must_fit_together():
