@@ -375,20 +375,16 @@ def write_ubm(path: str | Path, ubm: GaussianMixture, *, attributes: Mapping[str
 
     A mixture that is no `TrainedUbm` has its own second moment, sum_c w_c (v_c + m_c^2), as variance control.
     """
-    history: dict[str, NDArray] = {}
-    if isinstance(ubm, TrainedUbm):
-        control = ubm.variance_control
-        if len(ubm.log_likelihoods):
-            history = {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes}
-    else:
+    if not isinstance(ubm, TrainedUbm):
         variances = np.diagonal(ubm.variances, axis1=1, axis2=2) if ubm.has_full_covariances else ubm.variances
-        control = ubm.weights @ (variances + ubm.means**2)
+        ubm = TrainedUbm(ubm.weights, ubm.means, ubm.variances, ubm.weights @ (variances + ubm.means**2))
+    history = {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes} if len(ubm.log_likelihoods) else {}
     write_mixture(
         path,
         weights=ubm.weights,
         means=ubm.means,
         variances=ubm.variances,
-        variance_control=np.tile(control, (ubm.n_components, 1)),
+        variance_control=np.tile(ubm.variance_control, (ubm.n_components, 1)),
         attributes={**(attributes or {}), **history},
     )
 
