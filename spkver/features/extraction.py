@@ -14,7 +14,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import memory_size, new_file, write_strings
 from spkbase.runs import SUFFIX, Destination, Journal, file_destination, resumed_map, working_folder
-from spkbase.work import ALL_CORES, Work, chunks, ordered_map
+from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import audio_header, read_audio
 from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
 from spkver.features.config import FeatureConfig
@@ -31,7 +31,7 @@ def check_recordings(
     recordings: Mapping[str, Path],
     config: FeatureConfig,
     *,
-    jobs: int | None = None,
+    work: Work = ALL_CORES,
     problems: Problems | None = None,
 ) -> float:
     """Check the header of every file, and its speech labels if there are any, before any long step.
@@ -41,7 +41,7 @@ def check_recordings(
     recordings : mapping
         Recording id to audio file.
     config : FeatureConfig
-    jobs : int, optional
+    work : spkbase.work.Work
     problems : Problems, optional
         Takes what is wrong; without it, it is raised.
 
@@ -57,9 +57,8 @@ def check_recordings(
     """
     items = chunks(sorted(recordings.items()), 256)
     noted, seconds = Problems() if problems is None else problems, 0.0
-    work = partial(_check_headers, config=config)
-    described, sizes = "checking audio", [*map(len, items)]
-    for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description=described, sizes=sizes):
+    check, sizes = partial(_check_headers, config=config), [*map(len, items)]
+    for duration, errors in work.on_cores().map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
         for error in errors:
             noted.note(error)
