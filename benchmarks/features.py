@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import describe_machine, median_seconds
-from spkbase.work import default_jobs
+from spkbase.work import Work, default_jobs
 from spkver.audio import read_audio
 from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.features import FeatureConfig, check_recordings, extract_features, load_frames, read_feature_table
@@ -39,7 +39,7 @@ def measure(recordings: dict[str, Path], config: FeatureConfig, folder: Path) ->
     print(f"{config.preset} features with vad={config.vad}: {len(recordings)} recordings, {seconds:.0f} s of audio")
     reading = median_seconds(read, repeats=3)
     for jobs in sorted({1, default_jobs()}):
-        wall = median_seconds(lambda jobs=jobs: extract_features(recordings, config, store, jobs=jobs), repeats=5)  # type: ignore[misc]
+        wall = median_seconds(lambda jobs=jobs: extract_features(recordings, config, store, work=Work(jobs)), repeats=5)  # type: ignore[misc]
         print(
             f"  {jobs} worker(s): {wall:6.2f} s, {seconds / wall:6.0f} times real time, "
             f"{wall / reading:.1f} times reading the files by one"

@@ -8,6 +8,7 @@ from benchmarks.measure import describe_machine, matmul_rate, median_seconds
 from evaluation.trials import Trials
 from spkbase.work import default_jobs
 from spkver.backend import SvmModels, score_trials
+from spkver.vectors import Supervectors
 
 
 def main(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> None:
@@ -20,6 +21,7 @@ def main(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> 
         ids[0], rng.standard_normal((n_models, dimension)).astype(np.float32), rng.standard_normal(n_models)
     )
     vectors = rng.standard_normal((n_segments, dimension)).astype(np.float32)
+    tests = Supervectors(ids[1], ids[1], vectors)
     reference = matmul_rate(default_jobs())
     print(describe_machine())
     print(f"scoring: {n_models} models, {n_segments} segments, {dimension} dimensions, float32, median of 5")
@@ -28,7 +30,7 @@ def main(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> 
         for share in (1, 2, 4, 8, 16):
             models, segments = make(rng, n_models, n_segments, share)
             trials = Trials(ids[0], ids[1], models.astype(np.int32), segments.astype(np.int32))
-            seconds = median_seconds(lambda trials=trials: score_trials(machines, ids[1], vectors, trials))  # type: ignore[misc]
+            seconds = median_seconds(lambda trials=trials: score_trials(machines, tests, trials))  # type: ignore[misc]
             counts.append(len(trials))
             times.append(seconds)
             rate = 2 * dimension * len(trials) / seconds

@@ -20,6 +20,7 @@ from .metrics import cllr as cllr
 from .metrics import d_sys as d_sys
 from .metrics import detection_score as detection_score
 from .metrics import eer as eer
+from .metrics import effective_prior as effective_prior
 from .metrics import evaluate as evaluate
 from .metrics import min_cllr as min_cllr
 from .metrics import min_dcf as min_dcf
@@ -28,6 +29,7 @@ from .metrics import sort_scores as sort_scores
 from .metrics import tpr_at_fpr as tpr_at_fpr
 from .metrics import zebra as zebra
 from .plots import System as System
+from .plots import plot_ape as plot_ape
 from .plots import plot_det as plot_det
 from .plots import plot_ece as plot_ece
 from .plots import plot_histogram as plot_histogram

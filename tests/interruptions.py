@@ -12,6 +12,7 @@ import pytest
 
 from spkbase.arrays.stored import StoredArray
 from spkbase.runs.journal import Journal
+from spkver.vectors.supervectors import Supervectors
 
 
 class Stopped(BaseException):
@@ -70,6 +71,11 @@ def stored(array: np.ndarray, folder: Path, name: str = "stored") -> StoredArray
     path = folder / f"{name}.raw"
     path.write_bytes(b"x" * 24 + np.ascontiguousarray(array).tobytes())
     return StoredArray(path, 24, array.shape, array.dtype)
+
+
+def named(ids, vectors) -> Supervectors:
+    """Vectors with ids, which stand for models and segments alike."""
+    return Supervectors(ids, ids, vectors)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str, *, most: int | None = None) -> list[object]:

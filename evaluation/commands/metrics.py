@@ -31,7 +31,7 @@ from evaluation.commands.system_tables import (
     format_systems,
     system_rows,
 )
-from evaluation.commands.tables import format_evaluation, format_groups
+from evaluation.commands.tables import format_groups
 from evaluation.metrics import (
     CONVENTIONS,
     METRICS,
@@ -173,7 +173,7 @@ def metrics(
 def _show_one(system: _System, json_path: Path | None) -> None:
     if show_json(system.to_dict(), json_path):
         return
-    click.echo(format_evaluation(system.result))
+    click.echo(str(system.result))
     if system.groups is not None:
         click.echo("\n" + format_groups(system.groups))
 

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evaluation.metrics import METRICS, Evaluation, Metric
+from evaluation.metrics import METRICS, Metric
 from evaluation.uncertainty import Groups
 from spkbase.files import format_table
 
 # the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
-
-
-def format_evaluation(result: Evaluation) -> str:
-    """Return a result as a table, with a column of intervals where there are any, and its notes below.
-
-    Parameters
-    ----------
-    result : Evaluation
-        See `evaluation.metrics.evaluate`.
-    """
-    rows = result.lines()
-    notes = [f"{name}: {text}" for name, text in result.notes.items()]
-    columns = ["metric", "value", "interval"] if result.intervals else ["metric", "value"]
-    return "\n".join([format_table(rows, columns), *([""] if notes else []), *notes])
 
 
 def format_groups(groups: Groups) -> str:

@@ -18,6 +18,7 @@ from evaluation.metrics.titles import metric_lines, number_text
 from evaluation.metrics.zebra_profile import Zebra
 from evaluation.trials import Key, Scores, are_labels, split_by_labels, split_scores
 from spkbase.errors import DataError
+from spkbase.files import format_table
 from spkbase.showing import Tabular, html_table, one_line
 from spkbase.work import one_blas_thread
 
@@ -120,10 +121,17 @@ class Evaluation(Tabular):
         }
 
     def _repr_html_(self) -> str:
+        rows, names, notes = self._table()
+        return html_table({name: [row.get(name) for row in rows] for name in names}, notes=notes, most=len(rows))
+
+    def __str__(self) -> str:
+        rows, names, notes = self._table()
+        return "\n".join([format_table(rows, names), *([""] if notes else []), *notes])
+
+    def _table(self) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+        """Rows and columns of the table to be read, with a column of intervals where there are any, and its notes."""
         names = ["metric", "value", "interval"] if self.intervals else ["metric", "value"]
-        rows = self.lines()
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        return html_table(columns, notes=[f"{name}: {text}" for name, text in self.notes.items()], most=len(rows))
+        return self.lines(), names, [f"{name}: {text}" for name, text in self.notes.items()]
 
     def with_intervals(
         self, intervals: Mapping[str, tuple[float, float]], notes: Mapping[str, str] | None = None

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.metrics import SortedScores, reversal, sort_scores
+from evaluation.trials import Key, Scores, split_scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -144,7 +146,7 @@ class System:
     nontarget: ArrayLike
 
 
-Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike]]
+Systems = Sequence[System | tuple[str, ArrayLike, ArrayLike] | tuple[str, Scores, Key]]
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -168,11 +170,15 @@ def thin(look: Look) -> Look:
 
 def as_systems(systems: Systems) -> list[System]:
     """Check that there are systems to plot; those whose scores look reversed are called so."""
-    known = [system if isinstance(system, System) else System(*system) for system in systems]
+    known = [system if isinstance(system, System) else _system_of(*system) for system in systems]
     if not known:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     return [replace(system, name=f"{system.name} (REVERSED scores?)") if _is_reversed(system) else system
             for system in known]  # fmt: skip
+
+
+def _system_of(name: str, target: Any, nontarget: Any) -> System:
+    return System(name, *(split_scores(target, nontarget) if isinstance(target, Scores) else (target, nontarget)))
 
 
 def _is_reversed(system: System) -> bool:

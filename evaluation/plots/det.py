@@ -77,7 +77,7 @@ def plot_det(
 
     Parameters
     ----------
-    systems : sequence of System, or of (name, target, nontarget)
+    systems : sequence of System, of (name, target, nontarget), or of (name, Scores, Key)
         One or several systems.
     path : path or sequence of paths, optional
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
@@ -178,7 +178,7 @@ def plot_roc(
 
     Parameters
     ----------
-    systems : sequence of System, or of (name, target, nontarget)
+    systems : sequence of System, of (name, target, nontarget), or of (name, Scores, Key)
         One or several systems.
     path : path or sequence of paths, optional
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.

@@ -68,7 +68,7 @@ def plot_zebra(
 
     Parameters
     ----------
-    systems : sequence of System, or of (name, target, nontarget)
+    systems : sequence of System, of (name, target, nontarget), or of (name, Scores, Key)
         One or several systems.
     path : path or sequence of paths, optional
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
@@ -139,7 +139,7 @@ def plot_ece(
 
     Parameters
     ----------
-    systems : sequence of System, or of (name, target, nontarget)
+    systems : sequence of System, of (name, target, nontarget), or of (name, Scores, Key)
         One or several systems, with natural LLRs as scores.
     path : path or sequence of paths, optional
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
@@ -177,7 +177,7 @@ def plot_ape(
 
     Parameters
     ----------
-    systems : sequence of System, or of (name, target, nontarget)
+    systems : sequence of System, of (name, target, nontarget), or of (name, Scores, Key)
         One or several systems, with natural LLRs as scores.
     path : path or sequence of paths, optional
         The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.uncertainty.intervals import Interval
+from spkbase.files import format_table
 from spkbase.showing import Tabular, brief
 
 
-class Intervals(Tabular, dict[str, Interval]):
+class _Shown(Tabular):
+    def __str__(self) -> str:
+        columns = self.to_columns()
+        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        return format_table(rows, dict.fromkeys(columns, ".4g"))
+
+
+class Intervals(_Shown, dict[str, Interval]):
     """An interval for each metric.
 
     Examples
@@ -26,7 +34,7 @@ class Intervals(Tabular, dict[str, Interval]):
         return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
 
 
-class Differences(Tabular, dict[str, dict[str, Interval]]):
+class Differences(_Shown, dict[str, dict[str, Interval]]):
     """For each system the differences of its metrics from those of the first one."""
 
     def __repr__(self) -> str:

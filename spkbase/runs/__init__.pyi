@@ -1,4 +1,6 @@
 from .destination import Destination as Destination
+from .destination import DestinationLike as DestinationLike
+from .destination import as_destination as as_destination
 from .destination import file_destination as file_destination
 from .drafts import ArrayDraft as ArrayDraft
 from .drafts import working_folder as working_folder

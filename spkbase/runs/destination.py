@@ -33,7 +33,36 @@ class Destination:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def file_destination(destination: Destination | str | Path) -> tuple[Path, Destination]:
+DestinationLike = Destination | str | Path | None
+
+
+def as_destination(destination: DestinationLike, *, writer: str = "") -> Destination:
+    """Return a destination, which the path of a file may stand for; none at all for None.
+
+    Parameters
+    ----------
+    destination : Destination, path or None
+    writer : str
+        What writes the result of a function that hands it back and only keeps chunks in the folder.
+
+    Raises
+    ------
+    TypeError
+        If a path is given to a function that writes no file.
+
+    Examples
+    --------
+    >>> as_destination("stat.h5").path
+    'stat.h5'
+    """
+    if destination is None or isinstance(destination, Destination):
+        return destination or Destination()
+    if writer:
+        raise TypeError(f"no file is written here, the result is returned: write {destination} with {writer}")
+    return Destination(destination)
+
+
+def file_destination(destination: DestinationLike) -> tuple[Path, Destination]:
     """Return the file of a destination, which a path alone may stand for, and the destination.
 
     Raises
@@ -46,8 +75,7 @@ def file_destination(destination: Destination | str | Path) -> tuple[Path, Desti
     >>> file_destination("features.h5")[0].name
     'features.h5'
     """
-    if not isinstance(destination, Destination):
-        destination = Destination(destination)
+    destination = as_destination(destination)
     if destination.path is None:
         raise ValueError("the destination names no file: give Destination(path=...)")
     return Path(destination.path), destination

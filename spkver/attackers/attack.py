@@ -105,7 +105,7 @@ def check_trials(
     for config in kinds.values():
         of_features = Problems()
         for recordings in (enrolled, others):
-            check_recordings(recordings, config, jobs=jobs, problems=of_features)
+            check_recordings(recordings, config, work=Work(jobs), problems=of_features)
         for error in of_features.errors:
             problems.note(_for_trained(error))
     problems.raise_if_any()

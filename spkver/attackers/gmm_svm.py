@@ -26,6 +26,7 @@ from spkver.attackers.projection import cohort_vectors, enrolment_vectors, learn
 from spkver.attackers.sessions import choose_utterances
 from spkver.backend import Background, SvmConfig, SvmModels, gram_matrix, inner_products, train_one, train_svms
 from spkver.mixture import GaussianMixture, Statistics
+from spkver.vectors import Supervectors
 
 _CHUNK = 16  # cohort machines in one task
 
@@ -36,7 +37,8 @@ def machines(
     """Return the machine of each model, trained against the background."""
     assert backend.background is not None
     names, vectors = enrolment_vectors(options, ubm, backend, statistics, jobs=jobs)
-    return train_svms(names, vectors, Background(backend.background, backend.gram), options.svm, work=Work(jobs))
+    background = Background(backend.background, backend.gram)
+    return train_svms(Supervectors(names, names, vectors), background, options.svm, work=Work(jobs))
 
 
 def background_rows(lesson: Lesson) -> NDArray[np.bool_]:

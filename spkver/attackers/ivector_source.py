@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Given, Run
 from spkbase.work import Work
@@ -25,7 +23,6 @@ from spkver.attackers.mixture_sources import (
 from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
-from spkver.mixture import TrainedUbm
 from spkver.vectors import TotalVariabilityConfig, extract_ivectors
 
 
@@ -55,7 +52,7 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     statistics = work.statistics(prepared, ubm)
     most = min(len(statistics) - 1, ubm.means.size)
     matrix_config = replace(config.total_variability, rank=max(1, min(config.total_variability.rank, most)))
-    mixture = Given("ubm", fingerprint(ubm), TrainedUbm(ubm, np.ones(ubm.dimension)))
+    mixture = Given("ubm", fingerprint(ubm), ubm)
     accumulated = Given("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
     key = fingerprint(accumulated.fingerprint, matrix_config)[:16]
     folder = make_folder(place.work / f"total-variability-{key}")

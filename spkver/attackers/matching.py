@@ -17,6 +17,7 @@ from spkver.attackers.backend import Cohort, Segments
 from spkver.attackers.kept import Kept
 from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
 from spkver.mixture import GaussianMixture
+from spkver.vectors import Supervectors
 
 
 def raw_scores(
@@ -33,9 +34,10 @@ def raw_scores(
     destination = Destination(folder=kept.folder, fingerprint=kept.fingerprint)
     options: dict[str, Any] = {"work": workers, "destination": destination}
     if tested.frames is not None:
-        return score_gmm_ubm(ubm, machines.models, machines.weights, tested.frames, trials, **options)
+        means = Supervectors(machines.models, machines.models, machines.weights)
+        return score_gmm_ubm(ubm, means, tested.frames, trials, **options)
     assert tested.vectors is not None
-    return score_trials(machines, tested.ids, tested.vectors, trials, **options)
+    return score_trials(machines, Supervectors(tested.ids, tested.ids, tested.vectors), trials, **options)
 
 
 def score_matrix(

@@ -146,7 +146,7 @@ def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed:
             )  # fmt: skip
         key = fingerprint(config.features, sorted(chosen))
         if key not in seconds:
-            seconds[key] = check_recordings(chosen, config.features, jobs=jobs, problems=problems)
+            seconds[key] = check_recordings(chosen, config.features, work=Work(jobs), problems=problems)
         if not seconds[key]:  # no recording can be used, and the problems say why
             continue
         try:

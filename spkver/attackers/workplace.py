@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Given, Handle, Run
 from spkbase.work import Device
@@ -133,7 +131,7 @@ class Workplace:
         return self._found(prepared.run, "sessions-", ubm, frames, IdMap(speakers, names))  # type: ignore[arg-type]
 
     def _found(self, run: Run, kind: str, ubm: GaussianMixture, frames: Handle[Frames], idmap: IdMap) -> Statistics:
-        mixture = Given("ubm", fingerprint(ubm), TrainedUbm(ubm, np.ones(ubm.dimension)))
+        mixture = Given("ubm", fingerprint(ubm), ubm)
         key = kind + fingerprint(frames.fingerprint, mixture.fingerprint)[:_KEY]
         if key not in self._statistics:
             self._statistics[key] = pipeline.statistics(run, key, mixture, frames, idmap).value

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.trials import Scores, Trials
-from spkbase.runs import Destination
+from spkbase.runs import DestinationLike
 from spkbase.work import ALL_CORES, Work
 from spkver.backend.scoring import score_trials
 from spkver.backend.svm import SvmModels
@@ -26,7 +26,7 @@ def score_joint_factors(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 
@@ -72,7 +72,7 @@ def score_products(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by the inner products of a model's vector and a segment's, wherever the vectors are.
 
@@ -88,4 +88,4 @@ def score_products(
     evaluation.trials.Scores
     """
     machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
-    return score_trials(machines, sessions.segments, sessions.vectors, trials, work=work, destination=destination)
+    return score_trials(machines, sessions, trials, work=work, destination=destination)

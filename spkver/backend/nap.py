@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, one_blas_thread
 from spkver.backend.linear import GroupMeans, combine_rows, gram_matrix
+from spkver.vectors import Supervectors, vectors_of
 
 _ROWS = 64  # vectors that are projected together
 
@@ -80,7 +82,7 @@ def remove_directions(vectors: Array, directions: Array) -> Array:
 
 
 def fit_nap(
-    vectors: Rows,
+    vectors: Supervectors | Rows,
     *,
     rank: int,
     scatter: str = "total",
@@ -95,14 +97,14 @@ def fit_nap(
 
     Parameters
     ----------
-    vectors : ndarray or StoredArray of shape (S, D)
-        Supervectors of S sessions; those in a file are read by blocks.
+    vectors : Supervectors, or ndarray or StoredArray of shape (S, D)
+        Of S sessions; those in a file are read by blocks.
     rank : int
         Number of directions.
     scatter : str
         "total" or "within", see `NapConfig`.
     speakers : sequence of str, of length S
-        For the scatter within speakers.
+        For the scatter within speakers; by default the models of supervectors.
     work : spkbase.work.Work
         The result does not depend on the number of workers; a device computes in float64 too.
 
@@ -117,6 +119,8 @@ def fit_nap(
     ConfigError
         If the sessions do not span that many directions.
     """
+    speakers = getattr(vectors, "models", None) if speakers is None else speakers
+    vectors = vectors_of(vectors)
     n_sessions, dimension = vectors.shape
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     centre = _speaker_means(vectors, np.asarray(speakers, object)) if scatter == "within" else None
@@ -147,8 +151,17 @@ class Projection:
 
     directions: NDArray
 
-    def __call__(self, vectors: Rows, *, work: Work = ALL_CORES) -> NDArray:
-        """Project vectors (N, D), read by blocks if they are in a file, by workers or on a device."""
+    @overload
+    def __call__(self, vectors: Supervectors, *, work: Work = ...) -> Supervectors: ...
+
+    @overload
+    def __call__(self, vectors: Rows, *, work: Work = ...) -> NDArray: ...
+
+    def __call__(self, vectors: Supervectors | Rows, *, work: Work = ALL_CORES) -> Supervectors | NDArray:
+        """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers or on a device."""
+        if isinstance(vectors, Supervectors):
+            return vectors.with_vectors(self(vectors.vectors, work=work))
+        vectors = vectors_of(vectors)
         size, project = _ROWS, self.of_rows
         if work.device is not None:
             size, project = work.device.rows_of(4 * 8 * vectors.shape[1]), DeviceProjection(self, work.device).of_rows

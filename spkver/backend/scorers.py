@@ -24,8 +24,9 @@ from spkver.backend.plda import Plda, PldaConfig, fit_plda
 from spkver.backend.plda_scoring import plda_scores
 from spkver.backend.scoring import score_trials
 from spkver.backend.sessions import Sessions
-from spkver.backend.svm import Background, SvmConfig, train_svms
+from spkver.backend.svm import SvmConfig, train_svms
 from spkver.backend.two_covariance import TwoCovariance, two_covariance_scores
+from spkver.vectors import Supervectors
 
 Codes = NDArray[np.integer]
 Values = Mapping[str, Any]
@@ -155,13 +156,14 @@ def score_svm(
     work, config = Work(jobs=1), SvmConfig(**values)
     sizes = len(sessions.counts), len(tests)
     names, tested = (np.array([str(code) for code in range(size)], object) for size in sizes)
+    enrolled = names[sessions.models]
     try:
-        trained = train_svms(names[sessions.models], sessions.vectors, Background(model.vectors), config, work=work)
+        trained = train_svms(Supervectors(enrolled, enrolled, sessions.vectors), model.vectors, config, work=work)
     except DataError:
         raise
     except ValueError as error:  # libsvm keeps its kernel in float32
         text = f"the support vector machines have no finite solution: {error}"
         raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
-    scores: Floats = score_trials(trained, tested, tests, trials, work=work).values
+    scores: Floats = score_trials(trained, Supervectors(tested, tested, tests), trials, work=work).values
     return scores

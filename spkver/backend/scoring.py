@@ -26,7 +26,7 @@ from spkbase.arrays import Rows, SelectedRows, StoredArray, part
 from spkbase.errors import DataError
 from spkbase.files import TemporaryRows
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, Destination, resumed_map
+from spkbase.runs import SUFFIX, DestinationLike, as_destination, resumed_map
 from spkbase.work import ALL_CORES, Work, at_once, chunk_bounds, chunks
 from spkver.backend.likelihood_ratio import log_likelihood_ratios
 from spkver.backend.nap import DeviceProjection, Projection
@@ -35,6 +35,7 @@ from spkver.backend.svm import SvmModels
 from spkver.backend.trial_pieces import put_together, trial_pieces
 from spkver.features import Frames, row_index
 from spkver.mixture import GaussianMixture, Table, check_frames, natural_parameters
+from spkver.vectors import Supervectors, vectors_of
 
 _SEGMENTS = 8  # in one task, where scores come from frames
 _PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
@@ -84,13 +85,12 @@ def paired_scores(weights: NDArray, biases: NDArray, vectors: NDArray, pairs: ND
 
 def score_trials(
     machines: SvmModels,
-    segments: Sequence[str] | NDArray,
-    vectors: Rows,
+    tests: Supervectors,
     trials: Trials,
     *,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials with linear machines.
 
@@ -98,14 +98,13 @@ def score_trials(
     ----------
     machines : SvmModels
         Weights in a file (`spkver.backend.open_svms`) are read where they are needed.
-    segments : sequence of str, of length S
-        Ids of the rows of `vectors`, in any order.
-    vectors : ndarray or StoredArray of shape (S, D)
+    tests : Supervectors
+        Of the tested segments, in any order.
     trials : evaluation.trials.Trials
         Models that share their segments (all models of one sentence, say) are scored as one matrix product; the cost
         follows the number of trials.
     projection : Projection, optional
-        Applied to vectors when they are read.
+        Applied to the vectors when they are read.
     work : spkbase.work.Work
         Scores do not depend on the number of workers; those of a device are equal to the rounding of the dtype.
     destination : Destination, optional
@@ -122,12 +121,13 @@ def score_trials(
     DataError
         If a trial names a model or a segment that is not there.
     """
+    vectors, destination = vectors_of(tests, ids="segments"), as_destination(destination, writer="write_scores")
     model_rows = _rows(trials.model_ids, trials.models, machines.models, "model")
-    segment_rows = _rows(trials.segment_ids, trials.segments, segments, "segment")
+    segment_rows = _rows(trials.segment_ids, trials.segments, tests.segments, "segment")
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
     pieces = trial_pieces(trials, paired=max(1, int(_PAIRED // row_bytes)))
     tasks = put_together(pieces, row_bytes)
-    folder = None if destination is None else destination.folder
+    folder = destination.folder
     with ExitStack() as stack:
         used = np.unique(trials.segments)
         if work.device is None and projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
@@ -189,12 +189,13 @@ def _scores_in_order(
     trial_rows: Sequence[NDArray[np.int64]],
     trials: Trials,
     work: Work,
-    destination: Destination | None,
+    destination: DestinationLike,
 ) -> Scores:
     """Score the tasks that are not in the journal and put the scores of all where their trials stand."""
     columns = trials.model_ids, trials.segment_ids, trials.models, trials.segments
     journal, fingerprint = None, ""
-    if destination is not None and destination.folder is not None:
+    destination = as_destination(destination, writer="write_scores")
+    if destination.folder is not None:
         journal = Path(destination.folder) / f"scores{SUFFIX}"
         fingerprint = digest_of(destination.fingerprint, columns)
     values = np.empty(len(trials))
@@ -278,13 +279,12 @@ def _score_on_device(
 
 def score_gmm_ubm(
     mixture: GaussianMixture,
-    models: Sequence[str] | NDArray,
-    means: Rows,
+    models: Supervectors,
     frames: Frames,
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -292,9 +292,8 @@ def score_gmm_ubm(
     ----------
     mixture : GaussianMixture
         The UBM; models share its weights and variances.
-    models : sequence of str, of length M
-    means : ndarray or StoredArray of shape (M, C * D)
-        Adapted means of each model, not normalised.
+    models : Supervectors
+        Adapted means (M, C * D) of each model, not normalised.
     frames : Frames
         Frames of the tested segments.
     trials : evaluation.trials.Trials
@@ -312,7 +311,8 @@ def score_gmm_ubm(
         If a trial names a model or a segment that is not there, or a segment has no frames.
     """
     check_frames(frames.values, mixture)
-    model_rows = _rows(trials.model_ids, trials.models, models, "model")
+    means = vectors_of(models, ids="models")
+    model_rows = _rows(trials.model_ids, trials.models, models.models, "model")
     segment_rows = _rows(trials.segment_ids, trials.segments, frames.ids, "segment")
     order = np.argsort(trials.segments, kind="stable")
     ends = np.flatnonzero(np.diff(trials.segments[order])) + 1

@@ -26,11 +26,12 @@ from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import FORMAT_VERSION, check_forms, read_arrays, stored_array, write_arrays
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
 from spkver.backend.linear import gram_matrix, inner_products
 from spkver.backend.nap import Projection
+from spkver.vectors import Supervectors, vectors_of
 
 _MODELS = 16  # in one task and in one block of a file
 _TILE = 256  # background vectors that are worked on together ...
@@ -144,31 +145,29 @@ class Background:
 
 
 def train_svms(
-    models: Sequence[str] | NDArray,
-    vectors: Rows,
-    background: Background | Rows,
+    enrolment: Supervectors,
+    background: Background | Supervectors | Rows,
     config: SvmConfig | None = None,
     *,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> SvmModels:
     """Train one machine for each model against the background.
 
     Parameters
     ----------
-    models : sequence of str, of length N
-        Model of each enrolment vector; a model may have any number of sessions, in any rows.
-    vectors : ndarray or StoredArray of shape (N, D)
-        Enrolment supervectors; those in a file are read for some models at a time.
-    background : Background, or its vectors of shape (B, D)
+    enrolment : Supervectors
+        Their models may have any number of sessions each, in any rows. Vectors in a file are read for some models at a
+        time.
+    background : Background, Supervectors or their vectors of shape (B, D)
     config : SvmConfig
     projection : Projection, optional
         Applied to vectors and background when they are read.
     work : spkbase.work.Work
         The machines do not depend on the number of workers. A device computes the kernel of the background; the
         machines are solved by the workers.
-    destination : Destination, optional
+    destination : Destination or path, optional
         With a path, machines go straight into a file, as `write_svms` writes it, and the weights are read from it when
         they are asked for. The fingerprint is that of vectors, background and projection.
 
@@ -182,14 +181,15 @@ def train_svms(
     DataError
         If the arrays do not fit together, or the file cannot be written.
     """
-    config = config or SvmConfig()
-    background = background if isinstance(background, Background) else Background(background)
-    sessions = _sessions(models, vectors, background.vectors)
+    vectors, config = vectors_of(enrolment, ids="models"), config or SvmConfig()
+    background = background if isinstance(background, Background) else Background(vectors_of(background))
+    sessions = _sessions(enrolment.models, vectors, background.vectors)
 
     def blocks(done: int = 0) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
         return machine_blocks([*sessions.values()], vectors, background, config, projection, work, done=done)
 
-    if destination is None or destination.path is None:
+    destination = as_destination(destination)
+    if destination.path is None:
         weights, biases = np.empty((len(sessions), vectors.shape[1]), vectors.dtype), np.empty(len(sessions))
         fill_rows((weights, biases), blocks())
         return SvmModels(np.array([*sessions], object), weights, biases)
@@ -197,7 +197,7 @@ def train_svms(
     with ArrayDraft(
         path,
         destination.folder,
-        digest_of(destination.fingerprint, config, models),
+        digest_of(destination.fingerprint, config, enrolment.models),
         {"weights": ((len(sessions), vectors.shape[1]), vectors.dtype), "biases": ((len(sessions),), np.float64)},
         {"models": [*sessions]},
         {"format_version": FORMAT_VERSION, **destination.attributes},
@@ -213,10 +213,9 @@ def _sessions(models: Sequence[str] | NDArray, vectors: Rows, background: Rows) 
     """Return the rows of each model, models sorted."""
     if not len(background):
         raise DataError("no background vectors: a machine needs something to tell the speaker from")
-    if len(models) != len(vectors) or vectors.shape[1:] != background.shape[1:]:
+    if vectors.shape[1:] != background.shape[1:]:
         raise DataError(
-            f"{len(models)} model ids, vectors of shape {vectors.shape} and a background of shape {background.shape} "
-            "do not fit together"
+            f"vectors of shape {vectors.shape} and a background of shape {background.shape} do not fit together"
         )
     sessions: dict[str, list[int]] = {}
     for row, model in enumerate(models):

@@ -111,6 +111,10 @@ class FeatureConfig:
             if getattr(self, name) not in allowed:
                 choices = ", ".join(map(str, allowed))
                 raise ConfigError(f"features.{name} is {getattr(self, name)!r}: expected one of {choices}")
+        preset = PRESETS.get(self.preset, {})
+        if preset and all(getattr(self, name) == getattr(FeatureConfig, name) for name in preset):
+            remedy = f"give them: FeatureConfig(preset={self.preset!r}, **PRESETS[{self.preset!r}])"
+            raise ConfigError(f"features.preset is {self.preset!r}, but none of its values is set", remedy=remedy)
         if not 0 < self.low_frequency < self.high_frequency <= self.rate / 2:
             raise ConfigError(
                 f"features.low_frequency {self.low_frequency} and features.high_frequency {self.high_frequency} must "

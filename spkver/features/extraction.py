@@ -14,10 +14,11 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import memory_size, new_file, write_strings
 from spkbase.runs import SUFFIX, Destination, Journal, file_destination, resumed_map, working_folder
-from spkbase.work import chunks, ordered_map
+from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import audio_header, read_audio
 from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
 from spkver.features.config import FeatureConfig
+from spkver.features.exchange import import_sidekit
 from spkver.features.frames import FeatureTable, read_feature_table
 from spkver.features.vad import read_labels
 
@@ -30,7 +31,7 @@ def check_recordings(
     recordings: Mapping[str, Path],
     config: FeatureConfig,
     *,
-    jobs: int | None = None,
+    work: Work = ALL_CORES,
     problems: Problems | None = None,
 ) -> float:
     """Check the header of every file, and its speech labels if there are any, before any long step.
@@ -40,7 +41,7 @@ def check_recordings(
     recordings : mapping
         Recording id to audio file.
     config : FeatureConfig
-    jobs : int, optional
+    work : spkbase.work.Work
     problems : Problems, optional
         Takes what is wrong; without it, it is raised.
 
@@ -56,9 +57,8 @@ def check_recordings(
     """
     items = chunks(sorted(recordings.items()), 256)
     noted, seconds = Problems() if problems is None else problems, 0.0
-    work = partial(_check_headers, config=config)
-    described, sizes = "checking audio", [*map(len, items)]
-    for duration, errors in ordered_map(work, items, jobs=jobs, threads=True, description=described, sizes=sizes):
+    check, sizes = partial(_check_headers, config=config), [*map(len, items)]
+    for duration, errors in work.on_cores().map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
         for error in errors:
             noted.note(error)
@@ -117,23 +117,24 @@ def extract_features(
     destination: Destination | str | Path,
     *,
     seed: int = 0,
-    jobs: int | None = None,
+    work: Work = ALL_CORES,
 ) -> FeatureTable:
-    """Extract the raw features of all recordings into one HDF5 store.
+    """Extract the raw features of all recordings into one HDF5 store, or collect SIDEKIT's of `config.files`.
 
     Parameters
     ----------
     recordings : mapping
-        Recording id to audio file.
+        Recording id to audio file, which is not read where there are features of SIDEKIT.
     config : FeatureConfig
+        With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
     destination : Destination or path
         The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id. The
         fingerprint is that of the contents of the audio files, which are not looked at to find out whether batches in
         the folder are of the same recordings.
     seed : int
         Of the dither; each recording has its own generator, made from the seed and its id.
-    jobs : int, optional
-        Worker processes; the store does not depend on it.
+    work : spkbase.work.Work
+        Worker processes; the store does not depend on them. The cores compute, whatever the device.
 
     Returns
     -------
@@ -145,6 +146,9 @@ def extract_features(
         With all recordings that have no usable features; nothing is written then.
     """
     path, destination = file_destination(destination)
+    if config.files is not None:
+        import_sidekit(config.files, recordings, config, path, attributes=destination.attributes)
+        return read_feature_table(path)
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
     whole = digest_of(destination.fingerprint, recordings, config.extraction(), seed)
@@ -160,7 +164,7 @@ def extract_features(
             # what is wrong is looked at again the next time: it may have been mended
             pack=lambda batch: None if batch.errors else (batch.arrays, None),
             unpack=lambda arrays, _: Batch(arrays),
-            jobs=jobs,
+            jobs=work.jobs,
             description="features",
             sizes=[*map(len, items)],
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, fill_rows
 from spkbase.files import TemporaryRows
-from spkbase.work import chunks, ordered_map, ships_items
+from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
 from spkver.features.frames import FeatureTable, Frames
 from spkver.features.postprocess import post_process, rasta_labels
@@ -24,7 +24,7 @@ _REMEDY = "free space, or raise features.memory_gb if there is memory"
 _RECORDINGS = 64  # in one task
 
 
-def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, jobs: int | None = None) -> Frames:
+def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES) -> Frames:
     """Post-process all recordings once and keep their frames.
 
     Parameters
@@ -35,8 +35,8 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
         Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory. Where workers are
         processes or other machines (`spkbase.work.ships_items`), frames are always kept there, in a file that
         the workers read by its name and that is removed when this process ends.
-    jobs : int, optional
-        Work; the frames do not depend on it.
+    work : spkbase.work.Work
+        Its workers; the frames do not depend on them.
 
     Returns
     -------
@@ -46,8 +46,7 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
-    work = partial(_post_process, config=config)
-    blocks = ordered_map(work, items, jobs=jobs, threads=True, description="frames", total=len(parts))
+    blocks = work.on_cores().map(partial(_post_process, config=config), items, description="frames", total=len(parts))
     return Frames(table.ids, offsets, _kept_frames(blocks, shape, config, folder))
 
 

@@ -20,10 +20,13 @@ from .stat_files import copy_stat_rows as copy_stat_rows
 from .stat_files import find_stat_rows as find_stat_rows
 from .stat_files import open_stat_server as open_stat_server
 from .stat_files import write_stat_blocks as write_stat_blocks
+from .stat_files import write_stat_rows as write_stat_rows
 from .statistics import Statistics as Statistics
 from .statistics import accumulate_statistics as accumulate_statistics
 from .statistics import open_statistics as open_statistics
+from .statistics import read_statistics as read_statistics
 from .statistics import segment_statistics as segment_statistics
+from .statistics import write_statistics as write_statistics
 from .statistics_device import segment_sums as segment_sums
 from .ubm import TrainedUbm as TrainedUbm
 from .ubm import UbmConfig as UbmConfig

@@ -13,7 +13,7 @@ from spkbase.arrays import Rows, SelectedRows
 from spkbase.errors import DataError, few
 from spkbase.files import fingerprint as digest_of
 from spkbase.files import stored_dataset
-from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.runs import ArrayDraft, DestinationLike, file_destination
 from spkbase.work import chunk_bounds
 from spkver.sidekit import open_hdf5, read_array, read_strings, write_column, write_strings
 
@@ -21,7 +21,7 @@ _COPIED = 256  # rows that are copied at a time
 
 
 def write_stat_blocks(
-    destination: Destination,
+    destination: DestinationLike,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
     widths: tuple[int, int],
@@ -64,7 +64,7 @@ def copy_stat_rows(
     path: str | Path,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
-    destination: Destination,
+    destination: DestinationLike,
     *,
     widths: tuple[int, int] | None = None,
 ) -> tuple[Rows, Rows]:
@@ -100,6 +100,18 @@ def copy_stat_rows(
             file=path,
             remedy="give the mixture that these statistics were made with (ubm.file)",
         )
+    return write_stat_rows(destination, models, segments, stats, rows)
+
+
+def write_stat_rows(
+    destination: DestinationLike,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    stats: tuple[Rows, Rows],
+    rows: NDArray[np.int64] | None = None,
+) -> tuple[Rows, Rows]:
+    """Write stat0 and stat1, or some rows of them, as a file of SIDEKIT's StatServer, and refer to what it holds."""
+    rows = np.arange(len(models)) if rows is None else rows
     bounds = chunk_bounds(len(rows), _COPIED)
 
     def blocks(draft: StatDraft) -> Iterable[tuple[NDArray, NDArray]]:
@@ -107,7 +119,7 @@ def copy_stat_rows(
             block = [np.asarray(SelectedRows(stat, rows[start:stop])) for stat in stats]
             yield block[0], block[1]
 
-    return write_stat_blocks(destination, models, segments, found, blocks, len(bounds))
+    return write_stat_blocks(destination, models, segments, (stats[0].shape[1], stats[1].shape[1]), blocks, len(bounds))
 
 
 def find_stat_rows(
@@ -142,7 +154,7 @@ class StatDraft(ArrayDraft):
 
     def __init__(
         self,
-        destination: Destination,
+        destination: DestinationLike,
         models: Sequence[str] | NDArray,
         segments: Sequence[str] | NDArray,
         widths: tuple[int, int],

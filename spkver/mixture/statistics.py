@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import DataError
-from spkbase.runs import Destination
+from spkbase.runs import DestinationLike, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Device, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
-from spkver.mixture.stat_files import open_stat_server, write_stat_blocks
+from spkver.mixture.stat_files import open_stat_server, write_stat_blocks, write_stat_rows
 from spkver.mixture.statistics_device import segment_sums
+from spkver.sidekit import read_stat_server
 
 _SEGMENTS = 32  # in one task and in one block of a file ...
 _DEVICE_SEGMENTS = 256  # ... and on a device
@@ -92,7 +93,7 @@ def accumulate_statistics(
     segments: Sequence[str] | NDArray,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Statistics:
     """Return the statistics of each (model, segment) row of a list.
 
@@ -104,7 +105,7 @@ def accumulate_statistics(
     work : spkbase.work.Work
         A segment's statistics depend on its frames alone, not on workers or on the rest of the list; those of a device
         are equal to the rounding of the dtype.
-    destination : Destination, optional
+    destination : Destination or path, optional
         With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it
         when they are asked for. A segment that stands in several rows is worked out for each then. The fingerprint is
         that of the frames and the mixture.
@@ -120,7 +121,8 @@ def accumulate_statistics(
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
     n_components, width = mixture.n_components, mixture.means.size
-    if destination is not None and destination.path is not None:
+    destination = as_destination(destination)
+    if destination.path is not None:
         zeroth, first = write_stat_blocks(
             destination,
             models,
@@ -176,3 +178,26 @@ def _block_statistics(
 def open_statistics(path: str | Path) -> Statistics:
     """Refer to the statistics in a file; `zeroth` and `first` are read by rows, when they are asked for."""
     return Statistics(*open_stat_server(path))
+
+
+def read_statistics(path: str | Path) -> Statistics:
+    """Read the statistics of a file that `write_statistics`, a recipe or SIDEKIT wrote, all of them, in float32.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken or of another kind, or a number is not finite.
+    """
+    server = read_stat_server(path)
+    return Statistics(server.models, server.segments, server.stat0, server.stat1)
+
+
+def write_statistics(path: DestinationLike, statistics: Statistics) -> None:
+    """Write statistics in the layout of SIDEKIT's StatServer, in float32, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    write_stat_rows(path, statistics.models, statistics.segments, (statistics.zeroth, statistics.first))

@@ -27,7 +27,7 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import LATER, open_file, read_attribute
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Destination, Journal
+from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
 from spkver.mixture.frames_device import Table
@@ -102,24 +102,29 @@ class UbmConfig:
 
 @one_line
 @dataclass(frozen=True)
-class TrainedUbm:
+class TrainedUbm(GaussianMixture):
     """A universal background model and how it came about.
 
     Attributes
     ----------
-    mixture : GaussianMixture
+    weights, means, variances
+        As of `GaussianMixture`.
     variance_control : ndarray of shape (D,)
         Second moment of the frames, the reference of the variance limits.
     log_likelihoods : ndarray of shape (I,)
         Mean log-likelihood of a frame, in nat, in each round of EM, under the parameters before the update.
-    n_components : ndarray of shape (I,)
+    sizes : ndarray of shape (I,)
         Number of Gaussians in that round.
     """
 
-    mixture: GaussianMixture
     variance_control: NDArray[np.float64]
     log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    n_components: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    sizes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def mixture(self) -> GaussianMixture:
+        """The mixture without its history."""
+        return GaussianMixture(self.weights, self.means, self.variances)
 
 
 def split(mixture: GaussianMixture, *, dimension: int | None = None) -> GaussianMixture:
@@ -163,7 +168,7 @@ def train_ubm(
     config: UbmConfig | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
@@ -195,7 +200,8 @@ def train_ubm(
     schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
     with ExitStack() as stack:
         rounds = None
-        if destination is not None and destination.folder is not None:
+        destination = as_destination(destination, writer="write_ubm")
+        if destination.folder is not None:
             whole = digest_of(destination.fingerprint, config, frames.shape, frames.dtype.str)
             journal = Path(destination.folder) / "ubm.journal"
             n_rounds = len(schedule) + config.n_full_rounds
@@ -232,7 +238,8 @@ def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Jou
     if left:
         text = "UBM %d Gaussians after %d rounds: %.6f nat per frame, from %.6f of the first"
         logger.info(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
-    return TrainedUbm(mixture, moment, np.array(likelihoods), np.array(sizes, np.int64))
+    parameters = mixture.weights, mixture.means, mixture.variances
+    return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
 
 
 def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
@@ -331,7 +338,7 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
         cannot be as many frames as Gaussians.
     """
     if config.file is not None:
-        stored = read_ubm(config.file).mixture
+        stored = read_ubm(config.file)
         if stored.dimension != dimension:
             raise ConfigError(
                 f"ubm.file holds a mixture of {stored.dimension} dimensions, the features have {dimension}",
@@ -359,25 +366,26 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     mixture = read_mixture(path)
     with open_file(path) as file:
         found = {name: read_attribute(file, name) for name in ("log_likelihoods", "n_components")}
-    history = {name: np.asarray([] if values is None else values) for name, values in found.items()}
-    return TrainedUbm(
-        GaussianMixture(mixture.weights, mixture.means, mixture.variances()),
-        mixture.variance_control[0],
-        **history,
-    )
+    history = [np.asarray([] if values is None else values) for values in found.values()]
+    return TrainedUbm(mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history)
 
 
-def write_ubm(path: str | Path, trained: TrainedUbm, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Write a mixture in SIDEKIT's layout, with its training history and further attributes at the root."""
-    mixture = trained.mixture
-    history = {"log_likelihoods": trained.log_likelihoods, "n_components": trained.n_components}
+def write_ubm(path: str | Path, ubm: GaussianMixture, *, attributes: Mapping[str, Any] | None = None) -> None:
+    """Write a mixture in SIDEKIT's layout, with its training history, if it has one, and attributes at the root.
+
+    A mixture that is no `TrainedUbm` has its own second moment, sum_c w_c (v_c + m_c^2), as variance control.
+    """
+    if not isinstance(ubm, TrainedUbm):
+        variances = np.diagonal(ubm.variances, axis1=1, axis2=2) if ubm.has_full_covariances else ubm.variances
+        ubm = TrainedUbm(ubm.weights, ubm.means, ubm.variances, ubm.weights @ (variances + ubm.means**2))
+    history = {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes} if len(ubm.log_likelihoods) else {}
     write_mixture(
         path,
-        weights=mixture.weights,
-        means=mixture.means,
-        variances=mixture.variances,
-        variance_control=np.tile(trained.variance_control, (mixture.n_components, 1)),
-        attributes={**(attributes or {}), **({} if not len(trained.log_likelihoods) else history)},
+        weights=ubm.weights,
+        means=ubm.means,
+        variances=ubm.variances,
+        variance_control=np.tile(ubm.variance_control, (ubm.n_components, 1)),
+        attributes={**(attributes or {}), **history},
     )
 
 

@@ -14,7 +14,6 @@ from spkver.features import (
     FeatureTable,
     Frames,
     extract_features,
-    import_sidekit,
     label_file,
     load_frames,
     read_feature_table,
@@ -46,7 +45,7 @@ class LazyFrames:
         """The frames."""
         table = self.table.value
         with self.run.timed("post-processing"):
-            return load_frames(table, self.config, folder=self.run.output, jobs=self.run.jobs)
+            return load_frames(table, self.config, folder=self.run.output, work=self.run.work)
 
     def release(self) -> None:
         """Let go of the frames; asked for again, they are made again."""
@@ -57,10 +56,7 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
     """Extract features of all recordings, or take SIDEKIT's (`features.h5`); hand out their post-processed frames."""
 
     def make(draft: Draft) -> None:
-        if config.files is None:
-            extract_features(recordings, config, draft.destination, seed=seed, jobs=run.jobs)
-        else:
-            import_sidekit(config.files, recordings, config, draft.path, attributes=draft.attributes)
+        extract_features(recordings, config, draft.destination, seed=seed, work=run.work)
 
     sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
     if config.vad == "labels":

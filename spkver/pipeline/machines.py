@@ -19,7 +19,7 @@ from spkver.backend import (
     score_trials,
     train_svms,
 )
-from spkver.mixture import Statistics, TrainedUbm
+from spkver.mixture import GaussianMixture, Statistics
 from spkver.pipeline.files import RowsFile, copy_machines, machine_files
 from spkver.pipeline.trials import scores_of
 from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors, open_supervectors
@@ -28,7 +28,7 @@ from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_su
 def supervectors(
     run: Run,
     name: str,
-    ubm: Handle[TrainedUbm],
+    ubm: Handle[GaussianMixture],
     accumulated: Handle[Statistics],
     config: MapConfig,
     *,
@@ -46,7 +46,7 @@ def supervectors(
         if file is not None:
             file.copy_statistics(draft)
             return
-        adapt(ubm.value.mixture, accumulated.value, config, work=run.work, destination=draft.destination)
+        adapt(ubm.value, accumulated.value, config, work=run.work, destination=draft.destination)
 
     depends = Depends(inputs=[config, multisession], after=[accumulated], on_device=True)
     if file is not None:
@@ -60,8 +60,7 @@ def nuisance_projection(run: Run, of_list: Handle[Supervectors], config: NapConf
     """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
     def make(draft: Draft) -> None:
-        vectors, speakers = of_list.value.vectors, of_list.value.models
-        projection = fit_nap(vectors, rank=config.rank, scatter=config.scatter, speakers=speakers, work=run.work)
+        projection = fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
         write_arrays(draft.path, {"directions": projection.directions}, attributes=draft.attributes)
 
     def read(path: Path) -> Projection:
@@ -112,15 +111,7 @@ def svm_system(
         return None if projection is None else projection.value
 
     def make(draft: Draft) -> None:
-        train_svms(
-            enroll.value.models,
-            enroll.value.vectors,
-            back.value.vectors,
-            config,
-            projection=removed(),
-            work=run.work,
-            destination=draft.destination,
-        )
+        train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=draft.destination)
 
     depends = Depends(inputs=config, after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True)
     if machines is not None:
@@ -133,13 +124,7 @@ def svm_system(
 
     def compute(draft: Draft) -> Scores:
         return score_trials(
-            trained.value,
-            test.value.segments,
-            test.value.vectors,
-            trials,
-            projection=removed(),
-            work=run.work,
-            destination=draft.destination,
+            trained.value, test.value, trials, projection=removed(), work=run.work, destination=draft.destination
         )
 
     return scores_of(run, system, trials, compute, after=[trained, test, *after])

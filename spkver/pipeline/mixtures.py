@@ -8,6 +8,7 @@ from spkbase.runs import Depends, Draft, Handle, Run, Stage
 from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.mixture import (
+    GaussianMixture,
     Statistics,
     TrainedUbm,
     UbmConfig,
@@ -26,29 +27,22 @@ def universal_model(
     """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`."""
 
     def make(draft: Draft) -> None:
-        trained = train_ubm(frames.value.stack(recordings), config, work=run.work, destination=draft.destination)
+        if config.file is not None:
+            trained = read_ubm(config.file)
+        else:
+            trained = train_ubm(frames.value.stack(recordings), config, work=run.work, destination=draft.destination)
         write_ubm(draft.path, trained, attributes=draft.attributes)
 
+    depends = Depends(inputs=[config, recordings], after=[frames], on_device=True)
     if config.file is not None:
-        file = Path(config.file)
-
-        def copy(draft: Draft) -> None:
-            write_ubm(draft.path, read_ubm(file), attributes=draft.attributes)
-
-        return run.stage("ubm", "gmm/ubm.h5", make=copy, read=read_ubm, depends=Depends(sources={"ubm.file": file}))
-    return run.stage(
-        "ubm",
-        "gmm/ubm.h5",
-        make=make,
-        read=read_ubm,
-        depends=Depends(inputs=[config, recordings], after=[frames], on_device=True),
-    )
+        depends = Depends(sources={"ubm.file": Path(config.file)})
+    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, depends=depends)
 
 
 def statistics(
     run: Run,
     name: str,
-    ubm: Handle[TrainedUbm],
+    ubm: Handle[GaussianMixture],
     frames: Handle[Frames],
     idmap: IdMap,
     *,
@@ -57,7 +51,7 @@ def statistics(
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
 
     def make(draft: Draft) -> None:
-        mixture = ubm.value.mixture
+        mixture = ubm.value
         if file is not None:
             RowsFile(file, idmap).copy_statistics(draft, (mixture.n_components, mixture.means.size))
             return

@@ -10,14 +10,14 @@ from evaluation.trials import Scores, Trials, align
 from spkbase.runs import Depends, Draft, Handle, Run, Stage
 from spkver.backend import score_gmm_ubm
 from spkver.features import Frames
-from spkver.mixture import TrainedUbm
+from spkver.mixture import GaussianMixture
 from spkver.vectors import Supervectors
 
 
 def gmm_scores(
     run: Run,
     system: str,
-    ubm: Handle[TrainedUbm],
+    ubm: Handle[GaussianMixture],
     models: Handle[Supervectors],
     frames: Handle[Frames],
     trials: Trials,
@@ -25,16 +25,8 @@ def gmm_scores(
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
     def compute(draft: Draft) -> Scores:
-        adapted = models.value
-        return score_gmm_ubm(
-            ubm.value.mixture,
-            adapted.models,
-            adapted.vectors,
-            frames.value,
-            trials,
-            work=run.work,
-            destination=draft.destination,
-        )
+        given = ubm.value, models.value, frames.value, trials
+        return score_gmm_ubm(*given, work=run.work, destination=draft.destination)
 
     return scores_of(run, system, trials, compute, after=[ubm, models, frames])
 

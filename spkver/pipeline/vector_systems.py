@@ -18,7 +18,7 @@ from spkver.backend import (
     train_chain,
     write_backend,
 )
-from spkver.mixture import Statistics, TrainedUbm
+from spkver.mixture import GaussianMixture, Statistics
 from spkver.pipeline.files import RowsFile
 from spkver.pipeline.trials import scores_of
 from spkver.vectors import (
@@ -42,13 +42,13 @@ _LAPACK = ("numpy", "scipy")
 
 
 def total_variability(
-    run: Run, ubm: Handle[TrainedUbm], accumulated: Handle[Statistics], config: TotalVariabilityConfig
+    run: Run, ubm: Handle[GaussianMixture], accumulated: Handle[Statistics], config: TotalVariabilityConfig
 ) -> Stage[TotalVariability]:
     """Train the matrix of total variability on the statistics of a list (`data/tv.h5`)."""
 
     def make(draft: Draft) -> None:
         trained = train_total_variability(
-            ubm.value.mixture, accumulated.value, config, work=run.work, destination=draft.destination
+            ubm.value, accumulated.value, config, work=run.work, destination=draft.destination
         )
         write_total_variability(draft.path, trained, attributes=draft.attributes)
 
@@ -139,13 +139,14 @@ def _embeddings(vectors: IVectors) -> Embeddings:
 
 
 def joint_factors(
-    run: Run, ubm: Handle[TrainedUbm], accumulated: Handle[Statistics], config: JointFactorConfig
+    run: Run, ubm: Handle[GaussianMixture], accumulated: Handle[Statistics], config: JointFactorConfig
 ) -> Stage[JointFactors]:
     """Train joint factors on the statistics of a list, whose models are the speakers (`data/jfa.h5`)."""
 
     def make(draft: Draft) -> None:
-        mixture = ubm.value.mixture
-        trained = train_joint_factors(mixture, accumulated.value, config, work=run.work, destination=draft.destination)
+        trained = train_joint_factors(
+            ubm.value, accumulated.value, config, work=run.work, destination=draft.destination
+        )
         write_joint_factors(draft.path, trained, attributes=draft.attributes)
 
     return run.stage(

@@ -14,6 +14,7 @@ from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import LATER
 from spkbase.runs import Run
+from spkbase.work import Work
 from spkver.backend import Chain, NapConfig, SvmConfig, check_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
@@ -214,20 +215,20 @@ def prepare(run: Run, corpus: Path, config: Config) -> Rsr2015:
                 folder=config.lists.folder,
             ),
         )
-        _check(lists, config, run.jobs)
+        _check(lists, config, run.work)
         write_lists(lists, run.path("task"))
     return lists
 
 
-def _check(lists: Rsr2015, config: Config, jobs: int | None) -> None:
+def _check(lists: Rsr2015, config: Config, work: Work) -> None:
     """Check the header of every recording (or that its features are there), and the options against what there is."""
     problems = Problems()
     background = {name: lists.recordings[name] for name in lists.ubm}
     others = {name: path for name, path in lists.recordings.items() if name not in background}
     seconds = float("inf")
     if config.features.files is None:
-        seconds = check_recordings(background, config.features, jobs=jobs, problems=problems)
-        check_recordings(others, config.features, jobs=jobs, problems=problems)
+        seconds = check_recordings(background, config.features, work=work, problems=problems)
+        check_recordings(others, config.features, work=work, problems=problems)
     else:
         sidekit_files(config.features.files, lists.recordings)
     sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]

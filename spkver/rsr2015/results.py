@@ -215,7 +215,7 @@ def _plot(
         plot_likelihood(
             {"UBM": ubm.log_likelihoods},
             run.path("gmm/ubm.png"),
-            doublings=schedule_marks(ubm.n_components),
+            doublings=schedule_marks(ubm.sizes),
             title="UBM training",
         )
     return names

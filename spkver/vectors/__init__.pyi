@@ -29,7 +29,10 @@ from .supervectors import Supervectors as Supervectors
 from .supervectors import adapt_multisession as adapt_multisession
 from .supervectors import adapt_supervectors as adapt_supervectors
 from .supervectors import open_supervectors as open_supervectors
+from .supervectors import read_supervectors as read_supervectors
 from .supervectors import sum_by_model as sum_by_model
+from .supervectors import vectors_of as vectors_of
+from .supervectors import write_supervectors as write_supervectors
 from .total_variability import TotalVariability as TotalVariability
 from .total_variability import TotalVariabilityConfig as TotalVariabilityConfig
 from .total_variability import check_rank as check_rank

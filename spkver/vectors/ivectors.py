@@ -24,7 +24,7 @@ from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, stored_array
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import ArrayDraft, Destination, file_destination
+from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
@@ -152,7 +152,7 @@ def extract_ivectors(
     method: IVectorMethod = "exact",
     variances: bool = False,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> IVectors:
     """Return the i-vector of each row of statistics.
 
@@ -168,7 +168,7 @@ def extract_ivectors(
         Give the diagonals of the posterior covariances too.
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device is equal to rounding.
-    destination : Destination, optional
+    destination : Destination or path, optional
         With a path, rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are
         asked for. The fingerprint is that of the matrix and the statistics.
 
@@ -195,7 +195,8 @@ def extract_ivectors(
         pairs = _blocks(model, statistics, method, variances, work, done)
         return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes[done:]))
 
-    if destination is None or destination.path is None:
+    destination = as_destination(destination)
+    if destination.path is None:
         arrays = [np.empty(shape) for _ in names]
         fill_rows(arrays, blocks())
         return IVectors(statistics.models, statistics.segments, *arrays)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Destination, Journal
+from spkbase.runs import Destination, DestinationLike, Journal, as_destination
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -224,7 +224,7 @@ def train_joint_factors(
     *,
     start: JointStart | None = None,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> JointFactors:
     """Train V, U and D, one after the other, on the statistics of sessions.
 
@@ -253,7 +253,7 @@ def train_joint_factors(
     ConfigError
         If a rank is higher than the speakers, the sessions or the mixture allow.
     """
-    config = config or JointFactorConfig()
+    config, destination = config or JointFactorConfig(), as_destination(destination, writer="write_joint_factors")
     check_joint_ranks(config, statistics, width=mixture.means.size)
     start = start or drawn_start(mixture.means.shape, config)
     if start.residual.size != mixture.means.size:

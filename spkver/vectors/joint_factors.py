@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from spkbase.arrays import fill_rows
 from spkbase.errors import DataError
 from spkbase.files import check_forms, open_file, read_arrays, write_arrays
-from spkbase.runs import Destination
+from spkbase.runs import DestinationLike, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import Statistics, write_stat_blocks
@@ -95,7 +95,7 @@ def speaker_vectors(
     statistics: Statistics,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Supervectors:
     """Return V y + D z of each speaker, whitened, from all its sessions.
 
@@ -103,7 +103,7 @@ def speaker_vectors(
     ----------
     model, statistics, work
         As for `hidden_variables`.
-    destination : Destination, optional
+    destination : Destination or path, optional
         With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it
         when they are asked for. The fingerprint is that of the joint factors and the statistics.
 
@@ -128,7 +128,7 @@ def session_vectors(
     statistics: Statistics,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Supervectors:
     """Return what each session says about its speaker: its centred first-order sums less U x, per frame, whitened.
 
@@ -208,11 +208,12 @@ def _vectors(
     statistics: Statistics,
     dtype: np.dtype,
     rows: Callable[[int], Iterator[NDArray[np.float64]]],
-    destination: Destination | None,
+    destination: DestinationLike,
 ) -> Supervectors:
     """Vectors of the rows of statistics, in memory or in a file; `rows` makes those of the blocks after some."""
     names, width = (statistics.models, statistics.segments), statistics.first.shape[1]
-    if destination is None or destination.path is None:
+    destination = as_destination(destination)
+    if destination.path is None:
         vectors = np.empty((len(statistics), width), dtype)
         fill_rows((vectors,), ((block,) for block in rows(0)))
         return Supervectors(*names, vectors)

@@ -5,18 +5,85 @@ Nothing is held but counts and factors, so the statistics of all sessions may li
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import ComputedRows, Rows
+from spkbase.arrays import ComputedRows, Rows, SelectedRows
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.mixture import Statistics
-from spkver.vectors.supervectors import sessions_of_models
 
+VECTORS = 32  # supervectors in one task and in one block of a file
 _SESSIONS = 256  # read together
 _ROWS = 64  # whose shifts are in memory together
+
+
+@dataclass(frozen=True)
+class SessionGroups:
+    """Which rows of statistics make each supervector: one, or all sessions of a model.
+
+    Attributes
+    ----------
+    models, segments : ndarray of str of shape (M,)
+        Of each supervector.
+    rows : ndarray of int64 of shape (N,)
+        Rows of the statistics, those of a supervector together.
+    ends : ndarray of int64 of shape (M + 1,)
+        Where in `rows` those of each supervector end, after a 0.
+    multisession : bool
+        Whether supervectors are those of models.
+    """
+
+    models: NDArray
+    segments: NDArray
+    rows: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    multisession: bool
+
+    def blocks(self, statistics: Statistics, *, done: int = 0) -> Iterator[SessionBlock]:
+        """Yield the statistics of the supervectors that are worked out together, block after block."""
+        for start, stop in chunk_bounds(len(self.models), VECTORS)[done:]:
+            rows = self.rows[self.ends[start] : self.ends[stop]]
+            ends = self.ends[start : stop + 1] - self.ends[start]
+            yield SessionBlock(SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends)
+
+
+def sessions_of_models(statistics: Statistics) -> SessionGroups:
+    """Return the rows of each model, in their order; models sorted by id."""
+    models = np.array(sorted(set(statistics.models)), object)
+    number = {model: row for row, model in enumerate(models)}
+    owner = np.array([number[model] for model in statistics.models], np.int64)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(models)))])
+    return SessionGroups(models, models, np.argsort(owner, kind="stable"), ends, multisession=True)
+
+
+@dataclass(frozen=True)
+class SessionBlock:
+    """Rows of statistics of some supervectors, read when they are summed; `ends` as in `SessionGroups`."""
+
+    zeroth: SelectedRows
+    first: SelectedRows
+    ends: NDArray[np.int64]
+
+    def of_groups(self) -> tuple[NDArray, NDArray]:
+        """Return the zeroth (n, C) and first (n, C * D) statistics of each supervector: rows added in their order."""
+        if len(self.zeroth) == len(self.ends) - 1:
+            return np.asarray(self.zeroth), np.asarray(self.first)
+        return self._sums(self.zeroth), self._sums(self.first)
+
+    def _sums(self, rows: SelectedRows) -> NDArray:
+        sums = []
+        for start, stop in pairwise(self.ends):
+            total = np.asarray(rows.part(start, start + 1))[0]
+            for begin, end in chunk_bounds(stop - start - 1, VECTORS):
+                for session in np.asarray(rows.part(start + 1 + begin, start + 1 + end)):
+                    total += session
+            sums.append(total)
+        return np.stack(sums)
 
 
 def summed_by_model(statistics: Statistics) -> Statistics:

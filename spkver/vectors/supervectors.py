@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, SelectedRows, fill_rows
+from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Destination
+from spkbase.runs import DestinationLike, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
@@ -34,9 +34,11 @@ from spkver.mixture import (
     open_stat_server,
     whitening_factors,
     write_stat_blocks,
+    write_stat_rows,
 )
+from spkver.sidekit import read_stat_server
+from spkver.vectors.session_sums import VECTORS, SessionBlock, SessionGroups, sessions_of_models
 
-_VECTORS = 32  # in one task and in one block of a file
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
@@ -158,10 +160,10 @@ class Supervectors:
 def adapt_supervectors(
     mixture: GaussianMixture,
     statistics: Statistics,
-    config: MapConfig | None = None,
+    config: MapConfig | float | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Supervectors:
     """Return the MAP-adapted means of each row of statistics, as supervectors.
 
@@ -170,10 +172,11 @@ def adapt_supervectors(
     mixture : GaussianMixture
     statistics : Statistics
         Those in a file are read by blocks.
-    config : MapConfig
+    config : MapConfig or float
+        A number is the relevance, in frames.
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
-    destination : Destination, optional
+    destination : Destination or path, optional
         With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts,
         and are read from it when they are asked for. The fingerprint is that of the mixture and the statistics.
 
@@ -189,16 +192,16 @@ def adapt_supervectors(
     """
     rows = np.arange(len(statistics))
     each = SessionGroups(statistics.models, statistics.segments, rows, np.arange(len(rows) + 1), multisession=False)
-    return _adapt(mixture, statistics, config or MapConfig(), each, work, destination)
+    return _adapt(mixture, statistics, config, each, work, destination)
 
 
 def adapt_multisession(
     mixture: GaussianMixture,
     statistics: Statistics,
-    config: MapConfig | None = None,
+    config: MapConfig | float | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> Supervectors:
     """Return the MAP-adapted means of each model from all its sessions together.
 
@@ -217,7 +220,7 @@ def adapt_multisession(
     DataError
         As for `adapt_supervectors`.
     """
-    return _adapt(mixture, statistics, config or MapConfig(), sessions_of_models(statistics), work, destination)
+    return _adapt(mixture, statistics, config, sessions_of_models(statistics), work, destination)
 
 
 def sum_by_model(statistics: Statistics) -> Statistics:
@@ -229,78 +232,16 @@ def sum_by_model(statistics: Statistics) -> Statistics:
     return Statistics(groups.models, groups.models, zeroth, first)
 
 
-@dataclass(frozen=True)
-class SessionGroups:
-    """Which rows of statistics make each supervector: one, or all sessions of a model.
-
-    Attributes
-    ----------
-    models, segments : ndarray of str of shape (M,)
-        Of each supervector.
-    rows : ndarray of int64 of shape (N,)
-        Rows of the statistics, those of a supervector together.
-    ends : ndarray of int64 of shape (M + 1,)
-        Where in `rows` those of each supervector end, after a 0.
-    multisession : bool
-        Whether supervectors are those of models.
-    """
-
-    models: NDArray
-    segments: NDArray
-    rows: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    multisession: bool
-
-    def blocks(self, statistics: Statistics, *, done: int = 0) -> Iterator[SessionBlock]:
-        """Yield the statistics of the supervectors that are worked out together, block after block."""
-        for start, stop in chunk_bounds(len(self.models), _VECTORS)[done:]:
-            rows = self.rows[self.ends[start] : self.ends[stop]]
-            ends = self.ends[start : stop + 1] - self.ends[start]
-            yield SessionBlock(SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends)
-
-
-def sessions_of_models(statistics: Statistics) -> SessionGroups:
-    """Return the rows of each model, in their order; models sorted by id."""
-    models = np.array(sorted(set(statistics.models)), object)
-    number = {model: row for row, model in enumerate(models)}
-    owner = np.array([number[model] for model in statistics.models], np.int64)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(models)))])
-    return SessionGroups(models, models, np.argsort(owner, kind="stable"), ends, multisession=True)
-
-
-@dataclass(frozen=True)
-class SessionBlock:
-    """Rows of statistics of some supervectors, read when they are summed; `ends` as in `SessionGroups`."""
-
-    zeroth: SelectedRows
-    first: SelectedRows
-    ends: NDArray[np.int64]
-
-    def of_groups(self) -> tuple[NDArray, NDArray]:
-        """Return the zeroth (n, C) and first (n, C * D) statistics of each supervector: rows added in their order."""
-        if len(self.zeroth) == len(self.ends) - 1:
-            return np.asarray(self.zeroth), np.asarray(self.first)
-        return self._sums(self.zeroth), self._sums(self.first)
-
-    def _sums(self, rows: SelectedRows) -> NDArray:
-        sums = []
-        for start, stop in pairwise(self.ends):
-            total = np.asarray(rows.part(start, start + 1))[0]
-            for begin, end in chunk_bounds(stop - start - 1, _VECTORS):
-                for session in np.asarray(rows.part(start + 1 + begin, start + 1 + end)):
-                    total += session
-            sums.append(total)
-        return np.stack(sums)
-
-
 def _adapt(
     mixture: GaussianMixture,
     statistics: Statistics,
-    config: MapConfig,
+    config: MapConfig | float | None,
     groups: SessionGroups,
     work: Work,
-    destination: Destination | None,
+    destination: DestinationLike,
 ) -> Supervectors:
+    if not isinstance(config, MapConfig):
+        config = MapConfig() if config is None else MapConfig(relevance=config)
     n_components, width = mixture.n_components, mixture.means.size
     if statistics.zeroth.shape[1:] != (n_components,) or statistics.first.shape[1:] != (width,):
         raise DataError(
@@ -319,12 +260,13 @@ def _adapt(
         epsilon=0.0 if groups.multisession else _EPSILON,
         device=work.device,
     )
-    n_blocks = len(chunk_bounds(len(groups.models), _VECTORS))
+    n_blocks = len(chunk_bounds(len(groups.models), VECTORS))
 
     def blocks(done: int = 0) -> Iterator[NDArray]:
         return work.map(adapt, groups.blocks(statistics, done=done), total=n_blocks - done)
 
-    if destination is None or destination.path is None:
+    destination = as_destination(destination)
+    if destination.path is None:
         vectors = np.empty((len(groups.models), width), statistics.first.dtype)
         fill_rows((vectors,), ((rows,) for rows in blocks()))
         return Supervectors(groups.models, groups.segments, vectors)
@@ -388,3 +330,43 @@ def open_supervectors(path: str | Path) -> Supervectors:
     """Refer to the supervectors in a file; `vectors` are read by rows, when they are asked for."""
     models, segments, _, vectors = open_stat_server(path)
     return Supervectors(models, segments, vectors)
+
+
+def read_supervectors(path: str | Path) -> Supervectors:
+    """Read the supervectors of a file that `write_supervectors`, a recipe or SIDEKIT wrote, all of them, in float32.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken or of another kind, or a number is not finite.
+    """
+    server = read_stat_server(path)
+    return Supervectors(server.models, server.segments, server.stat1)
+
+
+def write_supervectors(path: DestinationLike, supervectors: Supervectors) -> None:
+    """Write supervectors in the layout of SIDEKIT's StatServer, in float32, with ones as counts, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    ones = np.ones((len(supervectors), 1), np.float32)
+    write_stat_rows(path, supervectors.models, supervectors.segments, (ones, supervectors.vectors))
+
+
+def vectors_of(given: Supervectors | Rows, *, ids: str = "") -> Rows:
+    """Return the vectors (N, D) of supervectors, i-vectors and the like; an array, unless ids are needed, as it is.
+
+    Raises
+    ------
+    TypeError
+        If it is neither, or there are no ids of that name ("models" or "segments").
+    """
+    found: Any = None if ids else given
+    vectors: Rows = getattr(given, "vectors", found)
+    if not (hasattr(vectors, "shape") and hasattr(given, ids or "__len__")):
+        expected = "Supervectors(models, segments, vectors)" if ids else "Supervectors or an array (N, D)"
+        raise TypeError(f"expected {expected}, got {type(given).__name__}")
+    return vectors

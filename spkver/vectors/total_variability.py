@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Destination, Journal
+from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
@@ -224,7 +224,7 @@ def train_total_variability(
     *,
     start: NDArray[np.float64] | None = None,
     work: Work = ALL_CORES,
-    destination: Destination | None = None,
+    destination: DestinationLike = None,
 ) -> TotalVariability:
     """Train the matrix on the statistics of segments.
 
@@ -266,7 +266,8 @@ def train_total_variability(
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
     with ExitStack() as stack:
         rounds = None
-        if destination is not None and destination.folder is not None:
+        destination = as_destination(destination, writer="write_total_variability")
+        if destination.folder is not None:
             arrays = (statistics.zeroth, statistics.first)
             forms = [[array.shape, array.dtype.str] for array in arrays]
             whole = digest_of(destination.fingerprint, config, forms, model.means, model.factors, loadings)

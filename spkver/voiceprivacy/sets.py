@@ -19,6 +19,7 @@ from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import fingerprint
 from spkbase.showing import one_line
+from spkbase.work import Work
 from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.voiceprivacy.settings import Config
@@ -386,7 +387,7 @@ def check_recordings_of(
     for config in {fingerprint(settings.extraction()): settings for settings in features}.values():
         for name, directory in (*sets.original.items(), *sets.twins.items()):
             if name in heard:
-                check_recordings(directory.recordings, config, jobs=jobs, problems=noted)
+                check_recordings(directory.recordings, config, work=Work(jobs), problems=noted)
     for error in noted.errors:
         remedy = error.remedy
         if remedy is not None and remedy.startswith("set features.resample"):  # the key has another place here

@@ -133,6 +133,16 @@ def test_the_html_of_an_evaluation_is_its_table():
     assert "&lt;u&gt;mine" in table
 
 
+def test_print_shows_the_tables():
+    lines = str(RESULTS["evaluation"]).splitlines()
+    assert lines[0].split() == ["metric", "value"]
+    assert len(lines) > 20
+    assert str(RESULTS["evaluation"].with_intervals({"eer.rocch": (0.1, 0.2)}, {"a": "note"})).endswith("\na: note")
+    heads, _, *rows = str(RESULTS["differences"]).splitlines()
+    assert heads.split() == ["system", "metric", "value", "low", "high", "method", "note"]
+    assert len(rows) == len(RESULTS["differences"]["b"])
+
+
 def test_batches_give_what_all_scores_give():
     """Of any size and order, one without a class, of tensors and of parts that are added."""
     scores = RNG.standard_normal(200)

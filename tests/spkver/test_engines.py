@@ -13,6 +13,7 @@ from threading import Timer
 import numpy as np
 import pytest
 from dask_cluster import DaskCluster
+from interruptions import named
 from network_oracle import random_ge2e
 from torch_writer import write_torch
 
@@ -84,12 +85,12 @@ def work_out(frames: Frames, jobs: int | None) -> dict[str, np.ndarray]:
     statistics = accumulate_statistics(mixture, frames, models, frames.ids, work=Work(jobs=jobs))
     vectors = adapt_supervectors(mixture, statistics, work=Work(jobs=jobs)).vectors
     projection = fit_nap(vectors[30:], rank=4, scatter="within", speakers=models[30:], work=Work(jobs=jobs))
-    machines = train_svms(models[:30], vectors[:30], vectors[30:], projection=projection, work=Work(jobs=jobs))
+    machines = train_svms(named(models[:30], vectors[:30]), vectors[30:], projection=projection, work=Work(jobs=jobs))
     names, tested = np.repeat(machines.models, 60), np.tile(frames.ids[30:], 10)
     trials = Trials.from_ids(names.tolist(), tested.tolist())
-    scores = score_trials(machines, frames.ids, vectors, trials, projection=projection, work=Work(jobs=jobs))
+    scores = score_trials(machines, named(frames.ids, vectors), trials, projection=projection, work=Work(jobs=jobs))
     means = vectors[:10]
-    ratios = score_gmm_ubm(mixture, machines.models, means, frames, trials, work=Work(jobs=jobs))
+    ratios = score_gmm_ubm(mixture, named(machines.models, means), frames, trials, work=Work(jobs=jobs))
     return {
         "means": mixture.means,
         "variances": mixture.variances,

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from evaluation.cli import main
-from evaluation.commands.tables import format_evaluation, format_groups
+from evaluation.commands.tables import format_groups
 from evaluation.metrics.interval_methods import Method
 from evaluation.metrics.metric import RESERVED, Metric, Unit, check_metrics
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
@@ -84,7 +84,7 @@ def test_a_metric_of_ones_own_is_in_values_json_and_tables() -> None:
     report = json.loads(to_json(found.to_dict()))
     assert report.pop("accepted") == 0.75
     assert report == json.loads(to_json(plain.to_dict()))
-    assert "accepted at 0                         0.75" in format_evaluation(found).splitlines()
+    assert "accepted at 0                         0.75" in str(found).splitlines()
     assert "accepted" not in found.notes
     low = evaluate([-1.0, 1.0, -2.0], [0.0], metrics=table_of(MINE), convention="zebra-2020")
     assert low.notes["accepted"] == "below a half under zebra-2020"
@@ -104,7 +104,7 @@ def test_a_metric_with_points_and_one_made_of_others() -> None:
     assert values["ratio"] == values["eer.rocch"] / values["min_dcf.0.5"]
     assert found.power == {"1": values["eer.rocch"], "2": values["eer.rocch"] ** 2}
     assert found.odds == {"0.5": 1.0, "0.8": pytest.approx(4.0)}
-    lines = format_evaluation(found).splitlines()
+    lines = str(found).splitlines()
     assert any(line.split() == ["score", "at", "0.25", "2"] for line in lines)
     assert any(line.split()[0] == "ratio" for line in lines)  # without a title its name stands there
 
@@ -155,7 +155,7 @@ def test_the_table_can_be_part_of_ours() -> None:
     part = tuple(metric for metric in METRICS if metric.name in ("eer", "d_sys", "zebra.population"))
     found = evaluate([1.0, 2.0], [0.0, 1.5], metrics=part)
     assert list(found.values()) == [*(f"eer.{name}" for name in found.eer), "zebra.population", "d_sys"]
-    assert "EER (ROCCH)" in format_evaluation(found)
+    assert "EER (ROCCH)" in str(found)
     assert found.zebra == {"population": found.values()["zebra.population"]}
     with pytest.raises(AttributeError, match="expected a metric among eer, zebra, d_sys, got 'cllr'"):
         found.cllr  # noqa: B018

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evaluation as ev
 from evaluation import plots
 from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, min_dcf
@@ -29,6 +30,7 @@ from evaluation.metrics.equal_error import eer
 from evaluation.metrics.zebra_profile import zebra
 from evaluation.plots import chart, densities, draw, priors, tex, training
 from evaluation.plots.chart import Axis, Chart, Line, Look, as_cores
+from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
 
 
@@ -313,6 +315,17 @@ def test_a_histogram_is_a_density_and_names_infinite_scores(charts: list[Chart])
     plots.plot_histogram([("x", [1.0], [1.0])], path="x.png")
     with pytest.raises(DataError, match="infinite ones alone"):
         plots.plot_histogram([("x", [np.inf], [-np.inf])], path="x.png")
+
+
+@pytest.mark.parametrize("plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"])
+def test_scores_and_a_key_are_taken_in_place_of_two_arrays(charts: list[Chart], plot: str) -> None:
+    values, is_target = np.array([2.0, -1.0, 0.5, 1.5]), np.array([True, False, False, True])
+    listed = Scores.from_ids(["a"] * 4, ["1", "2", "3", "4"], values)
+    key = Key.from_ids(["a"] * 4, ["1", "2", "3", "4"], is_target)
+    getattr(ev, plot)([("a", listed, key)])
+    getattr(ev, plot)([("a", values[is_target], values[~is_target])])
+    assert repr(charts[0]) == repr(charts[1])
+    assert ev.effective_prior(0.01, 10, 1) == pytest.approx(0.0917, abs=1e-4)
 
 
 def test_calibrated_scores_lie_on_the_diagonal() -> None:

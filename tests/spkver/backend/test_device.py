@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from array_devices import strict
+from interruptions import named
 
 from evaluation.trials.lists import Trials
 from spkbase.arrays.stored import StoredArray
@@ -249,12 +250,12 @@ def test_scores_of_linear_machines(device, tmp_path, projected, in_file):
     segments, trials = [f"s{row:02d}" for row in range(80)], scattered_and_blocks()
     projection = Projection(np.linalg.qr(rng.standard_normal((300, 5)))[0].T) if projected else None
     machines = SvmModels(names, weights, rng.standard_normal(60))
-    expected = score_trials(machines, segments, vectors, trials, projection=projection, work=Work(jobs=1))
+    expected = score_trials(machines, named(segments, vectors), trials, projection=projection, work=Work(jobs=1))
     given = vectors
     if in_file:
         vectors.tofile(tmp_path / "vectors")
         given = StoredArray(tmp_path / "vectors", 0, vectors.shape, vectors.dtype)
-    found = score_trials(machines, segments, given, trials, projection=projection, work=Work(device=device))
+    found = score_trials(machines, named(segments, given), trials, projection=projection, work=Work(device=device))
     assert_near(found.values, expected.values, np.float32)
 
 
@@ -266,7 +267,8 @@ def test_log_likelihood_ratios(device, dtype):
     offsets = np.append(0, np.cumsum(lengths))
     frames = Frames(np.array([f"s{row:02d}" for row in range(80)], object), offsets, random_frames(offsets[-1], dtype))
     means = (mixture.means.reshape(1, -1) + 0.3 * rng.standard_normal((60, 30))).astype(dtype)
-    arguments = mixture, [f"m{row:02d}" for row in range(60)], means, frames, scattered_and_blocks()
+    models = named([f"m{row:02d}" for row in range(60)], means)
+    arguments = mixture, models, frames, scattered_and_blocks()
     expected, found = score_gmm_ubm(*arguments, work=Work(jobs=1)), score_gmm_ubm(*arguments, work=Work(device=device))
     np.testing.assert_allclose(found.values, expected.values, atol=20 * TOLERANCE[dtype])
     assert np.abs(expected.values).max() > 0.1
@@ -277,8 +279,7 @@ def test_a_recording_without_frames_is_an_error_there_too(device):
     with pytest.raises(DataError, match="recording 's' has no frames"):
         score_gmm_ubm(
             random_mixture(),
-            ["m"],
-            np.zeros((1, 30), np.float32),
+            named(["m"], np.zeros((1, 30), np.float32)),
             frames,
             Trials.from_ids(["m"], ["s"]),
             work=Work(device=device),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import stored
+from interruptions import named, stored
 
 from spkbase.arrays.stored import part
 from spkbase.errors import ConfigError, DataError
@@ -98,6 +98,18 @@ def test_projection_leaves_its_input_alone():
     before = vectors.copy()
     fit_nap(vectors, rank=3, scatter="within", speakers=sessions()[1])(vectors)
     np.testing.assert_array_equal(vectors, before)
+
+
+def test_supervectors_bring_their_speakers_and_stay_supervectors():
+    vectors, speakers = sessions()
+    rows = named(speakers, vectors)
+    expected = fit_nap(vectors, rank=3, scatter="within", speakers=speakers)
+    project = fit_nap(rows, rank=3, scatter="within")
+    np.testing.assert_array_equal(project.directions, expected.directions)
+    assert project(rows).models is speakers
+    np.testing.assert_array_equal(project(rows).vectors, expected(vectors))
+    with pytest.raises(TypeError, match=r"expected Supervectors or an array .N, D., got list"):
+        fit_nap(speakers, rank=3)
 
 
 def test_one_row_and_none():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from interruptions import Stopped, check_every_stop, flip_bits, named, records, stored
 from scipy.stats import multivariate_normal
 
 from evaluation.trials.lists import Trials
@@ -56,7 +56,9 @@ SHAPES = {
 def test_brute_force(shape, jobs):
     pairs = SHAPES[shape]
     trained, vectors = machines()
-    found = score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)), work=Work(jobs=jobs))
+    found = score_trials(
+        trained, named(SEGMENTS, vectors), Trials.from_ids(*zip(*pairs, strict=True)), work=Work(jobs=jobs)
+    )
     assert list(found.pairs()) == pairs, "scores come in the order of the trials"
     expected = [
         trained.weights[MODELS.index(m)] @ vectors[SEGMENTS.index(s)] + trained.biases[MODELS.index(m)]
@@ -87,13 +89,13 @@ def test_models_of_a_sentence_are_one_block():
 def test_bits_do_not_depend_on_jobs_nor_rows(dtype):
     trained, vectors = machines(dtype)
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    one = score_trials(trained, SEGMENTS, vectors, trials, work=Work(jobs=1)).values
+    one = score_trials(trained, named(SEGMENTS, vectors), trials, work=Work(jobs=1)).values
     for jobs in (2, 5):
         np.testing.assert_array_equal(
-            score_trials(trained, SEGMENTS, vectors, trials, work=Work(jobs=jobs)).values, one
+            score_trials(trained, named(SEGMENTS, vectors), trials, work=Work(jobs=jobs)).values, one
         )
     back = SvmModels(trained.models[::-1], trained.weights[::-1], trained.biases[::-1])
-    np.testing.assert_array_equal(score_trials(back, SEGMENTS[::-1], vectors[::-1], trials).values, one)
+    np.testing.assert_array_equal(score_trials(back, named(SEGMENTS[::-1], vectors[::-1]), trials).values, one)
 
 
 def test_more_segments_than_are_gathered_at_once():
@@ -102,7 +104,7 @@ def test_more_segments_than_are_gathered_at_once():
     vectors = rng.standard_normal((1300, 4))
     trained = SvmModels(np.array(["a", "b"], object), rng.standard_normal((2, 4)), np.zeros(2))
     trials = Trials.from_ids(np.repeat(["a", "b"], 1300).tolist(), names * 2)
-    found = score_trials(trained, names, vectors, trials).values
+    found = score_trials(trained, named(names, vectors), trials).values
     np.testing.assert_allclose(found.reshape(2, -1), trained.weights @ vectors.T, atol=1e-12)
 
 
@@ -116,20 +118,20 @@ def test_more_segments_than_are_gathered_at_once():
 def test_missing_ids(pairs, words):
     trained, vectors = machines()
     with pytest.raises(DataError, match=words):
-        score_trials(trained, SEGMENTS, vectors, Trials.from_ids(*zip(*pairs, strict=True)))
+        score_trials(trained, named(SEGMENTS, vectors), Trials.from_ids(*zip(*pairs, strict=True)))
 
 
 def test_ids_without_a_trial_may_be_missing():
     trained, vectors = machines()
     trials = Trials.from_ids(["m00_a", "gone"], ["s00", "lost"]).subset(np.array([0]))
     trials = Trials(trials.model_ids, trials.segment_ids, trials.models, trials.segments)
-    assert len(score_trials(trained, SEGMENTS, vectors, trials)) == 1
+    assert len(score_trials(trained, named(SEGMENTS, vectors), trials)) == 1
 
 
 def test_segment_in_two_rows_is_an_error():
     trained, vectors = machines()
     with pytest.raises(DataError, match="'s00' stands twice"):
-        score_trials(trained, ["s00", *SEGMENTS[:19]], vectors, Trials.from_ids(["m00_a"], ["s00"]))
+        score_trials(trained, named(["s00", *SEGMENTS[:19]], vectors), Trials.from_ids(["m00_a"], ["s00"]))
 
 
 # --- GMM-UBM ---------------------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def mean_log_density(ubm: GaussianMixture, means: np.ndarray, frames: np.ndarray
 def test_gmm_scores_are_log_likelihood_ratios(shape):
     pairs = SHAPES[shape]
     ubm, means, frames = gmm_case()
-    found = score_gmm_ubm(ubm, MODELS, means, frames, Trials.from_ids(*zip(*pairs, strict=True)))
+    found = score_gmm_ubm(ubm, named(MODELS, means), frames, Trials.from_ids(*zip(*pairs, strict=True)))
     assert list(found.pairs()) == pairs
     expected = [
         mean_log_density(ubm, means[MODELS.index(m)], frames.of(s)) - mean_log_density(ubm, ubm.means, frames.of(s))
@@ -173,7 +175,7 @@ def test_gmm_bits_do_not_depend_on_jobs(dtype):
     ubm, means, frames = gmm_case(dtype)
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
     one, two, five = (
-        score_gmm_ubm(ubm, MODELS, means, frames, trials, work=Work(jobs=jobs)).values for jobs in (1, 2, 5)
+        score_gmm_ubm(ubm, named(MODELS, means), frames, trials, work=Work(jobs=jobs)).values for jobs in (1, 2, 5)
     )
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, five)
@@ -181,7 +183,9 @@ def test_gmm_bits_do_not_depend_on_jobs(dtype):
 
 def test_the_ubm_itself_scores_0():
     ubm, _, frames = gmm_case()
-    found = score_gmm_ubm(ubm, ["ubm"], ubm.means.reshape(1, -1), frames, Trials.from_ids(["ubm"] * 20, SEGMENTS))
+    found = score_gmm_ubm(
+        ubm, named(["ubm"], ubm.means.reshape(1, -1)), frames, Trials.from_ids(["ubm"] * 20, SEGMENTS)
+    )
     np.testing.assert_allclose(found.values, 0, atol=1e-12)
 
 
@@ -190,8 +194,10 @@ def test_gmm_component_without_weight():
     weightless = GaussianMixture(np.array([0.5, 0.5, 0, 0, 0]), ubm.means, ubm.variances)
     halves = GaussianMixture(np.array([0.5, 0.5]), ubm.means[:2], ubm.variances[:2])
     trials = Trials.from_ids(["m00_a"] * 20, SEGMENTS)
-    found = score_gmm_ubm(weightless, MODELS, means, frames, trials).values
-    np.testing.assert_allclose(found, score_gmm_ubm(halves, MODELS, means[:, :6], frames, trials).values, atol=1e-10)
+    found = score_gmm_ubm(weightless, named(MODELS, means), frames, trials).values
+    np.testing.assert_allclose(
+        found, score_gmm_ubm(halves, named(MODELS, means[:, :6]), frames, trials).values, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,14 +208,14 @@ def test_gmm_missing(model, segment, words):
     ubm, means, frames = gmm_case()
     more = Frames(np.array([*SEGMENTS, "empty"], object), np.append(frames.offsets, frames.offsets[-1]), frames.values)
     with pytest.raises(DataError, match=words):
-        score_gmm_ubm(ubm, MODELS, means, more, Trials.from_ids([model], [segment]))
+        score_gmm_ubm(ubm, named(MODELS, means), more, Trials.from_ids([model], [segment]))
 
 
 def test_gmm_frames_of_another_dimension():
     ubm, means, frames = gmm_case()
     narrow = Frames(frames.ids, frames.offsets, frames.values[:, :2])
     with pytest.raises(DataError, match=r"expects \(T, 3\)"):
-        score_gmm_ubm(ubm, MODELS, means, narrow, Trials.from_ids(["m00_a"], ["s00"]))
+        score_gmm_ubm(ubm, named(MODELS, means), narrow, Trials.from_ids(["m00_a"], ["s00"]))
 
 
 # --- vectors in files, pieces and interruptions ----------------------------------------------------------------------
@@ -239,7 +245,7 @@ def test_scattered_trials_are_not_scored_one_by_one():
     trials = Trials(ids, ids, (codes // 5000).astype(np.int32), (codes % 5000).astype(np.int32))
     assert len(trial_pieces(trials, paired=2000)) == -(-len(codes) // 2000)
     weights, vectors = (rng.standard_normal((5000, 8)).astype(np.float32) for _ in range(2))
-    found = score_trials(SvmModels(ids, weights, np.zeros(5000)), ids, vectors, trials).values
+    found = score_trials(SvmModels(ids, weights, np.zeros(5000)), named(ids, vectors), trials).values
     expected = (weights[trials.models].astype(np.float64) * vectors[trials.segments]).sum(axis=1)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -268,13 +274,13 @@ def test_rows_in_files_give_the_same(tmp_path, shape, projected):
     machines, vectors, _ = case(None)
     projection = fit_nap(vectors, rank=3) if projected else None
     trials = Trials.from_ids(*zip(*SHAPES[shape], strict=True))
-    expected = score_trials(machines, SEGMENTS, vectors, trials, projection=projection).values
+    expected = score_trials(machines, named(SEGMENTS, vectors), trials, projection=projection).values
     there, rows, _ = case(tmp_path)
     for jobs in (1, 2):
-        found = score_trials(there, SEGMENTS, rows, trials, projection=projection, work=Work(jobs=jobs)).values
+        found = score_trials(there, named(SEGMENTS, rows), trials, projection=projection, work=Work(jobs=jobs)).values
         np.testing.assert_array_equal(found, expected)
     if projection is not None:
-        before = score_trials(machines, SEGMENTS, projection(vectors), trials).values
+        before = score_trials(machines, named(SEGMENTS, projection(vectors)), trials).values
         np.testing.assert_allclose(found, before, atol=1e-4)
 
 
@@ -283,7 +289,7 @@ def test_pairs_and_blocks_agree(dtype):
     machines, vectors, trials = case(None, dtype)
     whole = np.asarray(machines.weights, np.float64) @ vectors.T.astype(np.float64) + machines.biases[:, None]
     expected = [whole[MODELS.index(m), SEGMENTS.index(s)] for m, s in trials.pairs()]
-    found = score_trials(machines, SEGMENTS, vectors, trials).values
+    found = score_trials(machines, named(SEGMENTS, vectors), trials).values
     np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == np.float64 else 1e-3)
 
 
@@ -296,8 +302,7 @@ def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
     def make(folder: Path | None) -> None:
         scores = score_trials(
             machines,
-            SEGMENTS,
-            vectors,
+            named(SEGMENTS, vectors),
             trials,
             destination=Destination(folder=folder, fingerprint="f"),
             work=Work(jobs=2),
@@ -311,20 +316,20 @@ def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr("spkver.backend.trial_pieces._TASK", 1)
     monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
     machines, vectors, trials = case(None)
-    expected = score_trials(machines, SEGMENTS, vectors, trials).values
+    expected = score_trials(machines, named(SEGMENTS, vectors), trials).values
     with pytest.raises(Stopped), records(2):
-        score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
+        score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
     flip_bits(tmp_path / "scores.journal", -5)
     with records() as written:
-        found = score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
+        found = score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
     np.testing.assert_array_equal(found.values, expected)
     n_tasks = len(written) + 1
     with records() as written:
-        score_trials(machines, SEGMENTS, vectors, trials, destination=Destination(folder=tmp_path))
+        score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
     assert written == []
     fewer = trials.subset(np.arange(len(trials) - 1))
     with records() as written:
-        score_trials(machines, SEGMENTS, vectors, fewer, destination=Destination(folder=tmp_path))
+        score_trials(machines, named(SEGMENTS, vectors), fewer, destination=Destination(folder=tmp_path))
     assert len(written) == n_tasks, "other trials, other scores"
 
 
@@ -332,9 +337,9 @@ def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
 def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
     ubm, means, frames = gmm_case(np.float32)
     trials = Trials.from_ids(*zip(*SHAPES["mixed"], strict=True))
-    expected = score_gmm_ubm(ubm, MODELS, means, frames, trials).values
+    expected = score_gmm_ubm(ubm, named(MODELS, means), frames, trials).values
     there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
-    found = score_gmm_ubm(ubm, MODELS, stored(means, tmp_path, "means"), there, trials, work=Work(jobs=jobs))
+    found = score_gmm_ubm(ubm, named(MODELS, stored(means, tmp_path, "means")), there, trials, work=Work(jobs=jobs))
     np.testing.assert_array_equal(found.values, expected)
 
 
@@ -346,8 +351,7 @@ def test_gmm_scoring_stopped_at_every_task(tmp_path):
     def make(folder: Path | None) -> None:
         scores = score_gmm_ubm(
             ubm,
-            MODELS,
-            means,
+            named(MODELS, means),
             frames,
             trials,
             destination=Destination(folder=folder, fingerprint="f"),
@@ -367,11 +371,11 @@ def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_fi
     projected = []
     of_rows = Projection.of_rows
     monkeypatch.setattr(Projection, "of_rows", lambda self, rows: projected.append(len(rows)) or of_rows(self, rows))
-    expected = score_trials(machines, SEGMENTS, vectors_left, trials).values
+    expected = score_trials(machines, named(SEGMENTS, vectors_left), trials).values
     assert projected == []
     monkeypatch.setattr("spkver.backend.scoring._OFTEN", 1)
     found = score_trials(
-        machines, SEGMENTS, vectors, trials, projection=projection, destination=Destination(folder=tmp_path)
+        machines, named(SEGMENTS, vectors), trials, projection=projection, destination=Destination(folder=tmp_path)
     )
     assert sum(projected) == 20
     np.testing.assert_allclose(found.values, expected, atol=1e-4)

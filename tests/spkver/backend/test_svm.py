@@ -7,14 +7,16 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from interruptions import Stopped, check_every_stop, flip_bits, named, records, stored
 from sklearn.svm import SVC
 
+from evaluation.trials.lists import Trials
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
 from spkver.backend.nap import fit_nap
+from spkver.backend.scoring import score_trials
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms
 
 EXACT = SvmConfig(tolerance=1e-9)
@@ -41,7 +43,7 @@ def reference(own: np.ndarray, background: np.ndarray, cost: float | None, tests
 def test_scores_are_scikit_learns(cost):
     models, vectors, background = data()
     tests = np.random.default_rng(1).standard_normal((25, 30))
-    machines = train_svms(models, vectors, background, SvmConfig(tolerance=1e-9, cost=cost))
+    machines = train_svms(named(models, vectors), background, SvmConfig(tolerance=1e-9, cost=cost))
     assert machines.models.tolist() == sorted(SESSIONS)
     for row, name in enumerate(machines.models):
         own = vectors[[model == name for model in models]]
@@ -51,9 +53,9 @@ def test_scores_are_scikit_learns(cost):
 
 def test_order_of_rows_is_no_matter():
     models, vectors, background = data()
-    expected = train_svms(models, vectors, background, EXACT)
+    expected = train_svms(named(models, vectors), background, EXACT)
     order = np.random.default_rng(2).permutation(len(models))
-    found = train_svms([models[place] for place in order], vectors[order], background, EXACT)
+    found = train_svms(named([models[place] for place in order], vectors[order]), background, EXACT)
     assert found.models.tolist() == expected.models.tolist()
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-7)
     np.testing.assert_allclose(found.biases, expected.biases, atol=1e-7)
@@ -64,7 +66,7 @@ def test_bits_do_not_depend_on_jobs(dtype):
     rng = np.random.default_rng(3)
     models = [f"m{number // 2:03d}" for number in range(90)]
     vectors, background = rng.standard_normal((90, 500)).astype(dtype), rng.standard_normal((30, 500)).astype(dtype)
-    one, two, five = (train_svms(models, vectors, background, work=Work(jobs=jobs)) for jobs in (1, 2, 5))
+    one, two, five = (train_svms(named(models, vectors), background, work=Work(jobs=jobs)) for jobs in (1, 2, 5))
     for other in (two, five):
         np.testing.assert_array_equal(one.weights, other.weights)
         np.testing.assert_array_equal(one.biases, other.biases)
@@ -74,16 +76,16 @@ def test_bits_do_not_depend_on_jobs(dtype):
 
 def test_models_do_not_depend_on_each_other():
     models, vectors, background = data()
-    together = train_svms(models, vectors, background, EXACT)
+    together = train_svms(named(models, vectors), background, EXACT)
     own = [model == "bert" for model in models]
-    alone = train_svms(["bert"] * 3, vectors[own], background, EXACT)
+    alone = train_svms(named(["bert"] * 3, vectors[own]), background, EXACT)
     row = together.models.tolist().index("bert")
     np.testing.assert_allclose(alone.weights[0], together.weights[row], atol=1e-12)
 
 
 def test_own_vectors_are_on_the_positive_side():
     models, vectors, background = data()
-    machines = train_svms(models, vectors, background, SvmConfig(cost=100.0))
+    machines = train_svms(named(models, vectors), background, SvmConfig(cost=100.0))
     rows = [machines.models.tolist().index(model) for model in models]
     assert (np.einsum("ij,ij->i", machines.weights[rows], vectors) + machines.biases[rows] > 0).all()
     assert (background @ machines.weights.T + machines.biases).mean() < -0.9
@@ -91,7 +93,7 @@ def test_own_vectors_are_on_the_positive_side():
 
 def test_files(tmp_path):
     models, vectors, background = data(np.float32)
-    machines = train_svms(models, vectors, background)
+    machines = train_svms(named(models, vectors), background)
     write_svms(tmp_path / "svm.h5", machines, attributes={"fingerprint": "abc"})
     found = read_svms(tmp_path / "svm.h5")
     assert found.models.tolist() == machines.models.tolist()
@@ -103,15 +105,28 @@ def test_files(tmp_path):
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        ((12, (13, 30), (40, 30)), "do not fit together"),
-        ((13, (13, 30), (40, 31)), "do not fit together"),
-        ((13, (13, 30), (0, 30)), "no background"),
+        (((13, 30), (40, 31)), "do not fit together"),
+        (((13, 30), (0, 30)), "no background"),
     ],
 )
 def test_shapes(shapes, words):
-    n_models, own, background = shapes
+    own, background = shapes
     with pytest.raises(DataError, match=words):
-        train_svms(["m"] * n_models, np.ones(own), np.ones(background))
+        train_svms(named(["m"] * 13, np.ones(own)), np.ones(background))
+
+
+def test_what_functions_do_not_take_is_said():
+    models, vectors, background = data()
+    expected = "expected Supervectors.models, segments, vectors., got list"
+    with pytest.raises(TypeError, match=expected):
+        train_svms(models, vectors, background)
+    machines = train_svms(named(models, vectors), named(["b"] * 40, background))
+    np.testing.assert_array_equal(machines.weights, train_svms(named(models, vectors), background).weights)
+    trials = Trials.from_ids(["anna"], ["bert"])
+    with pytest.raises(TypeError, match=expected):
+        score_trials(machines, models, trials)
+    with pytest.raises(TypeError, match=r"write a\.h5 with write_scores"):
+        score_trials(machines, named(models, vectors), trials, destination="a.h5")
 
 
 def test_machines_must_fit_together():
@@ -143,9 +158,10 @@ def many(folder: Path | None = None):
 def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
-    expected = train_svms(*here, projection=projection)
+    expected = train_svms(named(*here[:2]), here[2], projection=projection)
     train_svms(
-        *there,
+        named(*there[:2]),
+        there[2],
         projection=projection,
         work=Work(jobs=jobs),
         destination=Destination(tmp_path / "a.h5", attributes={"fingerprint": "f"}),
@@ -165,8 +181,8 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
 def test_projection_while_reading_is_projection_before():
     models, vectors, background = (one if isinstance(one, list) else one.astype(np.float64) for one in many())
     project = fit_nap(background, rank=5)
-    found = train_svms(models, vectors, background, EXACT, projection=project)
-    expected = train_svms(models, project(vectors), project(background), EXACT)
+    found = train_svms(named(models, vectors), background, EXACT, projection=project)
+    expected = train_svms(named(models, project(vectors)), project(background), EXACT)
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
     np.testing.assert_allclose(found.weights @ project.directions.T, 0, atol=1e-9)
 
@@ -175,10 +191,11 @@ def test_projection_while_reading_is_projection_before():
 def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected):
     models, vectors, background = many(tmp_path)
     projection = fit_nap(background, rank=5) if projected else None
-    held = train_svms(models, vectors, background, EXACT, projection=projection)
+    held = train_svms(named(models, vectors), background, EXACT, projection=projection)
     monkeypatch.setattr("spkver.backend.svm._HELD", 0)
     one, two = (
-        train_svms(models, vectors, background, EXACT, projection=projection, work=Work(jobs=jobs)) for jobs in (1, 2)
+        train_svms(named(models, vectors), background, EXACT, projection=projection, work=Work(jobs=jobs))
+        for jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
@@ -193,8 +210,7 @@ def test_stopped_at_every_block(tmp_path, projected):
 
     def make(folder: Path | None) -> None:
         train_svms(
-            models,
-            vectors,
+            named(models, vectors),
             background,
             projection=projection,
             work=Work(jobs=2),
@@ -205,14 +221,15 @@ def test_stopped_at_every_block(tmp_path, projected):
 
 
 def test_flipped_bit_in_half_of_the_machines(tmp_path):
-    train_svms(*many(), destination=Destination(tmp_path / "whole.h5"))
+    models, vectors, background = many()
+    train_svms(named(models, vectors), background, destination=Destination(tmp_path / "whole.h5"))
     expected = open_svms(tmp_path / "whole.h5")
     with pytest.raises(Stopped), records(3):
-        train_svms(*many(), destination=Destination(tmp_path / "a.h5", folder=tmp_path))
+        train_svms(named(models, vectors), background, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     draft = tmp_path / "a.h5.draft"
     flip_bits(draft, draft.read_bytes().index(expected.biases[20:25].tobytes()))
     with records() as written:
-        train_svms(*many(), destination=Destination(tmp_path / "a.h5", folder=tmp_path))
+        train_svms(named(models, vectors), background, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
     assert len(written) == 2
     np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").weights, expected.weights)
     np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").biases, expected.biases)

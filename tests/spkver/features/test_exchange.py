@@ -12,6 +12,7 @@ from spkbase.errors import DataError
 from spkver.cli import main
 from spkver.features.config import FeatureConfig
 from spkver.features.exchange import export_sidekit, import_sidekit
+from spkver.features.extraction import extract_features
 from spkver.features.frames import read_feature_table
 from spkver.features.loading import load_frames
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
@@ -45,6 +46,15 @@ def test_there_and_back(tmp_path):
     again = read_feature_table(tmp_path / "again.h5")
     np.testing.assert_array_equal(again.cepstra, table.cepstra)
     np.testing.assert_array_equal(again.speech, table.speech)
+
+
+def test_extraction_takes_the_files_that_the_configuration_names(tmp_path):
+    arrays = {name: write(tmp_path / "in", name, count) for name, count in (("b", 30), ("a", 50))}
+    config, recordings = FeatureConfig(files=str(tmp_path / "in")), dict.fromkeys(arrays, tmp_path / "no.wav")
+    table = extract_features(recordings, config, tmp_path / "store.h5")
+    np.testing.assert_array_equal(table.of(0)[0], arrays["a"]["cep"])
+    with pytest.raises(DataError, match="no features of recording 'c'"):
+        extract_features({"c": tmp_path / "no.wav"}, config, tmp_path / "other.h5")
 
 
 @pytest.mark.parametrize("form", ["none", "percentile", "htk"])

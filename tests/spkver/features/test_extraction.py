@@ -21,6 +21,7 @@ from spkbase.errors import DataError, Problems
 from spkbase.files.temporary_rows import TemporaryRows
 from spkbase.runs.destination import Destination
 from spkbase.work.maps import one_blas_thread, use_engine
+from spkbase.work.settings import Work
 from spkver.audio.reading import read_audio
 from spkver.features.compute import features_of_signals, recording_generator
 from spkver.features.config import PRESETS, FeatureConfig
@@ -57,7 +58,7 @@ def recordings(tmp_path_factory) -> dict[str, Path]:
 
 def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
     parts = {name: options.pop(name) for name in ("folder", "fingerprint", "attributes") if name in options}
-    return extract_features(recordings, config, Destination(path, **parts), **{"jobs": 1, **options})
+    return extract_features(recordings, config, Destination(path, **parts), **{"work": Work(jobs=1), **options})
 
 
 def arrays(path: Path) -> dict[str, bytes]:
@@ -100,8 +101,8 @@ def test_bits_depend_on_the_recording_alone(recordings, table, tmp_path):
 
 def test_bits_do_not_depend_on_jobs(recordings, tmp_path):
     some = dict(list(recordings.items())[:40])
-    extract(some, tmp_path / "one.h5", jobs=1)
-    extract(some, tmp_path / "two.h5", jobs=2)
+    extract(some, tmp_path / "one.h5", work=Work(jobs=1))
+    extract(some, tmp_path / "two.h5", work=Work(jobs=2))
     assert arrays(tmp_path / "one.h5") == arrays(tmp_path / "two.h5")
 
 
@@ -205,8 +206,8 @@ def test_frames(table, tmp_path):
 
 
 def test_frames_that_do_not_fit_memory_are_mapped(table, tmp_path):
-    in_memory = load_frames(table, CONFIG, folder=tmp_path, jobs=1)
-    mapped = load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path, jobs=2)
+    in_memory = load_frames(table, CONFIG, folder=tmp_path, work=Work(jobs=1))
+    mapped = load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path, work=Work(jobs=2))
     assert isinstance(mapped.values, np.memmap)
     assert not isinstance(in_memory.values, np.memmap)
     np.testing.assert_array_equal(mapped.values, in_memory.values)
@@ -380,7 +381,7 @@ def test_batches_with_failures_are_looked_at_again(recordings, tmp_path, monkeyp
 def test_frames_for_processes_are_in_a_file(table, tmp_path):
     expected = load_frames(table, CONFIG, folder=tmp_path)
     with use_engine("loky"):
-        found = load_frames(table, CONFIG, folder=tmp_path, jobs=2)
+        found = load_frames(table, CONFIG, folder=tmp_path, work=Work(jobs=2))
     assert isinstance(found.values, StoredArray)
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.offsets, expected.offsets)

@@ -161,7 +161,7 @@ def test_training_goes_on_from_the_diagonal_mixture():
     diagonal = train_ubm(frames, UbmConfig(components=2))
     full = train_ubm(frames, UbmConfig(components=2, covariance="full", full_iterations=30))
     np.testing.assert_array_equal(full.log_likelihoods[: len(diagonal.log_likelihoods)], diagonal.log_likelihoods)
-    assert len(full.log_likelihoods) == len(full.n_components) == len(diagonal.log_likelihoods) + 30
+    assert len(full.log_likelihoods) == len(full.sizes) == len(diagonal.log_likelihoods) + 30
     assert (np.diff(full.log_likelihoods) >= -1e-10).all()
     assert full.log_likelihoods[-1] > diagonal.log_likelihoods[-1] + 0.05
     order = np.argsort(full.mixture.means[:, 0])
@@ -182,7 +182,7 @@ def test_result_does_not_depend_on_workers(dtype, tmp_path):
 def contents(trained: TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
-    return b"".join(array.tobytes() for array in (*arrays, trained.log_likelihoods, trained.n_components))
+    return b"".join(array.tobytes() for array in (*arrays, trained.log_likelihoods, trained.sizes))
 
 
 def test_stopped_at_every_round(tmp_path):
@@ -225,7 +225,7 @@ def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
         np.testing.assert_allclose(*vectors, rtol=1e-12, atol=1e-14)
     means = adapt_multisession(diagonal, of_diagonal, MapConfig(normalise=False))
     trials = every_trial("abc", ids)
-    scores = [score_gmm_ubm(mixture, means.models, means.vectors, frames, trials) for mixture in (full, diagonal)]
+    scores = [score_gmm_ubm(mixture, means, frames, trials) for mixture in (full, diagonal)]
     np.testing.assert_allclose(scores[0].values, scores[1].values, rtol=1e-11, atol=1e-13)
 
 
@@ -275,7 +275,7 @@ def test_ratios_are_scipys():
     frames = as_frames([rng.standard_normal((n_frames, 4)) for n_frames in (30, 700)])
     means = adapt_multisession(mixture, statistics, MapConfig(normalise=False))
     trials = Trials.from_ids(["a", "b", "a"], ["s0", "s0", "s1"])
-    scores = score_gmm_ubm(mixture, means.models, means.vectors, frames, trials).values
+    scores = score_gmm_ubm(mixture, means, frames, trials).values
     for score, row, segment in zip(scores, (0, 1, 0), ("s0", "s0", "s1"), strict=True):
         adapted = GaussianMixture(mixture.weights, means.vectors[row].reshape(3, 4), mixture.variances)
         tested = frames.of(segment)
@@ -303,9 +303,7 @@ def test_devices_give_the_same(device: Device, dtype):
     np.testing.assert_allclose(*vectors, **tolerance)
     means = adapt_supervectors(mixture, expected, MapConfig(normalise=False))
     trials = every_trial(ids, ids)
-    scores = [
-        score_gmm_ubm(mixture, means.models, means.vectors, frames, trials, work=by).values for by in (work, Work())
-    ]
+    scores = [score_gmm_ubm(mixture, means, frames, trials, work=by).values for by in (work, Work())]
     np.testing.assert_allclose(*scores, **tolerance)
 
 
@@ -314,16 +312,16 @@ def test_devices_give_the_same(device: Device, dtype):
 
 def test_files_hold_the_mixture(tmp_path):
     rng = np.random.default_rng(7)
-    trained = TrainedUbm(random_mixture(rng), np.ones(4), np.array([-5.0]), np.array([3]))
+    full = random_mixture(rng)
+    trained = TrainedUbm(full.weights, full.means, full.variances, np.ones(4), np.array([-5.0]), np.array([3]))
     write_ubm(tmp_path / "ubm.h5", trained)
     read = read_ubm(tmp_path / "ubm.h5")
-    assert read.mixture.has_full_covariances
-    np.testing.assert_array_equal(read.mixture.means, trained.mixture.means)
-    np.testing.assert_allclose(read.mixture.variances, trained.mixture.variances, rtol=1e-9, atol=1e-12)
+    assert read.has_full_covariances
+    np.testing.assert_array_equal(read.means, trained.means)
+    np.testing.assert_allclose(read.variances, trained.variances, rtol=1e-9, atol=1e-12)
     assert read.log_likelihoods.tolist() == [-5.0]
     check_ubm(UbmConfig(file=str(tmp_path / "ubm.h5"), covariance="full"), dimension=4, most_frames=1e6)
-    diagonal = TrainedUbm(diagonal_mixture(rng), np.ones(4))
-    write_ubm(tmp_path / "diagonal.h5", diagonal)
+    write_ubm(tmp_path / "diagonal.h5", diagonal_mixture(rng))
     with pytest.raises(ConfigError, match="holds diagonal covariances"):
         check_ubm(UbmConfig(file=str(tmp_path / "diagonal.h5"), covariance="full"), dimension=4, most_frames=1e6)
 

@@ -19,7 +19,13 @@ from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
-from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics
+from spkver.mixture.statistics import (
+    Statistics,
+    accumulate_statistics,
+    open_statistics,
+    read_statistics,
+    write_statistics,
+)
 from spkver.sidekit.stat_server import StatServer, write_stat_server
 
 
@@ -194,6 +200,20 @@ def test_the_file_is_sidekits(tmp_path):
                 old[name].dtype, old[name].shape, old[name].chunks,
             )  # fmt: skip
             np.testing.assert_array_equal(new[name][()], old[name][()])
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_what_is_in_memory_goes_into_the_same_file(tmp_path, kind):
+    mixture, frames, models, segments = case()
+    expected = accumulate_statistics(mixture, frames, models, segments)
+    there = accumulate_statistics(mixture, frames, models, segments, destination=kind(tmp_path / "recipe.h5"))
+    assert isinstance(there.first, StoredArray)
+    for made in (expected, there):
+        write_statistics(kind(tmp_path / "a.h5"), made)
+        found = read_statistics(kind(tmp_path / "a.h5"))
+        for name in ("models", "segments", "zeroth", "first"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "recipe.h5").read_bytes()
 
 
 def test_stopped_at_every_block(tmp_path):

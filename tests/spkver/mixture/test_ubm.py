@@ -16,7 +16,17 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
-from spkver.mixture.ubm import TrainedUbm, UbmConfig, _revive, schedule_marks, split, train_ubm, widest_dimensions
+from spkver.mixture.ubm import (
+    TrainedUbm,
+    UbmConfig,
+    _revive,
+    read_ubm,
+    schedule_marks,
+    split,
+    train_ubm,
+    widest_dimensions,
+    write_ubm,
+)
 
 PEER_FIRST_SPLIT = 57
 
@@ -240,7 +250,7 @@ def some_frames() -> np.ndarray:
 def contents(trained: TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
-    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.n_components))
+    return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.sizes))
 
 
 def test_stopped_at_every_round(tmp_path):
@@ -279,6 +289,20 @@ def test_other_frames_or_options_begin_anew(tmp_path):
     with records() as written:
         train_ubm(some_frames(), config, destination=Destination(folder=tmp_path, fingerprint="g"))
     assert written == []
+
+
+def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
+    trained = train_ubm(some_frames()[:2000].astype(np.float64), UbmConfig(components=4, variance_floor=1e-6))
+    write_ubm(str(tmp_path / "a.h5"), trained)
+    write_ubm(str(tmp_path / "b.h5"), trained.mixture)
+    found, plain = read_ubm(tmp_path / "a.h5"), read_ubm(tmp_path / "b.h5")
+    assert found.sizes.tolist() == trained.sizes.tolist()
+    assert plain.sizes.tolist() == []
+    np.testing.assert_array_equal(plain.means, trained.means)
+    # under EM the second moment of a mixture is that of the frames
+    np.testing.assert_allclose(plain.variance_control, trained.variance_control, rtol=1e-9)
+    with pytest.raises(TypeError, match=r"write c\.h5 with write_ubm"):
+        train_ubm(some_frames(), UbmConfig(components=4), destination="c.h5")
 
 
 def test_frames_in_a_file(tmp_path):

@@ -177,7 +177,7 @@ def test_gmm_ubm_scores(inputs, golden, backend, relevance, full):
     trials = Trials.from_ids(np.repeat(adapted.models, 12).tolist(), np.tile(segments, 60).tolist())
     if full:
         mixture = with_full_covariances(mixture)
-    scores = score_gmm_ubm(mixture, adapted.models, adapted.vectors, frames, trials).values.reshape(60, 12)
+    scores = score_gmm_ubm(mixture, adapted, frames, trials).values.reshape(60, 12)
     expected = golden[f"gmm_scores_r{relevance}"]
     mask = expected != 0
     assert mask.sum() > 100

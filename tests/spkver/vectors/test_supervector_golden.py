@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from golden_numbers import objects, signed_sums
+from interruptions import named
 
 from evaluation.trials.lists import Trials
 from spkver.backend.nap import fit_nap
@@ -74,13 +75,13 @@ def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
     for name in ("enroll", "test"):
         close(signed_sums(projected[name]), golden[f"{name}_sv_nap_sums"], tolerance, dtype)
 
-    machines = train_svms(golden["enroll_modelset"].tolist(), projected["enroll"], projected["back"])
+    machines = train_svms(named(golden["enroll_modelset"].tolist(), projected["enroll"]), projected["back"])
     assert machines.models.tolist() == golden["svm_models"].tolist()
     close(machines.weights, golden["svm_w"], svm_tolerance, dtype)
     close(machines.biases, golden["svm_b"], svm_tolerance, dtype)
 
     trials = all_trials(golden)
-    scores = score_trials(machines, golden["test_segset"].tolist(), projected["test"], trials)
+    scores = score_trials(machines, named(golden["test_segset"].tolist(), projected["test"]), trials)
     close(scores.values.reshape(golden["svm_scores"].shape), golden["svm_scores"], svm_tolerance, dtype)
 
 
@@ -91,7 +92,7 @@ def test_solver_stops_within_its_tolerance(golden, mixture):
     }
     projection = fit_nap(vectors["back"], rank=10)
     machines = train_svms(
-        golden["enroll_modelset"].tolist(), projection(vectors["enroll"]), projection(vectors["back"])
+        named(golden["enroll_modelset"].tolist(), projection(vectors["enroll"])), projection(vectors["back"])
     )
     close(machines.weights, golden["svm_w"], 1e-3, np.float32)
 
@@ -120,7 +121,7 @@ def test_statistics_and_gmm_scores(shared, golden, mixture, dtype):
         close(found.zeroth, golden[f"{name}_stat0"], tolerance, dtype)
         close(found.first, golden[f"{name}_stat1"], tolerance, dtype)
     models = adapt_multisession(mixture, statistics(golden, "enroll", np.float64), MapConfig(normalise=False))
-    scores = score_gmm_ubm(mixture, models.models, models.vectors, frames["test"], all_trials(golden))
+    scores = score_gmm_ubm(mixture, models, frames["test"], all_trials(golden))
     close(scores.values.reshape(full["gmm_scores"].shape), full["gmm_scores"], tolerance, dtype)
 
 
