@@ -166,16 +166,18 @@ def pooled_trials(given: Evaluated) -> Iterator[Found]:
 
 def uninformative(given: Evaluated) -> Iterator[Found]:
     """Find attackers whose scores tell nothing, equal or inverted; without others there is no verdict."""
+    found: dict[tuple[str, str], list[str]] = {}
     for (dataset, gender, scenario), part in places(given.conditions):
         broken = [one["attacker"] for one in part if tells_nothing(one)]
-        if not broken:
-            continue
-        text = (
-            f"{dataset} {gender} {scenario}: scores of {few(broken)} tell nothing, as they are all equal or inverted:"
-        )
         none_left = len(broken) == len(part) and scenario != "original"
-        level = "error" if none_left else "warning"
-        yield Found(level, "broken attackers", f"{text} that is no privacy, and they do not count.")
+        if broken:
+            level = "error" if none_left else "warning"
+            found.setdefault((level, few(broken)), []).append(f"{dataset} {gender} {scenario}")
+    for (level, names), where in found.items():
+        text = (
+            f"Scores of {names} tell nothing, as they are all equal or inverted ({few(where)}): that is no privacy, and"
+        )
+        yield Found(level, "broken attackers", f"{text} they do not count.")
 
 
 def tells_nothing(condition: Json) -> bool:
