@@ -11,17 +11,13 @@ import click
 
 from evaluation.commands.options import FILE, show_json
 from evaluation.commands.system_tables import format_paper_latex, format_paper_markdown
+from evaluation.commands.utility import json_option, label_option
 from spkbase.files import format_table, write_text
 
 if TYPE_CHECKING:
     from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
 
 _MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
-
-json_option = click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
-label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
 
 
 @click.command()
