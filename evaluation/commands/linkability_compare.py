@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from evaluation.uncertainty import Resampling
 from spkbase.console import Command
 from spkbase.errors import DataError, Problems
 from spkbase.files import format_csv, format_table, write_json, write_text
+
+logger = logging.getLogger(__name__)
 
 _REPLICATES, _MOST_BANDS = 500, 6
 
@@ -177,7 +180,7 @@ def plot_distributions(folder: Path, conditions: dict[LinkageCondition, dict[str
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
-    """Return the ranks of each run, for each number of utterances.
+    """Return the ranks of each run, for each number of utterances; a warning where two runs are one.
 
     Raises
     ------
@@ -186,6 +189,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
     """
     problems = Problems()
     ranks_of: dict[LinkageCondition, Ranks] = {}
+    firsts: dict[tuple[int, bytes, bytes], LinkageCondition] = {}
     for text in runs:
         label, path = _split(text)
         try:
@@ -201,6 +205,9 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
                 )
                 continue
             ranks_of[condition] = ranks
+            same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
+            if same != condition:
+                logger.warning("%s and %s are the same run, so they agree for that alone", same.name, condition.name)
     problems.raise_if_any()
     return ranks_of
 

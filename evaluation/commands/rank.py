@@ -111,6 +111,9 @@ def rank(
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
     if len({system.attacker for system in systems}) > 1:
         click.echo(f"Warning: {_MIXED}", err=True)
+    for system in systems:
+        if system.broken:
+            click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
     rows = system_rows(systems)
     details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
     _write_papers(systems, rows, rule, papers)

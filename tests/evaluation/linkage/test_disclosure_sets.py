@@ -299,6 +299,17 @@ def test_labels_are_folder_names_and_json_goes_to_standard_output(runs: Path) ->
     assert report == json.loads(run(*arguments)[1])
 
 
+def test_one_run_under_two_names_is_told(runs: Path) -> None:
+    (runs / "copy").symlink_to(runs / "first")
+    names = (f"{name}={runs / folder}" for name, folder in (("a", "first"), ("b", "copy"), ("c", "second")))
+    status, _, errors = run(*names, "--permutations", "20")
+    assert status == 0
+    assert errors.splitlines() == [
+        f"Warning: a, L = {number} and b, L = {number} are the same run, so they agree for that alone"
+        for number in (1, 3)
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
