@@ -55,6 +55,7 @@ def challenge(
 
     RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
+    Intervals are by speakers, whom an utt2spk beside a key's trials names.
     """
     from evaluation.challenges import VOICEPRIVACY, assess, find_score_lists, read_rule, write_challenge
     from evaluation.uncertainty import Resampling
