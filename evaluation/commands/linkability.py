@@ -91,7 +91,7 @@ class ListCommand(click.Command):
     help="What intervals of scores draw: speakers, or each model id as one.",
 )
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
-@click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
+@click.option("-s", "--scores", type=FILE, help="Scores of any kind, or a .pt of similarities, instead of embeddings.")
 @click.option("-k", "--key", type=FILE, help="Their key; none where the scores hold labels.")
 @click.option("--ranks", type=FILE, help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
 @missing_option
