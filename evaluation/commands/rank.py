@@ -15,7 +15,7 @@ from evaluation.commands.utility import json_option, label_option
 from spkbase.files import format_table, write_text
 
 if TYPE_CHECKING:
-    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
+    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, SystemOrder
 
 _MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
 
@@ -97,11 +97,7 @@ def rank(
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(RULES[rule_name], **changes)
-    reading: Reading = Reading(
-        split=split,
-        average=average,  # type: ignore[arg-type]
-        datasets=datasets,
-    )
+    reading = Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
     names = labels or ("",) * len(files)
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")

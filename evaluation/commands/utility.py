@@ -123,7 +123,7 @@ def wer(
         if normaliser == "none" and cases[0] != cases[1] and all(cases):
             told = "%s: is %s, the reference %s, and a word in another case counts as an error (--normaliser basic)"
             logger.warning(told, path, *cases)
-    _show(rows, report, json_path, f"normaliser: {normaliser}")
+    show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
 
 @click.command()
@@ -193,7 +193,7 @@ def uar(
         rows.append(_row(name, "UAR", average.interval, gap) | recalls | {"utterances": average.n_utterances})
         report[name] = {"uar": average.to_dict() | _difference(gap)}
     note = f"convention: {convention}; {len(averages[0].folds)} folds; chance: {100 * averages[0].chance:.2f} %"
-    _show(rows, report, json_path, note)
+    show_rows(rows, report, json_path, note)
 
 
 @click.command()
@@ -251,7 +251,7 @@ def f0(
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
     row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
     note = f"convention: {convention}; tracker: {tracker}"
-    _show([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
+    show_rows([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
 
 
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
@@ -302,13 +302,8 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
 
 
 def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
-    values = {
-        "system": name,
-        "measure": title,
-        "[%]": 100 * found.value,
-        "from": 100 * found.low,
-        "to": 100 * found.high,
-    }
+    values: dict[str, Any] = {"system": name, "measure": title, "[%]": 100 * found.value}
+    values |= {"from": 100 * found.low, "to": 100 * found.high}
     if gap is not None:
         values |= {"less first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
     return values
@@ -318,9 +313,10 @@ def _difference(gap: Interval | None) -> dict[str, Any]:
     return {} if gap is None else {"difference": gap.to_dict()}
 
 
-def _show(
+def show_rows(
     rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
 ) -> None:
+    """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
     if show_json(report, json_path):
         return
     columns = list(dict.fromkeys(name for row in rows for name in row))
