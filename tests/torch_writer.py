@@ -24,8 +24,8 @@ class _Storage:
         self.key, self.size = key, size
 
 
-def write_torch(path: Path, content: dict[str, Any]) -> Path:
-    """Write a dictionary, float32 arrays in it as tensors and `Tensors` as a state_dict, in the form of today."""
+def write_torch(path: Path, content: Any) -> Path:
+    """Write a dictionary or an array, float32 arrays as tensors and `Tensors` as a state_dict, in the form of today."""
     torch, utils = ModuleType("torch"), ModuleType("torch._utils")
     kind = type("FloatStorage", (), {"__module__": "torch"})
 

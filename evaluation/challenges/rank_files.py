@@ -184,7 +184,7 @@ def read_rank_file(path: str | Path) -> RankFile:
     ------
     DataError
         With file and line: a line that is no part of a table, a row of another length, no number where one is expected,
-        a section that lacks a column, or is there again with other columns or a row that was there; no section at all.
+        a section that lacks a column, or is there again with other columns; a row that was there; no section at all.
     """
     path = Path(path)
     raw = read_text_bytes(path)
@@ -257,6 +257,7 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
         subtitles = ("",) * (len(columns) - len(below)) + tuple(below)
     numeric = _numeric_columns(columns, title, [cells[1:] for _, cells in body])
     rows, index = [], []
+    seen: dict[tuple[str, ...], int] = {}
     for number, cells in body:
         if len(cells) != len(columns) + 1 or not _INDEX.fullmatch(cells[0]):
             text = f"expected a row number and {len(columns)} cells, got {' '.join(cells)[:60]!r}"
@@ -271,6 +272,10 @@ def _section(title: str, time: str | None, start: int, block: list[tuple[int, li
                 raise DataError(f"expected a rate in per cent as {name}, got {cell!r}", file=path, line=number)
             row.append(value)
         rows.append(tuple(row))
+        words = tuple(cell for cell in row if isinstance(cell, str))
+        if title in COLUMNS and seen.setdefault(words, number) < number:
+            remedy = "leave one of them"
+            raise DataError(f"repeats line {seen[words]}: {' '.join(words)}", file=path, line=number, remedy=remedy)
     if not rows:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
     return Section(title, tuple(columns), tuple(rows), () if bare else tuple(index), subtitles, time)

@@ -53,6 +53,8 @@ class ComparedSystem:
         Sets and sexes that the EER is of; empty where they are not known.
     attacker : str
         Whose EER it is, and by which reading, as far as the file tells.
+    broken : str
+        Why its EER says nothing of privacy, so that it reaches no target; blank where it does.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ComparedSystem:
     notes: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     attacker: str = "not told"
+    broken: str = ""
 
 
 @one_line
@@ -281,6 +284,8 @@ def _order(systems: Sequence[ComparedSystem], rule: OrderingRule, target: float,
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
     """Return why a system takes no part in a condition; blank if it does."""
+    if system.broken:
+        return f"EER {_percent(system.eer.value)} does not count: {system.broken}"
     if system.eer.value < target:
         return f"EER {_percent(system.eer.value)} is below {_percent(target)}"
     if utility not in system.utilities:

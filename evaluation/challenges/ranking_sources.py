@@ -15,14 +15,17 @@ from typing import Any, Literal
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
 from evaluation.challenges.results_2022 import read_results, recompute_averages
+from evaluation.metrics import reversal_at
 from evaluation.reports import SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkbase.showing import one_line
 
 Average = Literal["mean", "least"]
 
+LIST_OF_A_CHALLENGE = 400
+"""Target trials that a list of the challenges has at least, whose files do not tell them."""
 
 _SET = re.compile(r"(?P<corpus>.+)_(?P<split>dev|test)(?P<subset>_common)?")
 
@@ -99,7 +102,20 @@ def _from_rank_file(path: Path, name: str, reading: Reading) -> ComparedSystem:
     told = file.section(PROTOCOL)
     attacker = {} if told is None else {"attacker": _named(told.records()[0])}
     eer = _together(eers, reading.average)
-    return ComparedSystem(name or _name(path), eer, known, notes, sets, **attacker)
+    broken = _broken({f"{row['dataset']} {row['gender']}": (float(row["EER"]) / 100, math.nan) for row in anon})
+    return ComparedSystem(name or _name(path), eer, known, notes, sets, broken=broken, **attacker)
+
+
+def _broken(rates: Mapping[str, tuple[float, float]]) -> str:
+    """Say of which lists, by their EER and number of target trials, scores are the wrong way round, or constant."""
+    turned, constant = [], []
+    for where, (rate, n_target) in rates.items():
+        found = reversal_at(rate, LIST_OF_A_CHALLENGE if math.isnan(n_target) else n_target)
+        turned += [f"{where} ({100 * rate:.4g} %)"] if found is not None and found.clear else []
+        constant += [where] if rate == 0.5 else []
+    texts = [f"the wrong way round: {few(turned)}"] if turned else []
+    texts += [f"constant (EER of exactly 50 %): {few(constant)}"] if constant else []
+    return f"scores are {'; or '.join(texts)}" if texts else ""
 
 
 def _stronger_lazy(file: RankFile, anon: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -153,7 +169,8 @@ def _from_2022(path: Path, name: str, reading: Reading) -> ComparedSystem:
     }
     utilities = {key: Interval(value / unit) for key, (value, unit) in found.items() if value is not None}
     note = f"{path.name}: weighted averages of VoicePrivacy 2022, without intervals"
-    return ComparedSystem(name or _name(path), Interval(eer / 100), utilities, (note,))
+    broken = _broken({"weighted average": (eer / 100, math.nan)})
+    return ComparedSystem(name or _name(path), Interval(eer / 100), utilities, (note,), broken=broken)
 
 
 def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
@@ -191,7 +208,10 @@ def _from_results(path: Path, name: str, reading: Reading) -> ComparedSystem:
     protocol, most = _mapping(results, "protocol"), max(len(rows[group]) for group in chosen)
     attacker = _named(protocol) if protocol else f"strongest of {most} (rocch)"
     notes = (f"{path}: EER of {', '.join(listed)}{weighted}",)
-    return ComparedSystem(label, eer, utilities, notes, sets, attacker)
+    measured = [_chosen(results, rows[group]) or {} for group in sorted(chosen)]
+    rates = [(_reading(row, "interpolated"), row.get("n_target", math.nan)) for row in measured]
+    broken = _broken({where: rate for where, rate in zip(listed, rates, strict=True) if isinstance(rate[0], float)})
+    return ComparedSystem(label, eer, utilities, notes, sets, attacker, broken)
 
 
 def split_of(dataset: str) -> tuple[str, str]:
@@ -250,16 +270,21 @@ def chosen_eer(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
 
     Where they name none, that of the strongest attacker by the ROC convex hull.
     """
-    protocol, reading = _mapping(results, "protocol"), "rocch"
-    if protocol:
-        rows = [row for row in rows if row.get("attacker") == protocol.get("attacker")]
-        reading = str(protocol.get("reading"))
-    if not rows:
+    if (row := _chosen(results, rows)) is None:
         return None
-    row = strongest(rows)
-    eer, intervals = row.get("eer"), _mapping(row, "intervals")
-    value = eer.get(reading) if isinstance(eer, Mapping) else eer
-    return _number(value, intervals.get(f"eer.{reading}", intervals.get("eer")))
+    reading, intervals = _mapping(results, "protocol").get("reading", "rocch"), _mapping(row, "intervals")
+    return _number(_reading(row, reading), intervals.get(f"eer.{reading}", intervals.get("eer")))
+
+
+def _chosen(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    if protocol := _mapping(results, "protocol"):
+        rows = [row for row in rows if row.get("attacker") == protocol.get("attacker")]
+    return strongest(rows) if rows else None
+
+
+def _reading(row: Mapping[str, Any], reading: str) -> Any:
+    eer = row.get("eer")
+    return eer.get(reading) if isinstance(eer, Mapping) else eer
 
 
 def _named(protocol: Mapping[str, Any]) -> str:

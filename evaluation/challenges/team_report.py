@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenges.results_2022 import weighted_average
-from evaluation.challenges.team_scores import VOICEPRIVACY, Assessment, NamingRule
+from evaluation.challenges.team_scores import VOICEPRIVACY, Assessment, NamingRule, ScoreList
 from evaluation.metrics import format_value
-from evaluation.plots import Core, escape, save_profiles
+from evaluation.plots import Core, escape, look_of, save_profiles
 from spkbase.errors import DataError
-from spkbase.files import format_csv, format_table, write_text
+from spkbase.files import escape_markdown, format_csv, format_table, write_text
 
 # the columns of the ZEBRA toolkit: name, value of an assessment, factor, decimals
 _COLUMNS = (
@@ -40,9 +40,10 @@ def write_challenge(
     assessed : sequence of Assessment
         See `evaluation.challenges.assess`.
     output : path
-        The folder: ``results.csv`` (all digits), ``results.md`` and ``results.tex`` (rounded), ``averages.csv`` and
-        ``.md``, ``<team>-<system>.md``, and plots ``ZEBRA-multiple_conditions_<team>-<system>`` and
-        ``ZEBRA-task_wise_<dataset>-<task>-<gender>``, each also ``ZEBRA-sorted-...``.
+        The folder: ``results.csv`` (all digits), ``results.md`` and ``results.tex`` (rounded; with intervals as two
+        tables, so that they fit a page), ``averages.csv``, ``<team>-<system>.md``, and plots
+        ``ZEBRA-multiple_conditions_<team>-<system>`` and ``ZEBRA-task_wise_<dataset>-<task>-<gender>``, each also
+        ``ZEBRA-sorted-...``.
     rule : NamingRule
         Holds the weights of the averages.
     extensions : sequence of str
@@ -54,19 +55,22 @@ def write_challenge(
     systems = {assessment.source.name for assessment in assessed}
     if len({_file_name(name) for name in systems}) < len(systems):
         raise DataError("two systems would get files of one name", remedy="rename a team or a system")
+    assessed = sorted(assessed, key=_place)
     columns = [*_NAMES, *_headers(assessed)]
-    write_text(output / "results.csv", format_csv(columns, [_row(assessment, exact=True) for assessment in assessed]))
+    write_text(output / "results.csv", format_csv(columns, [_exact(assessment) for assessment in assessed]))
     rows = [_row(assessment) for assessment in assessed]
     averages = average_rows(assessed, rule)
-    table = format_table(rows, columns, markdown=True)
+    table = format_table(rows, markdown=True)
     write_text(output / "results.md", f"# Results\n\n{table}\n\n{_averages_text(averages)}")
-    write_text(output / "results.tex", _as_tex(columns, rows))
+    titles = [title for title, *_ in _COLUMNS]
+    parts = [titles[:4], titles[4:]] if any(assessment.intervals for assessment in assessed) else [titles]
+    write_text(output / "results.tex", "\n".join(_as_tex([*_NAMES, *part], rows) for part in parts))
     if averages:
         write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
     for name, part in _by(assessed, lambda assessment: assessment.source.name).items():
-        ranking = format_table([_row(assessment) for assessment in part], columns, markdown=True)
+        ranking = format_table([_row(assessment) for assessment in part], markdown=True)
         theirs = _averages_text([row for row in averages if row["System"] == name])
-        write_text(output / f"{_file_name(name)}.md", f"# {name}\n\n{ranking}\n\n{theirs}")
+        write_text(output / f"{_file_name(name)}.md", f"# {escape_markdown(name)}\n\n{ranking}\n\n{theirs}")
     if extensions:
         _plot(assessed, output, extensions)
 
@@ -105,39 +109,55 @@ def _headers(assessed: Sequence[Assessment]) -> list[str]:
     return headers
 
 
-def _row(assessment: Assessment, *, exact: bool = False) -> dict[str, Any]:
-    names = (assessment.source.name, assessment.source.sex, assessment.source.dataset, assessment.source.condition)
-    row: dict[str, Any] = dict(zip(_NAMES, names, strict=True))
-    for title, metric, factor, decimals in _COLUMNS:
-        if not metric:
-            row[title] = assessment.tag
-            continue
-        row[title] = _shown(factor * assessment.values[metric], metric, decimals, exact)
+def _place(assessment: Assessment) -> tuple[Any, ...]:
+    """Order by system, sex, set and condition; original speech before anonymised."""
+    source = assessment.source
+    return source.name, source.sex, source.dataset, [side != "o" for side in source.condition.split("-")]
+
+
+def _names(assessment: Assessment) -> dict[str, str]:
+    source = assessment.source
+    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+
+
+def _exact(assessment: Assessment) -> dict[str, Any]:
+    """A row with all digits, and columns for the ends of intervals."""
+    row: dict[str, Any] = _names(assessment)
+    for title, metric, factor, _ in _COLUMNS:
+        row[title] = float(factor * assessment.values[metric]) if metric else assessment.tag
         if metric in assessment.intervals:
             interval = assessment.intervals[metric]
-            for end, bound in (("low", interval.low), ("high", interval.high)):
-                row[f"{title} {end}"] = _shown(factor * bound, metric, decimals, exact)
+            row |= {f"{title} low": float(factor * interval.low), f"{title} high": float(factor * interval.high)}
+    return {name: "" if value != value else value for name, value in row.items()}
+
+
+def _row(assessment: Assessment) -> dict[str, str]:
+    """A row to be read, with intervals in brackets."""
+    row = _names(assessment)
+    for title, metric, factor, decimals in _COLUMNS:
+        value, found = assessment.values.get(metric, math.nan), assessment.intervals.get(metric)
+        numbers = [value, *([found.low, found.high] if found is not None and found.has_interval else [])]
+        texts = [_shown(factor * number, metric, decimals) for number in numbers]
+        row[title] = assessment.tag if not metric else texts[0] + (f" [{', '.join(texts[1:])}]" if texts[1:] else "")
     return row
 
 
-def _shown(value: float, metric: str, decimals: int, exact: bool) -> str:
-    if exact:
-        return "" if math.isnan(value) else repr(float(value))
+def _shown(value: float, metric: str, decimals: int) -> str:
     if math.isnan(value):
         return "-"
     return format_value(value) if metric.startswith("zebra") else f"{value:.{decimals}f}"
 
 
 def _as_tex(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out a table that ``\\input`` takes, without packages."""
+    """Lay out a table that ``\\input`` takes, without packages, in small letters."""
     kinds = "".join("l" if name in _NAMES or name == "ZEBRA Category" else "r" for name in columns)
     cells = [
         [escape(name) for name in columns],
         *([escape(str(row.get(name, ""))) for name in columns] for row in rows),
     ]
     lines = [" & ".join(line) + r" \\" for line in cells]
-    body = [rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
-    return "\n".join(body) + "\n"
+    head = [r"{\footnotesize", rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline"]
+    return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}\par}"]) + "\n"
 
 
 def _averages_text(averages: Sequence[Mapping[str, Any]]) -> str:
@@ -148,25 +168,24 @@ def _averages_text(averages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _plot(assessed: Sequence[Assessment], output: Path, extensions: Sequence[str]) -> None:
-    conditions = {
-        f"multiple_conditions_{_file_name(name)}": [(_condition(assessment), assessment) for assessment in part]
-        for name, part in _by(assessed, lambda assessment: assessment.source.name).items()
-    }
-    tasks = {
-        f"task_wise_{dataset}-{task}-{sex}": [(assessment.source.name, assessment) for assessment in part]
-        for (dataset, task, sex), part in _by(
-            assessed, lambda assessment: (assessment.source.dataset, assessment.source.condition, assessment.source.sex)
-        ).items()
-    }
-    for name, systems in (conditions | tasks).items():
-        cores = [Core(label, assessment.scores) for label, assessment in systems]
-        for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
-            paths = [output / f"{prefix}{name}.{extension}" for extension in extensions]
-            save_profiles(cores, path=paths, title=name.replace("_", " "), sort=sort)
+    """Draw each system over its conditions and each condition over its systems; both keep their looks throughout."""
+    series = (
+        ("multiple_conditions_", lambda source: source.name, lambda source: _condition(source, " ")),
+        ("task_wise_", lambda source: _condition(source, "-"), lambda source: source.name),
+    )
+    for start, of_picture, of_line in series:
+        names = sorted({of_line(assessment.source) for assessment in assessed})
+        looks = {name: look_of(number) for number, name in enumerate(names)}
+        for name, part in _by(assessed, lambda assessment: of_picture(assessment.source)).items():  # noqa: B023
+            lines = [(of_line(assessment.source), assessment.scores) for assessment in part]
+            cores = [Core(label, scores, looks[label]) for label, scores in lines]
+            for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
+                paths = [output / f"{prefix}{start}{_file_name(name)}.{extension}" for extension in extensions]
+                save_profiles(cores, path=paths, title=name.replace("/", ": "), sort=sort)
 
 
-def _condition(assessment: Assessment) -> str:
-    return f"{assessment.source.dataset} {assessment.source.condition} {assessment.source.sex}"
+def _condition(source: ScoreList, between: str) -> str:
+    return between.join([source.dataset, source.condition, source.sex])
 
 
 def _by(assessed: Sequence[Assessment], what: Any) -> dict[Any, list[Assessment]]:

@@ -8,6 +8,7 @@ key is always that of the original trials.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -26,10 +27,13 @@ from evaluation.metrics import (
     sort_scores,
     tag,
 )
+from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import is_file, load_yaml, read_yaml_text
 from spkbase.showing import one_line
+
+logger = logging.getLogger(__name__)
 
 
 @one_line
@@ -196,7 +200,7 @@ def assess(
     lists : sequence of ScoreList
         See `find_score_lists`.
     resampling : Resampling, optional
-        Of speakers, for intervals; none by default.
+        Of speakers, for intervals; none by default. Who speaks, an ``utt2spk`` beside the key tells.
     jobs : int, optional
         Number of workers for resamples; all cores if None.
 
@@ -211,12 +215,28 @@ def assess(
         With file and line, if a file is malformed or scores and key do not fit; all of them together.
     """
     problems, assessed = Problems(), []
-    for listed in lists:
-        try:
-            assessed.append(_assess(listed, resampling or Resampling(0), jobs))
-        except DataError as error:
-            problems.note(error)
+    strangers: list[logging.LogRecord] = []
+
+    def keep(record: logging.LogRecord) -> bool:  # which each list would tell again
+        strangers.append(record)
+        return False
+
+    of_speakers = logging.getLogger("evaluation.trials.speakers")
+    of_speakers.addFilter(keep)
+    try:
+        for listed in lists:
+            try:
+                assessed.append(_assess(listed, resampling or Resampling(0), jobs))
+            except DataError as error:
+                problems.note(error)
+    finally:
+        of_speakers.removeFilter(keep)
     problems.raise_if_any()
+    if strangers:
+        told = (
+            "%d of %d lists have no utt2spk beside their key: intervals take each segment that is in no target trial "
+        )
+        logger.warning(told + "for a speaker, and may be too narrow", len(strangers), len(lists))
     return assessed
 
 
@@ -310,6 +330,8 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
     if resampling.replicates:
         from evaluation.uncertainty import confidence_intervals, sample_from
 
-        sample, _ = sample_from(scores, key, ids_are_speakers=True)
+        beside = listed.key.parent / "utt2spk"
+        speakers = read_speakers(beside) if is_file(beside) else None
+        sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
         intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
     return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from evaluation.commands.options import FILE, show_json
-from evaluation.commands.utility import json_option, resampling_options
+from evaluation.commands.options import FILE
+from evaluation.commands.utility import json_option, resampling_options, show_rows
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import format_table
 
 
 @click.command()
@@ -98,10 +97,5 @@ def attributes(
             if gap is not None:
                 row |= {"less original": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
             rows.append(row | {"classes": len(recall.recalls), "speakers": recall.n_speakers})
-    if show_json(report, json_path):
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    forms = {name: ".2f" if any(isinstance(row.get(name), float) for row in rows) else "" for name in names}
-    cleaned = [{name: None if value != value else value for name, value in row.items()} for row in rows]
     source = "the training set" if training is not None else "the other folds of the speakers"
-    click.echo("\n".join([format_table(cleaned, forms), "", f"learnt from {source}", *notes]))
+    show_rows(rows, report, json_path, "\n".join([f"learnt from {source}", *notes]))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evaluation.commands.linkability_inputs import rank_from_embeddings, rank_from_scores, read_side, single_out
 from evaluation.commands.linkability_ranks import keep_impostors, source_of, take_up_ranks
 from evaluation.commands.options import FILE, Reader, column_options, level_option, missing_option, show_json
+from evaluation.commands.utility import json_option
 from evaluation.linkage import (
     MEASURES,
     RULES,
@@ -91,7 +92,7 @@ class ListCommand(click.Command):
     help="What intervals of scores draw: speakers, or each model id as one.",
 )
 @click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
-@click.option("-s", "--scores", type=FILE, help="Scores of any kind, instead of embeddings.")
+@click.option("-s", "--scores", type=FILE, help="Scores of any kind, or a .pt of similarities, instead of embeddings.")
 @click.option("-k", "--key", type=FILE, help="Their key; none where the scores hold labels.")
 @click.option("--ranks", type=FILE, help="Ranks of an earlier run, its --output: for other sizes, ties or intervals.")
 @missing_option
@@ -162,9 +163,7 @@ class ListCommand(click.Command):
     "-o", "--output", type=FILE, help="Folder for all results: numbers, plots, lists of easy and hard speakers."
 )
 @click.option("--no-plots", is_flag=True, help="Leave the plots of the folder out.")
-@click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
+@json_option
 def linkability(**options: Any) -> None:
     """Compute how often the owner of a voice scores highest among N enrolled speakers, exactly, for all N.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from evaluation.linkage import (
     Agreement,
     Comparison,
     Comparisons,
+    Curve,
     LinkageCondition,
     Ranks,
     TieRule,
@@ -34,6 +37,8 @@ from evaluation.uncertainty import Resampling
 from spkbase.console import Command
 from spkbase.errors import DataError, Problems
 from spkbase.files import format_csv, format_table, write_json, write_text
+
+logger = logging.getLogger(__name__)
 
 _REPLICATES, _MOST_BANDS = 500, 6
 
@@ -86,6 +91,7 @@ _REPLICATES, _MOST_BANDS = 500, 6
     help="Folder for comparison.json, speakers.csv, and as .png and .svg: jaccard, intersections by factor, "
     "linkability and distribution of speakers by number of utterances.",
 )
+@click.option("--with-published", is_flag=True, help="Mark the means published for CommonVoice in jaccard too.")
 @click.option("--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, without table.")
 def linkability_compare(
     runs: tuple[str, ...],
@@ -97,6 +103,7 @@ def linkability_compare(
     level: float,
     originals: tuple[str, ...],
     output: Path | None,
+    with_published: bool,
     json_path: Path | None,
 ) -> None:
     """Compare who is easy and who is hard to link over runs of the linkability command.
@@ -121,10 +128,10 @@ def linkability_compare(
         if comparisons.factors:
             from evaluation.plots import plot_jaccard
 
-            plot_jaccard(comparisons, path=[output / "jaccard.png", output / "jaccard.svg"])
+            path = [output / "jaccard.png", output / "jaccard.svg"]
+            plot_jaccard(comparisons, path=path, with_published=with_published)
             plot_factors(output, comparisons)
-        plot_distributions(output, everything)
-        plot_runs(output, tables, ties=ties, seed=seed, level=level)
+        plot_runs(output, tables, everything, ties, Resampling(_REPLICATES, seed, level))
     if show_json(report, json_path):
         return
     click.echo(format_comparisons(comparisons))
@@ -162,22 +169,8 @@ def plot_factors(folder: Path, comparisons: Comparisons) -> None:
             plot_intersections(chosen, path=path, title=f"Easy and hard speakers over levels of: {factor}")
 
 
-def plot_distributions(folder: Path, conditions: dict[LinkageCondition, dict[str, float]]) -> None:
-    """Plot the distribution of speakers over attackers and anonymisers, for each number of utterances."""
-    from evaluation.plots import plot_speakers
-
-    groups: dict[str, dict[str, list[float]]] = {}
-    for condition, values in conditions.items():
-        levels = dict(condition.levels)
-        number = levels.pop(UTTERANCES)
-        groups.setdefault(number, {})["/".join(levels.values())] = list(values.values())
-    for number, group in groups.items():
-        path = [folder / f"distribution_L{number}{form}" for form in (".png", ".svg")]
-        plot_speakers(group, path=path, title=f"Linkability of single speakers, L = {number}")
-
-
 def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
-    """Return the ranks of each run, for each number of utterances.
+    """Return the ranks of each run, for each number of utterances; a warning where two runs are one.
 
     Raises
     ------
@@ -186,6 +179,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
     """
     problems = Problems()
     ranks_of: dict[LinkageCondition, Ranks] = {}
+    firsts: dict[tuple[int, bytes, bytes], LinkageCondition] = {}
     for text in runs:
         label, path = _split(text)
         try:
@@ -201,30 +195,40 @@ def read_runs(runs: tuple[str, ...]) -> dict[LinkageCondition, Ranks]:
                 )
                 continue
             ranks_of[condition] = ranks
+            same = firsts.setdefault((utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition)
+            if same != condition:
+                logger.warning("%s and %s are the same run, so they agree for that alone", same.name, condition.name)
     problems.raise_if_any()
     return ranks_of
 
 
-def plot_runs(folder: Path, tables: dict[LinkageCondition, Ranks], *, ties: TieRule, seed: int, level: float) -> None:
-    """Plot linkability against the size of the gallery, all runs of one number of utterances in one plot.
+def plot_runs(
+    folder: Path,
+    tables: dict[LinkageCondition, Ranks],
+    means: dict[LinkageCondition, dict[str, float]],
+    ties: TieRule,
+    resampling: Resampling,
+) -> None:
+    """Plot linkability against the size of the gallery, and its distribution over speakers, of all runs.
 
     The bands of more than a few runs would hide each other, and are left out.
     """
-    from evaluation.plots import plot_linkability
+    from evaluation.plots import plot_linkability_panels, plot_speaker_grid
 
-    groups: dict[str, dict[str, Ranks]] = {}
+    panels: dict[str, dict[tuple[str, str], Curve]] = {}
+    cells: dict[str, dict[tuple[str, str], list[float]]] = {}
+    if len({condition.levels[:-1] for condition in tables}) > _MOST_BANDS:
+        resampling = replace(resampling, replicates=0)
     for condition, ranks in tables.items():
-        levels = dict(condition.levels)
-        number = levels.pop(UTTERANCES)
-        groups.setdefault(number, {})["/".join(levels.values())] = ranks
-    for number, group in groups.items():
-        resampling = Resampling(_REPLICATES if len(group) <= _MOST_BANDS else 0, seed, level)
-        curves = {
-            name: linkability_curve(ranks, log_spaced_sizes(ranks.largest_size), ties=ties, resampling=resampling)
-            for name, ranks in group.items()
-        }
-        path = [folder / f"linkability_L{number}{form}" for form in (".png", ".svg")]
-        plot_linkability(curves, path=path, title=f"Linkability, L = {number}")
+        *names, number = (level for _, level in condition.levels)
+        name = (names[0], names[1]) if len(names) > 1 else ("", names[0])
+        sizes = log_spaced_sizes(ranks.largest_size)
+        panels.setdefault(f"L = {number}", {})[name] = linkability_curve(ranks, sizes, ties=ties, resampling=resampling)
+        cells.setdefault(number, {})[name] = list(means[condition].values())
+    plot_linkability_panels(panels, path=[folder / f"linkability{form}" for form in (".png", ".svg")])
+    for number, values in cells.items():
+        path = [folder / f"distribution_L{number}{form}" for form in (".png", ".svg")]
+        plot_speaker_grid(values, path=path, title=f"Linkability of single speakers, L = {number}")
 
 
 def format_comparisons(found: Comparisons) -> str:

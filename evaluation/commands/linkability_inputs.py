@@ -19,12 +19,14 @@ from evaluation.linkage import (
     largest_impostor_scores,
     rank_scores,
     rank_speakers,
+    ranks_of_matrix,
     singling_out,
 )
 from evaluation.metrics import reversal
 from evaluation.reports import ALL, Settings, utterances_name
 from evaluation.trials import Key, TrialSpeakers, doubt_speakers, find_speakers, read_speakers
 from spkbase.errors import DataError
+from spkbase.files import read_torch
 from spkbase.work import Work
 
 logger = logging.getLogger(__name__)
@@ -73,8 +75,15 @@ def rank_from_scores(
 ) -> tuple[dict[int, Ranks], dict[int, NDArray], bool]:
     """Rank from scores; without --utterances each segment is a trial of its own. See `rank_from_embeddings`.
 
-    Also tells whether the speakers are known, of whom intervals are.
+    Also tells whether the speakers are known, of whom intervals are. A file of PyTorch is a matrix of similarities.
     """
+    if options["scores"].suffix == ".pt" and options["key"] is None:
+        if len(numbers or [1]) > 1:
+            raise click.UsageError("a matrix of similarities is of one number of utterances: say which")
+        try:
+            return {(numbers or [1])[0]: ranks_of_matrix(read_torch(options["scores"]))}, {}, True
+        except DataError as error:
+            raise DataError(error.text, file=options["scores"], remedy=error.remedy) from error
     files = options["scores"], options["key"]
     scores, key = reader.read(*files)
     turned = reversal(*reader.joined((scores, key), *files))  # whose errors name places in the files

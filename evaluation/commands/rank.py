@@ -11,17 +11,13 @@ import click
 
 from evaluation.commands.options import FILE, show_json
 from evaluation.commands.system_tables import format_paper_latex, format_paper_markdown
+from evaluation.commands.utility import json_option, label_option
 from spkbase.files import format_table, write_text
 
 if TYPE_CHECKING:
-    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, Reading, SystemOrder
+    from evaluation.challenges import ComparedSystem, Entry, OrderingRule, SystemOrder
 
 _MIXED = "the EERs are of different attackers or readings ('EER of'), so places compare these as well as systems"
-
-json_option = click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
-label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
 
 
 @click.command()
@@ -101,11 +97,7 @@ def rank(
     changes |= {"targets": tuple(percent / 100 for percent in targets)} if targets else {}
     changes |= {"utilities": utilities} if utilities else {}
     rule = replace(RULES[rule_name], **changes)
-    reading: Reading = Reading(
-        split=split,
-        average=average,  # type: ignore[arg-type]
-        datasets=datasets,
-    )
+    reading = Reading(split, average, datasets)  # type: ignore[arg-type]  # click checked the choice
     names = labels or ("",) * len(files)
     if len(names) != len(files):
         raise click.UsageError(f"expected a label for each of {len(files)} files, got {len(names)}")
@@ -115,6 +107,9 @@ def rank(
         click.echo("Warning: the EERs are of different sets, so the systems cannot be compared", err=True)
     if len({system.attacker for system in systems}) > 1:
         click.echo(f"Warning: {_MIXED}", err=True)
+    for system in systems:
+        if system.broken:
+            click.echo(f"Warning: {system.name}: its {system.broken}; it reaches no target", err=True)
     rows = system_rows(systems)
     details = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
     _write_papers(systems, rows, rule, papers)

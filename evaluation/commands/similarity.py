@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from evaluation.commands.options import FILE, Reader, column_options, level_option, show_json
+from evaluation.commands.utility import json_option
 from evaluation.formats import read_scores
 from evaluation.trials import Key, Scores, read_speakers
 from evaluation.uncertainty import Resampling
@@ -65,9 +66,7 @@ TITLES = {
 @click.option("--plot", type=FILE, help="Draw the matrices side by side: PNG, PDF or SVG.")
 @click.option("--title", help="Stands above the picture.")
 @column_options
-@click.option(
-    "--json", "json_path", type=FILE, help="Write JSON to this file; '-' for standard output, then without table."
-)
+@json_option
 def similarity(
     original: Path,
     original_anonymised: Path | None,

@@ -112,10 +112,9 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
 
 def format_paper_markdown(rows: Sequence[Mapping[str, str]], differences: Sequence[Mapping[str, str]]) -> str:
     """Return the tables as Markdown."""
-    parts = [format_table([{_md(key): _md(cell) for key, cell in row.items()} for row in rows], markdown=True)]
+    parts = [format_table(rows, markdown=True)]
     if differences:
-        cells = [{_md(key): _md(cell) for key, cell in row.items()} for row in differences]
-        parts += ["Differences:", format_table(cells, markdown=True)]
+        parts += ["Differences:", format_table(differences, markdown=True)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -145,10 +144,3 @@ def _tex_line(cells: Sequence[str]) -> str:
     texts = [escape(cell) for cell in cells]
     numbers = [re.sub(r"(?<![^\[ ])-(?=\d|inf)", "$-$", text) for text in texts[1:]]
     return " & ".join([texts[0], *numbers]) + r" \\"
-
-
-def _md(text: str) -> str:
-    plain = " ".join(text.split())
-    for letter in "\\`*_<>[]":
-        plain = plain.replace(letter, f"\\{letter}") if letter not in "[]" else plain
-    return plain

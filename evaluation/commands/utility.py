@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,13 @@ import click
 from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.utility import NORMALISERS
 from spkbase.console import Option, worker_options
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.files import format_table
 
 if TYPE_CHECKING:
     from evaluation.uncertainty import Interval, Resampling
+
+logger = logging.getLogger(__name__)
 
 _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters without blanks"}
 
@@ -26,9 +29,8 @@ speakers_option = click.option(
     *("--segment-speakers", "utt2spk"),
     cls=Option,
     earlier=["--utt2spk"],
-    required=True,
     type=FILE,
-    help="Speaker of each utterance: lines 'utterance speaker'.",
+    help="Speaker of each utterance, for intervals: lines 'utterance speaker'.",
 )
 label_option = click.option("-l", "--label", "labels", multiple=True, help="Name of each system; else of its file.")
 
@@ -85,7 +87,7 @@ def resampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def wer(
     reference: Path,
     hypotheses: tuple[Path, ...],
-    utt2spk: Path,
+    utt2spk: Path | None,
     labels: tuple[str, ...],
     units: tuple[str, ...],
     normaliser: str,
@@ -95,15 +97,15 @@ def wer(
 ) -> None:
     """Compute word and character error rates.
 
-    Counts are pooled over utterances; intervals are by a bootstrap of speakers. With several --hyp the differences from
-    the first are given too, under shared draws.
+    Counts are pooled over utterances; intervals are by a bootstrap of speakers, where they are given. With several
+    --hyp the differences from the first are given too, under shared draws.
     """
-    from evaluation.trials import read_speakers
     from evaluation.utility import count_errors, error_rate, error_rate_differences, read_transcripts
 
     resampling = _resampling(draws)
     names = _names(hypotheses, labels)
-    truth, speakers = read_transcripts(reference), read_speakers(utt2spk)
+    truth = read_transcripts(reference)
+    speakers = _speakers(utt2spk, truth, resampling)
     texts = [(path, read_transcripts(path)) for path in hypotheses]
     rows: list[dict[str, Any]] = []
     report: dict[str, dict[str, Any]] = {}
@@ -115,7 +117,13 @@ def wer(
         for name, rate, gap in zip(names, rates, gaps, strict=True):
             rows.append(_row(name, unit.upper(), rate.interval, gap) | rate.counts | {"utterances": rate.n_utterances})
             report.setdefault(name, {})[unit] = rate.to_dict() | _difference(gap)
-    _show(rows, report, json_path, f"normaliser: {normaliser}")
+    for path, text in texts:
+        _doubt(path, truth, text, missing)
+        cases = [_case(" ".join(words.values())) for words in (text, truth)]
+        if normaliser == "none" and cases[0] != cases[1] and all(cases):
+            told = "%s: is %s, the reference %s, and a word in another case counts as an error (--normaliser basic)"
+            logger.warning(told, path, *cases)
+    show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
 
 @click.command()
@@ -145,7 +153,7 @@ def wer(
 def uar(
     reference: Path,
     predictions: tuple[Path, ...],
-    utt2spk: Path,
+    utt2spk: Path | None,
     labels: tuple[str, ...],
     spk2fold: Path | None,
     convention: str,
@@ -155,18 +163,28 @@ def uar(
 ) -> None:
     """Compute the unweighted average recall of recognised emotions.
 
-    The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers. With several
-    --predictions the differences from the first are given too, under shared draws.
+    The mean over folds of the mean recall of the classes. Intervals are by a bootstrap of speakers; where these are not
+    given there are none, and all utterances are one fold. With several --predictions the differences from the first
+    are given too, under shared draws.
     """
-    from evaluation.trials import read_speakers
     from evaluation.utility import average_recall, confusions, read_labels, recall_differences
 
     resampling = _resampling(draws)
     names = _names(predictions, labels)
-    truth, speakers = read_labels(reference), read_speakers(utt2spk)
+    if utt2spk is None and (spk2fold is not None or convention == "vpc2024"):
+        raise click.UsageError("folds are of speakers: give --segment-speakers")
+    truth = read_labels(reference)
+    speakers = _speakers(utt2spk, truth, resampling)
+    convention = "pooled" if utt2spk is None else convention
     folds = None if spk2fold is None else read_labels(spk2fold, "fold")
     settings: dict[str, Any] = {"folds": folds, "convention": convention, "missing": missing}
-    counted = [confusions(truth, read_labels(path), speakers, file=path, **settings) for path in predictions]
+    heard = [(path, read_labels(path)) for path in predictions]
+    counted = [confusions(truth, said, speakers, file=path, **settings) for path, said in heard]
+    for path, said in heard:
+        _doubt(path, truth, said, missing)
+        if strange := sorted(set(said.values()) - set(truth.values())):
+            told = "%s: %d labels that the reference does not have, each an error: %s (its own: %s)"
+            logger.warning(told, path, len(strange), few(strange, repr), few(sorted(set(truth.values())), repr))
     averages = [average_recall(confused, resampling) for confused in counted]
     gaps = [None, *recall_differences(counted, resampling)] if len(counted) > 1 else [None]
     rows, report = [], {}
@@ -175,7 +193,7 @@ def uar(
         rows.append(_row(name, "UAR", average.interval, gap) | recalls | {"utterances": average.n_utterances})
         report[name] = {"uar": average.to_dict() | _difference(gap)}
     note = f"convention: {convention}; {len(averages[0].folds)} folds; chance: {100 * averages[0].chance:.2f} %"
-    _show(rows, report, json_path, note)
+    show_rows(rows, report, json_path, note)
 
 
 @click.command()
@@ -225,18 +243,50 @@ def f0(
     speakers_of(files[0], speakers, map_path)
     settings: dict[str, Any] = {"tracker": tracker, "convention": convention}
     compared = compare_recordings(*files, jobs=jobs, file=anonymised, **settings)
+    _doubt(
+        anonymised, dict.fromkeys(compared, 1.0), {name: round(one.correlation, 9) for name, one in compared.items()}
+    )
     found = mean_correlation(compared, speakers, resampling=resampling, **settings)
     row = {"system": anonymised.name, "rho_F0": found.interval.value}
     row |= {"from": found.interval.low, "to": found.interval.high, "deviation": found.deviation}
     row |= {"same voicing": found.voicing_agreement, "utterances": found.n_utterances, "undefined": found.n_undefined}
     note = f"convention: {convention}; tracker: {tracker}"
-    _show([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
+    show_rows([row], {anonymised.name: {"f0": found.to_dict()}}, json_path, note, form=".4f")
 
 
 def _resampling(draws: Mapping[str, Any]) -> Resampling:
     from evaluation.uncertainty import Resampling
 
     return Resampling(**draws)
+
+
+def _speakers(path: Path | None, truth: Mapping[str, str], resampling: Resampling) -> dict[str, str]:
+    """Read who speaks, or take all for one speaker, of whom there is no interval."""
+    from evaluation.trials import read_speakers
+
+    if path is not None:
+        return read_speakers(path)
+    if resampling.replicates:
+        logger.warning("no intervals, for which speakers are drawn: give --segment-speakers, or say --bootstrap 0")
+    return dict.fromkeys(truth, "all")
+
+
+def _doubt(path: Path, truth: Mapping[str, Any], said: Mapping[str, Any], missing: str = "error") -> None:
+    """Warn of utterances that are left out, and of a file that is the reference once more."""
+    shared, lone = truth.keys() & said.keys(), sorted(truth.keys() ^ said.keys())
+    if missing == "drop" and lone:
+        logger.warning("%s: left out %d utterances that are not in both files: %s", path, len(lone), few(lone, repr))
+    if all(truth[name] == said[name] for name in shared):
+        logger.warning(
+            "%s: the same as the reference in all %d utterances: was one file given twice?", path, len(shared)
+        )
+
+
+def _case(text: str) -> str:
+    """Return in what case a text is; blank where its script has none."""
+    if text.upper() == text.lower():
+        return ""
+    return "in upper case" if text.isupper() else "in lower case" if text.islower() else "in both cases"
 
 
 def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
@@ -252,13 +302,8 @@ def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
 
 
 def _row(name: str, title: str, found: Interval, gap: Interval | None) -> dict[str, Any]:
-    values = {
-        "system": name,
-        "measure": title,
-        "[%]": 100 * found.value,
-        "from": 100 * found.low,
-        "to": 100 * found.high,
-    }
+    values: dict[str, Any] = {"system": name, "measure": title, "[%]": 100 * found.value}
+    values |= {"from": 100 * found.low, "to": 100 * found.high}
     if gap is not None:
         values |= {"less first": 100 * gap.value, "low": 100 * gap.low, "high": 100 * gap.high}
     return values
@@ -268,9 +313,10 @@ def _difference(gap: Interval | None) -> dict[str, Any]:
     return {} if gap is None else {"difference": gap.to_dict()}
 
 
-def _show(
+def show_rows(
     rows: Sequence[Mapping[str, Any]], report: Mapping[str, Any], json_path: Path | None, note: str, form: str = ".2f"
 ) -> None:
+    """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
     if show_json(report, json_path):
         return
     columns = list(dict.fromkeys(name for row in rows for name in row))

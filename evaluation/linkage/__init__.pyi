@@ -50,6 +50,7 @@ from .ranks import rank_scores as rank_scores
 from .ranks import rank_speakers as rank_speakers
 from .ranks import ranks_from_embeddings as ranks_from_embeddings
 from .ranks import ranks_from_scores as ranks_from_scores
+from .ranks import ranks_of_matrix as ranks_of_matrix
 from .singling import REPORTED as REPORTED
 from .singling import singling_out as singling_out
 from .table import TIE_RULES as TIE_RULES

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.table import Ranks
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
@@ -146,6 +146,36 @@ def ranks_from_scores(
     (['a', 'b'], [1, 0], [1, 0])
     """
     return rank_scores(scores, key, [utterances], strict_utterances=strict_utterances, missing=missing)[0][0]
+
+
+def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
+    """Return the ranks that a matrix of similarities holds, such as SimMatrix of Speaker-Linkability keeps.
+
+    Parameters
+    ----------
+    similarities : array_like of float of shape (n, N)
+        Row i is a trial of the speaker of column i; the other N - n columns are speakers that are only enrolled.
+
+    Raises
+    ------
+    DataError
+        If it is no such matrix, or a value is not finite.
+
+    Examples
+    --------
+    >>> ranks_of_matrix([[0.9, 0.1, 0.2], [0.3, 0.2, 0.2]]).beaters.tolist()
+    [0, 1]
+    """
+    matrix = np.asarray(similarities)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or not 0 < len(matrix) <= matrix.shape[1]:
+        text = "expected a matrix of similarities, trials by enrolled speakers, with the owners on its diagonal"
+        raise DataError(f"{text}, got {matrix.dtype} of shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise DataError("expected finite similarities", remedy="compute the matrix again")
+    own = matrix.diagonal()[:, None]
+    beaters, ties = (matrix > own).sum(axis=1), (matrix == own).sum(axis=1) - 1
+    note = "speakers go by the rows of the matrix, whose owners are on its diagonal"
+    return replace(Ranks.of(beaters, ties, matrix.shape[1] - 1, mated=own[:, 0]), notes=(note,))
 
 
 def rank_scores(

@@ -18,6 +18,7 @@ from .draw import render_chart as render_chart
 from .linkability import plot_cmc as plot_cmc
 from .linkability import plot_extrapolation as plot_extrapolation
 from .linkability import plot_linkability as plot_linkability
+from .linkability import plot_linkability_panels as plot_linkability_panels
 from .priors import plot_ape as plot_ape
 from .priors import plot_ece as plot_ece
 from .priors import plot_zebra as plot_zebra
@@ -25,6 +26,7 @@ from .priors import save_profiles as save_profiles
 from .privacy_utility import TradeOff as TradeOff
 from .privacy_utility import plot_privacy_utility as plot_privacy_utility
 from .similarity import plot_similarity as plot_similarity
+from .speakers import plot_speaker_grid as plot_speaker_grid
 from .speakers import plot_speakers as plot_speakers
 from .tex import escape as escape
 from .training import plot_likelihood as plot_likelihood

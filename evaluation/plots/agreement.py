@@ -32,7 +32,7 @@ def plot_jaccard(
     *,
     path: Paths | None = None,
     ax: Axes | None = None,
-    with_published: bool = True,
+    with_published: bool = False,
     title: str | None = None,
 ) -> Figure | None:
     """Plot the mean Jaccard similarity of each factor as bars, with its spread over pairs, chance, and published means.
@@ -46,7 +46,7 @@ def plot_jaccard(
     ax : Axes of matplotlib, optional
         Where to draw, with the caller's rcParams; a new figure by default.
     with_published : bool
-        Mark the published means of the same factors.
+        Mark the published means of the same factors, which are of other speech: CommonVoice.
     title : str, optional
         Stands above the plot.
 

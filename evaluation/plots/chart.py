@@ -152,10 +152,11 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Core:
-    """A system with its scores sorted once."""
+    """A system with its scores sorted once, and how it looks in each of several plots; else by its number."""
 
     name: str
     scores: SortedScores
+    look: Look | None = None
 
 
 def look_of(number: int) -> Look:

@@ -84,6 +84,40 @@ def render_chart(chart: Chart, path: Paths | None = None, ax: Axes | None = None
     return figure
 
 
+def render_grid(frame: Chart, charts: Sequence[Sequence[Chart | None]], path: Paths) -> Figure:
+    """Draw charts in rows and columns on the same two axes, into files.
+
+    Parameters
+    ----------
+    frame : Chart
+        What stands around all: title, labels of the axes, legend; width and height of the whole.
+    charts : sequence of sequence of Chart or None
+        By row and column; None leaves a place empty.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF or SVG by their extensions, in the house style.
+
+    Raises
+    ------
+    DataError
+        If an extension is unknown or a file cannot be written.
+    """
+    paths = checked_paths(path, EXTENSIONS[:3])
+    with figure_of(frame.width, frame.height + 0.2 * (len(frame.entries) + 2)) as figure:
+        places = figure.subplots(len(charts), len(charts[0]), sharex=True, sharey=True, squeeze=False)
+        for axes, chart in zip(places.flat, (chart for row in charts for chart in row), strict=True):
+            if chart is None:
+                axes.set_axis_off()
+            else:
+                draw_chart(figure, chart, axes)
+        figure.suptitle(printable(frame.title), fontsize=12)
+        below = [axes for axes, chart in zip(places[-1], charts[-1], strict=True) if chart is not None]
+        below[len(below) // 2].set_xlabel(printable(frame.x.label))
+        places[len(charts) // 2, 0].set_ylabel(printable(frame.y.label))
+        _draw_legend(figure, frame)
+        save_figure(figure, paths)
+    return figure
+
+
 def draw_chart(figure: Figure, chart: Chart, ax: Axes | None = None) -> Axes:
     """Draw a chart into axes, or into an empty figure."""
     axes = figure.add_subplot() if ax is None else ax

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.plots.chart import GREY, Axis, Chart, Line, Look, Note, Paths, keep_together, look_of
-from evaluation.plots.draw import render_chart
+from evaluation.plots.chart import (
+    GREY,
+    MARKERS,
+    Axis,
+    Chart,
+    Line,
+    Look,
+    Note,
+    Paths,
+    keep_together,
+    look_of,
+)
+from evaluation.plots.draw import render_chart, render_grid
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -100,6 +112,44 @@ def plot_linkability(
     axis = _log_axis(_SIZE, 2, farthest)
     chart = Chart(title or "Linkability", axis, upright.axis(label), tuple(lines), tuple(entries), legend_title, notes)
     return render_chart(chart, path, ax)
+
+
+def plot_linkability_panels(
+    panels: Mapping[str, Mapping[tuple[str, str], Curve]], *, path: Paths, title: str | None = None
+) -> Figure:
+    """Plot linkability of attackers against anonymisers, a panel for each number of utterances, on the same axes.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of (str, str) to Curve
+        By what stands above a panel, such as ``L = 3``, then by attacker, which the marker tells, and anonymiser, which
+        the colour tells; where curves are told apart by one name, the attacker is blank.
+    path : path or sequence of paths
+        The files to write, as PNG, PDF or SVG by their extensions, in the house style.
+    title : str, optional
+        Stands above the plot.
+    """
+    names = dict.fromkeys(name for curves in panels.values() for name in curves)
+    attackers, anonymisers = (list(dict.fromkeys(side)) for side in zip(*names, strict=True))
+    markers = dict(zip(attackers, cycle(MARKERS if attackers != [""] else ("",))))
+    looks = {name: replace(look_of(number), dash=()) for number, name in enumerate(anonymisers)}
+    farthest = max(float(curve.sizes.max()) for curves in panels.values() for curve in curves.values())
+    axis, upright, grid = _log_axis("", 2, farthest), _Upright(False, 1.0), np.geomspace(2, farthest, 200)
+    charts = []
+    for panel, curves in panels.items():
+        lines = [Line(np.log10(grid), _chance_of(curves, grid), _CHANCE)]
+        for (attacker, anonymiser), curve in curves.items():
+            look = looks[anonymiser]
+            lines += _measured(curve, look, upright)
+            x = np.log10(curve.sizes)
+            places = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], 8)[1:-1]))
+            lines.append(Line(x[places], curve.values[places], replace(look, marker=markers[attacker], line=False)))
+        charts.append(Chart(panel, axis, Axis("", 0.0, 1.03), tuple(lines)))
+    entries = [(replace(look, width=4), name) for name, look in looks.items()]
+    entries += [(Look(GREY, marker=marker, line=False), name) for name, marker in markers.items() if name]
+    around = Axis(_SIZE, 2, farthest), Axis(_LINKED, 0.0, 1.0)
+    frame = Chart(title or "Linkability", *around, (), (*entries, (_CHANCE, "chance")), MEANING_OF_L)
+    return render_grid(replace(frame, width=1.2 + 3.4 * len(charts), height=4.2), [charts], path)
 
 
 def plot_extrapolation(
@@ -298,7 +348,7 @@ def _floor(lowest: float, beyond: object, method: str) -> float:
     return min(lowest, _lowest(predicted)) if predicted else lowest
 
 
-def _chance_of(curves: Mapping[str, Curve], sizes: Array) -> Array:
+def _chance_of(curves: Mapping[Any, Curve], sizes: Array) -> Array:
     top = next(iter(curves.values())).top
     return np.minimum(1.0, top / sizes)
 

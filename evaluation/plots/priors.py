@@ -113,8 +113,9 @@ def save_profiles(
     lines = [Line(_LOG_ODDS, default_ece(_LOG_ODDS), _DEFAULT)]
     entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
     for number, system in enumerate(order):
-        lines.append(Line(_LOG_ODDS, _min_ece(cores[system].scores), look_of(number)))
-        entries.append((look_of(number), f"{cores[system].name} {keep_together(f'({profiles[system]})')}"))
+        look = cores[system].look or look_of(number)
+        lines.append(Line(_LOG_ODDS, _min_ece(cores[system].scores), look))
+        entries.append((look, f"{cores[system].name} {keep_together(f'({profiles[system]})')}"))
     chart = Chart(
         title or "ZEBRA profile",
         Axis(_LABEL, -10, 10),

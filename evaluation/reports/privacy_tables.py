@@ -13,7 +13,7 @@ from evaluation.reports.by_versions import rates_by_versions
 from evaluation.reports.privacy_results import GENDERS, Outcome, Results, parse_results
 from evaluation.reports.privacy_schema import LEVELS
 from evaluation.uncertainty import Interval
-from spkbase.files import format_table
+from spkbase.files import escape_markdown, format_table
 
 MISSING = "n/a"
 _PLACE = ("Dataset", "Speakers", "Scenario", "Attacker")
@@ -106,14 +106,12 @@ def format_markdown(results: Mapping[str, Any]) -> str:
         If the results are malformed.
     """
     parsed = parse_results(results)
-    parts = ["# Results" + (f" of {_markdown(parsed.name)}" if parsed.name else "")]
+    parts = ["# Results" + (f" of {escape_markdown(parsed.name)}" if parsed.name else "")]
     if parsed.verdict:
-        parts.append(_markdown(parsed.verdict))
+        parts.append(escape_markdown(parsed.verdict))
     for title, rows in _tables(parsed):
         parts.append(f"## {title}")
-        parts.append(
-            format_table([{key: _markdown(value) for key, value in row.items()} for row in rows], markdown=True)
-        )
+        parts.append(format_table(rows, markdown=True))
     parts.append("EER from the ROC convex hull, in percent, with its interval in brackets; 50 is a guess.")
     if any(outcome.beside.draws for outcome in parsed.outcomes):
         parts.append(_LEGEND)
@@ -186,11 +184,3 @@ def _number(value: float, factor: float, decimals: int | None) -> str:
     if math.isnan(value):
         return MISSING
     return format_value(value) if decimals is None else f"{factor * value:.{decimals}f}"
-
-
-def _markdown(text: str) -> str:
-    """Keep a text from being read as markup; bars are escaped by `format_table`."""
-    plain = " ".join(text.split())
-    for letter in "\\`*_[]<>":
-        plain = plain.replace(letter, f"\\{letter}")
-    return plain

@@ -154,7 +154,12 @@ def attribute_leakage(
     DataError
         If ids do not fit, vectors are not finite, or fewer than two classes have two speakers each.
     """
-    notes: list[str] = []
+    sides = [side for side in (tested.original, training and training.original) if side is not None]
+    notes = [
+        f"{note}, so one voice is learnt from and tested, and recalls are too high: give the speakers of the utterances"
+        for note in dict.fromkeys(note for side in sides for note in side.notes)
+        if "has no speakers" in note
+    ]
     truth = _labels_of(tested.original, labels, missing, notes)
     speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
     if tested.anonymised is not None:

@@ -42,6 +42,7 @@ from .hdf5_opening import open_hdf5_checked as open_hdf5_checked
 from .hdf5_strings import is_text as is_text
 from .hdf5_strings import read_text as read_text
 from .id_lists import read_id_list as read_id_list
+from .json_and_tables import escape_markdown as escape_markdown
 from .json_and_tables import format_csv as format_csv
 from .json_and_tables import format_table as format_table
 from .json_and_tables import to_json as to_json

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def format_table(
     columns : mapping of str to str, or sequence of str, optional
         Columns in their order, with a format such as ``".2f"`` each, or without. Those of the first row by default.
     markdown : bool
-        Bars between the columns, as in Markdown.
+        Bars between the columns, as in Markdown, where no cell is read as markup.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def format_table(
     cells = [list(formats), *([_cell(row.get(name), form) for name, form in formats.items()] for row in rows)]
     right = [any(_is_number(row.get(name)) for row in rows) for name in formats]
     if markdown:
-        cells = [[cell.replace("|", r"\|") for cell in line] for line in cells]
+        cells = [[escape_markdown(cell) for cell in line] for line in cells]
     widths = [max(3, *(len(line[column]) for line in cells)) for column in range(len(formats))]
     lines = [
         [
@@ -131,6 +132,17 @@ def format_table(
         rule = ["-" * (width - 1) + (":" if to_right else "-") for width, to_right in zip(widths, right, strict=True)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
     return "\n".join("  ".join(line).rstrip() for line in [lines[0], ["-" * width for width in widths], *lines[1:]])
+
+
+def escape_markdown(text: str) -> str:
+    """Keep a text from being read as markup: on one line, without links, tags, emphasis, code or cells.
+
+    Examples
+    --------
+    >>> print(escape_markdown("[x](y) <b> a_b 5 [4, 6]"))
+    [x]\\(y) \\<b\\> a\\_b 5 [4, 6]
+    """
+    return re.sub(r"[\\`*_<>|]|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))
 
 
 def _as_json(value: Any) -> Any:

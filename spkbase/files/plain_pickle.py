@@ -146,8 +146,19 @@ class _Ordered(dict[Any, Any]):
         """Take no attributes."""
 
 
+class _EmbeddingSet:
+    """Stands for the EmbeddingSet of kiwano and Speaker-Linkability: an object whose one attribute is a dictionary."""
+
+    __slots__ = ("content",)
+
+    def __setstate__(self, state: Any) -> None:
+        self.content = state["h"]
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        if name == "EmbeddingSet":  # in whichever module
+            return _EmbeddingSet
         try:
             return _ALLOWED[module, name]
         except KeyError:
@@ -218,6 +229,8 @@ def as_plain_data(value: Any, done: dict[int, Any]) -> Any:
 def _converted(value: Any, done: dict[int, Any]) -> Any:
     if isinstance(value, (PickledArray, Tensor)):
         return value.array()
+    if isinstance(value, _EmbeddingSet):
+        return as_plain_data(value.content, done)
     if isinstance(value, dict):
         return {as_plain_data(name, done): as_plain_data(item, done) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +106,63 @@ def test_the_command_writes_tables_and_plots(tree: Path) -> None:
         assert float(row["Cllr low"]) < float(row["Cllr"]) < float(row["Cllr high"])
     tex = (tree / "out" / "results.tex").read_text()
     assert r"libri\_dev & o-o" in tex
-    assert tex.count("\\\\\n") == 31
+    assert tex.count("\\\\\n") == 2 * 31  # with intervals two tables
+    assert max(line.count("&") for line in tex.splitlines()) == 7
+    assert [(row["System"], row["Gender"], row["Dataset"], row["Task"]) for row in rows[:4]] == [
+        ("A/primary", "f", "libri_dev", "o-o"),
+        ("A/primary", "f", "libri_dev", "o-a"),
+        ("A/primary", "f", "libri_dev", "a-a"),
+        ("A/primary", "f", "vctk_dev", "o-o"),
+    ]
+    low, high = (float(rows[0][f"min Cllr {end}"]) for end in ("low", "high"))
+    assert rf"{float(rows[0]['min Cllr']):.2f} [{low:.2f}, {high:.2f}] \\" in tex
     assert "B/first_try" not in (tree / "out" / "results.md").read_text().split("## Weighted averages")[1]
+
+
+def test_a_system_keeps_its_look_from_picture_to_picture(tree: Path) -> None:
+    """B stands alone in the pictures of the sets that A lacks, in the colour that it has beside A."""
+    for path in (tree / "exp" / "A").glob("**/ASV-vctk_dev_enrolls*trials_f*"):
+        path.rename(tree / path.name)
+    assessed = assess(find_score_lists(tree / "exp", tree / "data"))
+    write_challenge(assessed, tree / "out", extensions=("tex",))
+    beside, alone = (
+        (tree / "out" / f"ZEBRA-sorted-task_wise_{corpus}_dev-o-a-f.tex").read_text() for corpus in ("libri", "vctk")
+    )
+    colours = [re.findall(r"\\definecolor\{\w+\}\{HTML\}\{(\w+)\}", text) for text in (beside, alone)]
+    assert len(colours[0]) == 3
+    assert len(colours[1]) == 2
+    assert set(colours[1]) < set(colours[0])
+    assert "title={A: primary}" in (tree / "out" / "ZEBRA-multiple_conditions_A-primary.tex").read_text()
+    assert r"title={libri\_dev-o-a-f}" in beside
+
+
+def test_an_utt2spk_beside_the_key_tells_who_speaks(tree: Path) -> None:
+    """Segments of speakers that are not enrolled: each counted as one, with a warning a list."""
+    for path in (tree / "data").glob("*/trials"):
+        kept = [line for line in path.read_text().splitlines() if not line.startswith("s4")]
+        path.write_text("\n".join(kept) + "\n")
+    for path in (tree / "exp").glob("*/*/*/*/scores"):
+        path.write_text("".join(line + "\n" for line in path.read_text().splitlines() if not line.startswith("s4")))
+    command = [str(one) for one in ("challenge", tree / "exp", "-k", tree / "data", "-o", tree / "out", "--no-plots")]
+    without = CliRunner().invoke(main, [*command, "--bootstrap", "20"])
+    assert without.stderr.startswith("Warning: 30 of 30 lists have no utt2spk beside their key")
+    assert without.stderr.count("\n") == 1
+    before = (tree / "out" / "results.csv").read_text()
+    for path in (tree / "data").glob("*"):
+        segments = {line.split()[1] for line in (path / "trials").read_text().splitlines()}
+        (path / "utt2spk").write_text("".join(f"{name} {name.partition('-')[0]}\n" for name in sorted(segments)))
+    found = CliRunner().invoke(main, [*command, "--bootstrap", "20"])
+    assert found.exit_code == 0, found.output
+    assert found.stderr == ""
+    assert (tree / "out" / "results.csv").read_text() != before
+
+
+def test_names_are_no_markup(tree: Path) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    (tree / "exp" / "A").rename(tree / "exp" / name)
+    write_challenge(assess(find_score_lists(tree / "exp", tree / "data")), tree / "out", extensions=())
+    for path in (tree / "out").glob("*.md"):
+        assert not re.search(r"(?<!\\)<", path.read_text())
 
 
 def test_every_problem_is_reported_at_once(tree: Path) -> None:

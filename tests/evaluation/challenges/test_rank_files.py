@@ -128,6 +128,7 @@ GOOD = "---- ASR results ----\n  dataset split   asr   WER\n0   libri  test  ano
         ("---- Time: 1 ----\n  dataset\n", ":2: expected '---- ... ----', got 'dataset'"),
         ("---- ASR results ----\n", ":1: the section 'ASR results' has no table"),
         (GOOD + "\n" + GOOD, ":5: the section 'ASR results' is there already"),
+        (GOOD + "1   libri  test  anon  45.0\n", ":4: repeats line 3: libri test anon"),
         (GOOD.replace("4.25", "good"), ":3: expected a number as WER, got 'good'"),
         (GOOD.replace("libri", "libri x"), ":3: expected a row number and 4 cells"),
         (GOOD.replace("WER", "CER"), ":2: expected the columns dataset, split, asr, WER once each"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from evaluation.challenges import figures_of_results
 from evaluation.challenges.rank_files import ASR, ASV_ANON, PROTOCOL, RankFile, make_section, write_rank_file
 from evaluation.challenges.ranking import RULES, ComparedSystem, OrderingRule, SystemOrder, difference, order_systems
 from evaluation.challenges.ranking_sources import Reading, read_system
+from evaluation.cli import main
 from evaluation.uncertainty.intervals import Interval
 from spkbase.errors import DataError
 
@@ -233,6 +235,42 @@ def results() -> dict:
             "uar": {"value": 0.4, "low": 0.35, "high": 0.45},
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ((0.8, 0.7916), "the wrong way round: libri_test f (80 %), libri_test m (79.16 %)"),
+        ((0.1, 0.9), "the wrong way round: libri_test m (90 %)"),
+        ((0.5, 0.5), "constant (EER of exactly 50 %): libri_test f, libri_test m"),
+        ((0.53, 0.49), ""),
+    ],
+)
+def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(
+    tmp_path: Path, rates: tuple[float, ...], said: str
+) -> None:
+    """An attacker whose scores say nothing, or the opposite, is no sign of privacy."""
+    rows = [
+        {"dataset": "libri_test", "gender": sex, "scenario": "semi-informed", "attacker": "a", "n_target": 32}
+        | {"eer": {"rocch": min(rate, 0.5), "interpolated": rate, "speechbrain": rate}, "intervals": {}}
+        for sex, rate in zip("fm", rates, strict=True)
+    ]
+    utility = {"wer": {"value": 0.06}}
+    content = {"protocol": {"attacker": "a", "reading": "speechbrain"}, "conditions": rows, "utility": utility}
+    (tmp_path / "results.json").write_text(json.dumps(content))
+    records = [
+        {"dataset": "libri_test", "split": "test", "gender": sex, "enrollment": "anon", "trial": "anon"}
+        | {"EER": 100 * rate}
+        for sex, rate in zip("fm", rates, strict=True)
+    ]
+    write_rank_file(tmp_path / "result_for_rank_x", RankFile((make_section(ASV_ANON, records),)))
+    ours, theirs = (read_system(tmp_path / name) for name in ("results.json", "result_for_rank_x"))
+    assert ours.broken == theirs.broken == (f"scores are {said}" if said else "")
+    (order,) = order_systems([ours], OrderingRule("", (0.05,), ("wer",)))
+    assert [entry.system for entry in order.entries] == ([] if said else [ours.name])
+    assert said in order.excluded.get(ours.name, "")
+    told = CliRunner().invoke(main, ["rank", str(tmp_path)]).stderr
+    assert (f"its scores are {said}; it reaches no target" in told) == bool(said)
 
 
 def test_our_own_results(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_batch_is_its_runs_and_their_comparison(folder: Path) -> None:
     assert compared["factors"]["anonymiser"]["easy"]["n_pairs"] == 2  # of 2 attackers
     pictures = {path.stem for path in (folder / "out").glob("*.png")}
     assert pictures == {
-        "jaccard", "linkability_L3", "distribution_L3", "intersections_attacker", "intersections_anonymiser",
+        "jaccard", "linkability", "distribution_L3", "intersections_attacker", "intersections_anonymiser",
     }  # fmt: skip
     text = (folder / "out" / "distribution_L3.svg").read_text()
     assert "<svg" in text

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from torch_writer import write_torch
 
 from evaluation import formats
 from evaluation.cli import main
 from evaluation.embeddings.cosine import cosine_scores
-from evaluation.embeddings.files import write_embeddings
+from evaluation.embeddings.files import read_embeddings, write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
 from evaluation.linkage.ranks import ranks_from_embeddings
@@ -431,3 +432,44 @@ def test_ranks_from_mapped_files_are_the_same(files, tmp_path: Path) -> None:
     )
     assert plain.beaters.tolist() == mapped.beaters.tolist()
     assert plain.mated.tolist() == mapped.mated.tolist()
+
+
+# --- a matrix of Speaker-Linkability ---------------------------------------------------------------------------------
+
+
+def test_a_matrix_of_similarities_gives_what_its_vectors_give(files: dict[str, Path], tmp_path: Path) -> None:
+    """Trials by enrolled speakers, who begin with those of the trials: what SimMatrix keeps as .pt."""
+    trial = read_embeddings(files["trial"])
+    enrol = read_embeddings(files["enrol"])
+    firsts = [trial.speakers.tolist().index(name) for name in enrol.speakers[:12]]
+    one, other = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (trial.vectors[firsts], enrol.vectors)
+    )
+    write_torch(tmp_path / "cosine_matrix_L-1.pt", (one @ other.T).astype(np.float32))
+    settings = ("--bootstrap", 20, "--ties", "strict", "--utterances", 1, "--json", "-")
+    found = json.loads(run("-s", tmp_path / "cosine_matrix_L-1.pt", *settings).stdout)
+    expected = json.loads(run("--enroll", files["enrol"], "--trial", files["trial"], *settings).stdout)
+    assert found["utterances"]["1"]["linkability"] == expected["utterances"]["1"]["linkability"]
+    assert found["utterances"]["1"]["low"] == expected["utterances"]["1"]["low"]
+    assert (found["n_enroll"], found["n_trial"]) == (30, 12)
+    assert "owners are on its diagonal" in found["utterances"]["1"]["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "more", "said"),
+    [
+        (np.zeros((3, 2), np.float32), (), "with the owners on its diagonal, got float32 of shape (3, 2)"),
+        (np.zeros(3, np.float32), (), "got float32 of shape (3,)"),
+        (np.full((2, 3), np.nan, np.float32), (), "expected finite similarities"),
+        (
+            np.eye(3, dtype=np.float32),
+            ("--utterances", 1, 3),
+            "a matrix of similarities is of one number of utterances",
+        ),
+    ],
+)
+def test_other_matrices_are_refused(tmp_path: Path, matrix: np.ndarray, more: tuple[Any, ...], said: str) -> None:
+    write_torch(tmp_path / "m.pt", matrix)
+    done = run("-s", tmp_path / "m.pt", *more)
+    assert done.exit_code == 2
+    assert said in done.output

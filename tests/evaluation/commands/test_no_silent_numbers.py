@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +17,8 @@ from evaluation.cli import COMMANDS, main
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
 from evaluation.trials import Key, Scores
+from spkbase.console.parameters import OUTPUTS
+from spkver.cli import main as spkver_main
 
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
 
@@ -470,3 +473,53 @@ def test_systems_on_other_trials_are_told(files: Path) -> None:
     for keys in (("-k", files / "key.txt"), ("-k", files / "key.txt", "-k", files / "shuffled.txt")):
         assert "other trials" not in passes("metrics", *scores, *keys, *labels).stdout
         assert "notes" not in json.loads(passes("metrics", *scores, *keys, *labels, "--json", "-").stdout)
+
+
+# --- outputs in the place of inputs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "said"),
+    [
+        ("calibrate -s scores.txt -k key.txt -o key.txt", "key.txt", "would replace key.txt, the file of --key"),
+        ("calibrate -s scores.txt --train-scores scores.txt --train-key key.txt -o new --save scores.txt", "scores.txt",
+         "--save would replace"),
+        ("fuse -s scores.txt -s scores.csv --train-key key.txt -o new --save ./new", "", "the file of --output"),
+        ("metrics -s scores.txt -k key.txt --json sub/../scores.txt", "scores.txt", "--json would replace"),
+        ("metrics -s scores.txt -k key.txt --latex new --markdown new", "", "the file of --latex"),
+        ("plot det -s scores.txt -k key.txt -o det.svg -o scores.txt", "scores.txt", "--output would replace"),
+        ("convert scores scores.txt scores.txt", "scores.txt", "destination would replace"),
+        ("cosine --enroll e.npz --trial e.npz --trials key.txt -o key.txt", "key.txt", "the file of --trials"),
+        ("cosine --enroll e.npz --trial e.npz --trials key.txt -o link.npz", "e.npz", "the file of --"),
+    ],
+)  # fmt: skip
+def test_an_output_does_not_replace_what_the_call_reads_or_writes(
+    files: Path, monkeypatch: pytest.MonkeyPatch, words: str, kept: str, said: str
+) -> None:
+    monkeypatch.chdir(files)
+    Path("sub").mkdir()
+    ids = np.array(sorted(read_key("key.txt").model_ids.tolist()), object)
+    write_embeddings("e.npz", Embeddings(ids, ids, np.random.default_rng(0).standard_normal((len(ids), 4))))
+    Path("link.npz").symlink_to("e.npz")
+    before = Path(kept).read_bytes() if kept else b""
+    assert said in refused(*words.split())
+    assert not kept or Path(kept).read_bytes() == before
+    assert not Path("new").exists()
+
+
+def test_what_every_command_writes_goes_by_the_names_of_outputs() -> None:
+    for group in (main, spkver_main):
+        for words, command in leaves(group, ""):
+            for one in command.params:
+                about = getattr(one, "help", None) or ""
+                writes = re.search(r"[Ww]rite|Draw|^PNG|HTML file|^Folder for ", about)
+                if isinstance(one.type, click.Path) and writes and one.opts != ["--work"]:
+                    assert not OUTPUTS.isdisjoint(one.opts), (words, one.opts)
+
+
+def leaves(command: click.Command, words: str) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(words, command)]
+    context = click.Context(command)
+    below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+    return [leaf for name, one in below if one is not None for leaf in leaves(one, f"{words} {name}")]

@@ -89,11 +89,76 @@ def test_f0(tmp_path: Path) -> None:
     assert "convention: default; tracker: dio" in done.output
     found = json.loads((tmp_path / "j").read_text())["set_anon"]["f0"]
     assert found["value"] > 0.98
+    assert not done.stderr
     assert (found["n_utterances"], found["n_undefined"]) == (2, 0)
     write(tmp_path / "set_anon" / "wav.scp", "u0 cat x |\n")
     broken = run("f0", tmp_path / "set", tmp_path / "set_anon")
     assert broken.exit_code == 2
     assert "shell command" in broken.output
+
+
+WER, UAR = "wer --ref text --utt2spk utt2spk", "uar --ref utt2emo --utt2spk utt2spk"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (f"{WER} --hyp text", "text: the same as the reference in all 3 utterances"),
+        (f"{WER} --hyp lower", "lower: is in lower case, the reference in upper case"),
+        (f"{WER} --hyp part --missing drop", "part: left out 2 utterances that are not in both files: 'a2', 'b1'"),
+        (f"{UAR} --predictions utt2emo", "utt2emo: the same as the reference in all 3 utterances"),
+        (f"{UAR} --predictions other", "other: 2 labels that the reference does not have, each an error: '1', 'Sad'"),
+        (f"{UAR} --predictions more --missing drop", "more: left out 1 utterances that are not in both files: 'c1'"),
+        ("wer --ref text --hyp hyp", "no intervals, for which speakers are drawn: give --segment-speakers"),
+        ("uar --ref utt2emo --predictions predictions", "no intervals, for which speakers are drawn"),
+        (f"{WER} --hyp hyp", ""),
+        (f"{WER} --hyp lower --normaliser basic", ""),
+        (f"{UAR} --predictions predictions", ""),
+        ("wer --ref text --hyp hyp --bootstrap 0", ""),
+    ],
+)
+def test_what_makes_a_figure_wrong_is_told_in_one_line(
+    lists: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
+) -> None:
+    monkeypatch.chdir(lists)
+    write(lists / "lower", "a1 one two\na2 three x\nb1 four five\n")
+    write(lists / "part", "a1 ONE TO\n")
+    write(lists / "other", "a1 Sad\na2 1\nb1 sad\n")
+    write(lists / "more", "a1 sad\na2 sad\nb1 sad\nc1 sad\n")
+    done = run(*words.split())
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith(f"Warning: {said}" if said else "")
+    assert done.stderr.count("\n") == bool(said)
+
+
+def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists: Path) -> None:
+    """A rate is pooled, and without speakers a recall is that of one fold."""
+    hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), ("--utt2spk", lists / "utt2spk")
+    alone, known = (
+        json.loads(run("wer", "--ref", lists / "text", *hyp, *more).stdout)["hyp"]["wer"] for more in ((), map_)
+    )
+    assert alone["value"] == known["value"]
+    assert alone["interval"] == [None, None]
+    heard = ("--ref", lists / "utt2emo", "--predictions", lists / "predictions", "--bootstrap", 0, "--json", "-")
+    alone, known = (
+        json.loads(run("uar", *heard, *more).stdout)["predictions"]["uar"]
+        for more in ((), (*map_, "--convention", "pooled"))
+    )
+    assert alone["value"] == known["value"] == 0.5
+    assert alone["convention"] == "pooled"
+    write(lists / "spk2fold", "a 1\nb 1\n")
+    for more in (("--convention", "vpc2024"), ("--spk2fold", lists / "spk2fold")):
+        assert "folds are of speakers: give --segment-speakers" in run("uar", *heard, *more).output
+
+
+def test_a_folder_compared_with_itself_is_told(tmp_path: Path) -> None:
+    phase = 2 * np.pi * np.cumsum(140 + 30 * np.sin(np.linspace(0, 9, 8000))) / 8000
+    soundfile.write(tmp_path / "u.wav", 0.1 * sum(np.sin(k * phase) / k for k in range(1, 6)), 8000)
+    write(tmp_path / "wav.scp", f"u {tmp_path}/u.wav\n")
+    write(tmp_path / "utt2spk", "u a\n")
+    done = run("f0", tmp_path, tmp_path, "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    assert "the same as the reference in all 1 utterances: was one file given twice?" in done.stderr
 
 
 def rank_file(path: Path, eer: float, wer: float) -> Path:

@@ -283,11 +283,11 @@ def test_the_command_compares_runs(runs: Path) -> None:
     assert rows[0].startswith('speaker,"ECAPA/B3, L = 1 linkability","ECAPA/B3, L = 1 set"')
     assert (runs / "out" / "jaccard.png").read_bytes().startswith(b"\x89PNG")
     assert (runs / "out" / "jaccard.svg").read_bytes().startswith(b"<?xml")
-    for number in (1, 3):
-        picture = (runs / "out" / f"linkability_L{number}.svg").read_text()
+    for name in ("linkability", "distribution_L1", "distribution_L3"):
+        picture = (runs / "out" / f"{name}.svg").read_text()
         assert picture.startswith("<?xml")
-        assert "ECAPA/B3" in picture
-        assert "ECAPA/B5" in picture
+        assert "ECAPA" in picture
+        assert "B5" in picture
 
 
 def test_labels_are_folder_names_and_json_goes_to_standard_output(runs: Path) -> None:
@@ -297,6 +297,17 @@ def test_labels_are_folder_names_and_json_goes_to_standard_output(runs: Path) ->
     report = json.loads(text)
     assert [one["run"] for one in report["conditions"]] == ["first", "first", "second", "second"]
     assert report == json.loads(run(*arguments)[1])
+
+
+def test_one_run_under_two_names_is_told(runs: Path) -> None:
+    (runs / "copy").symlink_to(runs / "first")
+    names = (f"{name}={runs / folder}" for name, folder in (("a", "first"), ("b", "copy"), ("c", "second")))
+    status, _, errors = run(*names, "--permutations", "20")
+    assert status == 0
+    assert errors.splitlines() == [
+        f"Warning: a, L = {number} and b, L = {number} are the same run, so they agree for that alone"
+        for number in (1, 3)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -223,11 +223,57 @@ def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[C
     }
     found = compare_conditions(values, permutations=20)
     agreement.plot_jaccard(found, path="x.png")
+    assert not [line for line in charts[0].lines if line.look.marker == "D"]
+    assert not [text for text in labels(charts[0]) if "published" in text]
+    agreement.plot_jaccard(found, path="x.png", with_published=True)
     bars = [line for line in charts[0].lines if line.look.fill == 0.45]
     heights = [one.jaccard for kinds in found.factors.values() for one in kinds.values()]
     np.testing.assert_allclose([bar.y.max() for bar in bars], heights)
-    marks = [float(line.y[0]) for line in charts[0].lines if line.look.marker == "D"]
+    marks = [float(line.y[0]) for line in charts[1].lines if line.look.marker == "D"]
     assert marks[:2] == pytest.approx([0.289, 0.344], abs=5e-4)
+
+
+@pytest.fixture
+def grids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Chart, list[list[Chart | None]]]]:
+    saved: list[Any] = []
+    for module in (plots, speakers):
+        monkeypatch.setattr(module, "render_grid", lambda frame, charts, path: saved.append((frame, charts)))
+    return saved
+
+
+def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run: Linkage, grids: Any) -> None:
+    names = [(attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")]
+    panels = {f"L = {number}": dict.fromkeys(names, curve) for number, curve in run.curves.items()}
+    panels["L = 3"] = dict(list(panels["L = 3"].items())[1:])  # one is missing: the others keep their looks
+    plots.plot_linkability_panels(panels, path="x.png")
+    frame, (charts,) = grids[0]
+    looks = {text: look for look, text in frame.entries}
+    assert [chart.title for chart in charts] == ["L = 1", "L = 3"]
+    assert charts[0].y == charts[1].y
+    assert charts[0].x == charts[1].x
+    for chart, expected in zip(charts, (names, names[1:]), strict=True):
+        marks = [line.look for line in chart.lines if line.look.marker]
+        assert [(look.marker, look.colour) for look in marks] == [
+            (looks[attacker].marker, looks[anonymiser].colour) for attacker, anonymiser in expected
+        ]
+    assert len({looks[name].colour for name in ("B3", "B5")}) == 2
+    assert len({looks[name].marker for name in ("ECAPA", "ResNet")}) == 2
+
+
+def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(grids: Any) -> None:
+    values = np.linspace(0, 1, 101)
+    names = [("ECAPA", "B3"), ("ECAPA", "B5"), ("ResNet", "B5")]
+    speakers.plot_speaker_grid(dict.fromkeys(names, values), path="x.png", bins=4)
+    frame, charts = grids[0]
+    assert [[chart and chart.title for chart in row] for row in charts] == [
+        ["ECAPA, B3\nQ1 0.25, median 0.50, Q3 0.75", "ECAPA, B5\nQ1 0.25, median 0.50, Q3 0.75"],
+        [None, "ResNet, B5\nQ1 0.25, median 0.50, Q3 0.75"],
+    ]
+    assert frame.y.label == "Speakers (%)"
+    assert charts[0][0].lines[0].y.max() == pytest.approx(100 * 26 / 101)
+    assert [line.x[0] for line in charts[0][0].lines[1:]] == pytest.approx([0.25, 0.5, 0.75])
+    speakers.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path="x.png")
+    assert [[chart is not None for chart in row] for row in grids[1][1]] == [[True] * 4, [True, True, False, False]]
 
 
 def test_every_picture_is_drawn_in_every_format_without_a_warning(

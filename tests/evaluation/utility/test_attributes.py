@@ -247,3 +247,22 @@ def test_columns_of_a_table_are_those_of_its_header(folder) -> None:
     (folder / "ids").write_text("speaker\ns00\n")
     with pytest.raises(DataError, match="columns beside the ids"):
         metadata_columns(folder / "ids")
+
+
+def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path: Path) -> None:
+    """Vectors that tell the voice and not the attribute: without speakers the voice is learnt and tested."""
+    rng = np.random.default_rng(0)
+    voices = np.repeat(np.arange(12), 5)
+    vectors = rng.standard_normal((12, 16))[voices] + 0.1 * rng.standard_normal((60, 16))
+    ids = [f"u{number:02d}" for number in range(60)]
+    np.savez(tmp_path / "e.npz", ids=ids, vectors=vectors)
+    (tmp_path / "labels").write_text("".join(f"{name} {'fm'[v % 2]}\n" for name, v in zip(ids, voices, strict=True)))
+    (tmp_path / "utt2spk").write_text("".join(f"{name} s{voice}\n" for name, voice in zip(ids, voices, strict=True)))
+    call = ["attributes", "-e", str(tmp_path / "e.npz"), "--labels", str(tmp_path / "labels"), "--bootstrap", "0"]
+    alone, known = (
+        json.loads(CliRunner().invoke(main, [*call, *more, "--json", "-"]).stdout)["labels"]
+        for more in ((), ("--segment-speakers", str(tmp_path / "utt2spk")))
+    )
+    assert alone["original"]["value"] > known["original"]["value"] + 0.3
+    assert "one voice is learnt from and tested, and recalls are too high" in alone["notes"][0]
+    assert known["notes"] == []

@@ -79,6 +79,11 @@ def test_tables_in_markdown() -> None:
     ]
 
 
+def test_cells_are_no_markup_in_markdown() -> None:
+    (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split("\n")[2:]
+    assert row == r"| [x]\(javascript:1) \<b\> \`c\` 5 [4, 6] |"
+
+
 def test_the_first_row_gives_the_columns() -> None:
     assert format_table([{"a": "x"}]) == "a\n---\nx"
     assert format_table([]) == ""

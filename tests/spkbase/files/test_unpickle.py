@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import pickle
 import struct
+import sys
 import zlib
 from collections import OrderedDict, defaultdict
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -46,6 +49,22 @@ def test_pickles_of_the_linkability_tool(tmp_path: Path, protocol: int, kind: An
     assert found.vectors.tolist() == VECTORS.tolist()
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PAIRS), protocol))
     assert read_embeddings(tmp_path / "e.pkl", allow_pickle=True).ids.tolist() == ["u1", "u2", "u3"]
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("module", ["kiwano.embedding", "embedding.base", "__main__"])
+def test_embedding_sets_of_the_linkability_tool(tmp_path: Path, protocol: int, module: str) -> None:
+    """Objects whose one attribute `h` is the dictionary: what its own write_pkl writes."""
+    kind = type("EmbeddingSet", (), {"__module__": module})
+    known = ModuleType(module)
+    known.EmbeddingSet = kind  # type: ignore[attr-defined]
+    one = kind()
+    one.h = dict(zip(("u1", "u2", "u3"), VECTORS, strict=True))
+    with mock.patch.dict(sys.modules, {module.partition(".")[0]: known, module: known}):
+        (tmp_path / "e.pkl").write_bytes(pickle.dumps(one, protocol))
+    found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
+    assert found.ids.tolist() == ["u1", "u2", "u3"]
+    assert found.vectors.tolist() == VECTORS.tolist()
 
 
 # as PyTorch 2.15 pickles it: rows of 4 floats that share a storage of 12, one of them cut out of a repeated column
@@ -152,7 +171,9 @@ def test_hostile_storage_of_a_tensor(tmp_path: Path) -> None:
         b"}X\x0c\x00\x00\x00__setstate__K\x01s",
     ],
 )
-@pytest.mark.parametrize("name", [b"numpy\ndtype", b"numpy\nndarray", b"collections\nOrderedDict", b"torch\nSize"])
+@pytest.mark.parametrize(
+    "name", [b"numpy\ndtype", b"numpy\nndarray", b"collections\nOrderedDict", b"torch\nSize", b"x\nEmbeddingSet"]
+)
 def test_stand_ins_cannot_be_changed(tmp_path: Path, name: bytes, state: bytes) -> None:
     """BUILD on what a name gives: an attribute set there would stay for the next file."""
     (tmp_path / "e.pkl").write_bytes(b"\x80\x02c" + name + b"\n" + state + b"b.")
