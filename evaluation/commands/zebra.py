@@ -64,14 +64,16 @@ def zebra(
     target, nontarget = reader.joined(read, scores, key)
     result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
-    if "scores" in result.notes:
-        report["notes"] = {"scores": result.notes["scores"]}
+    if notes := {name: text for name, text in result.notes.items() if name in ("scores", "zebra.individual")}:
+        report["notes"] = notes
     worst = worst_case_from(*read, missing=missing) if with_worst_case else None
     if worst is not None:
         report["worst_case"] = worst.to_dict()
     if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
         click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
+        if "zebra.individual" in notes:
+            click.echo(f"Individual: {notes['zebra.individual']}")
         if worst is not None:
             click.echo("\n" + format_worst_case(worst))
     if not (extensions or show):

@@ -71,6 +71,7 @@ from .worst_case import smoothed_shares as smoothed_shares
 from .worst_case import student_llrs as student_llrs
 from .worst_case import worst_case_of as worst_case_of
 from .zebra_profile import SCALE as SCALE
+from .zebra_profile import ceiling_note as ceiling_note
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value
 from .zebra_profile import individual_of as individual_of
