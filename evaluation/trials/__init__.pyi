@@ -1,5 +1,6 @@
 from .doubts import Doubt as Doubt
 from .doubts import doubt_speakers as doubt_speakers
+from .doubts import own_trials as own_trials
 from .doubts import shared_prefixes as shared_prefixes
 from .frames import COLUMN_NAMES as COLUMN_NAMES
 from .frames import TRUTHS as TRUTHS

@@ -292,6 +292,82 @@ def test_systems_of_one_name_are_told_apart(two: Path) -> None:
     assert "two systems are called 'x'" in refused("metrics", *both, "-l", "x", "-l", "x")
 
 
+# --- what is tried knows the answer ----------------------------------------------------------------------------------
+
+
+def test_a_fusion_knows_its_systems(two: Path) -> None:
+    """Weights belong to systems, not to places: in another order an EER of 2 % became one of 49 %."""
+    both, other = (
+        ["-s", two / "scores.txt", "-s", two / "other.txt"],
+        ["-s", two / "other.txt", "-s", two / "scores.txt"],
+    )
+    passes("fuse", *both, "--train-key", two / "key.txt", "--save", two / "f.json", "-o", two / "right.txt")
+    expected = read_scores(two / "right.txt").values
+    assert passes("fuse", *both, "--calibration", two / "f.json", "-o", two / "again.txt").stderr == ""
+    turned = passes("fuse", *other, "--calibration", two / "f.json", "-o", two / "turned.txt")
+    assert "the systems are taken in the order of" in turned.stderr
+    for name in ("again", "turned"):
+        assert read_scores(two / f"{name}.txt").values.tolist() == expected.tolist()
+    (two / "third.txt").write_bytes((two / "other.txt").read_bytes())
+    (two / "fourth.txt").write_bytes((two / "scores.txt").read_bytes())
+    applied = ("--calibration", two / "f.json", "-o", two / "new.txt")
+    message = refused("fuse", "-s", two / "third.txt", "-s", two / "scores.txt", *applied)
+    assert "the fusion was trained on scores, other, and is given third, scores" in message
+    renamed = passes("fuse", "-s", two / "fourth.txt", "-s", two / "third.txt", *applied)
+    assert "and is given fourth, third (they are taken in this order)" in renamed.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "calibrate -s scores.txt --train-scores scores.txt --train-key key.txt",
+            "384 of 384 scores are trained on too",
+        ),
+        ("calibrate -s scores.txt --train-scores other.txt --train-key key.txt", ""),
+        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 scores are trained on too"),
+        ("fuse -s scores.txt --train-scores other.txt --train-key key.txt", ""),
+        ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores stand in the cohort too"),
+        ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
+    ],
+)
+def test_what_learns_from_the_scores_themselves(
+    two: Path, command: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(two)
+    said = passes(*command.split(), "-o", "out.txt").stderr
+    assert said.count("\n") == bool(words)
+    assert words in said
+
+
+@pytest.mark.parametrize(("enrolled", "n_own"), [("te", 8), ("en", 0)])
+def test_recordings_that_meet_themselves(tmp_path: Path, enrolled: str, n_own: int) -> None:
+    for seed, side in enumerate(("en", "te")):
+        ids, vectors = [f"{side}{number}" for number in range(8)], np.random.default_rng(seed).normal(size=(8, 4))
+        write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, [f"s{number // 2}" for number in range(8)], vectors))
+    given = ("--enroll", tmp_path / f"{enrolled}.npz", "--trial", tmp_path / "te.npz")
+    said = passes("linkability", *given, "--bootstrap", "0").stderr
+    assert ("8 of 8 tested utterances meet a model of the same recording" in said) == (n_own > 0)
+    for name, models in (
+        ("speakers", [f"s{number // 2}" for number in range(8)]),
+        ("ids", [f"{enrolled}{n}" for n in range(8)]),
+    ):
+        pairs = [(model, f"te{number}") for model in dict.fromkeys(models) for number in range(8)]
+        truth = [model in (models[int(segment[2:])], segment) for model, segment in pairs]
+        write_key(tmp_path / "key.txt", Key.from_ids(*zip(*pairs, strict=True), is_target=truth))
+        made = passes("cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt")
+        assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (n_own > 0)
+        of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
+        assert ("8 target trials have one id on both sides" in of_ids) == (n_own > 0 and name == "ids")
+
+
+def test_equal_scores_are_a_broken_system(files: Path) -> None:
+    scores = read_scores(files / "scores.txt")
+    write_scores(files / "flat.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 0 * scores.values))
+    assert "all scores are equal" in passes("zebra", "-s", files / "flat.txt", "-k", files / "key.txt").stderr
+    assert "all scores are equal" not in passes("zebra", *paths(files)).stderr
+
+
 # --- scores and key exchanged ----------------------------------------------------------------------------------------
 
 
