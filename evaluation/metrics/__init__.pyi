@@ -58,6 +58,7 @@ from .table import PRIORS as PRIORS
 from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low
 from .table import method_of as method_of
+from .table import metrics_at_thresholds_of as metrics_at_thresholds_of
 from .table import metrics_with as metrics_with
 from .titles import metric_lines as metric_lines
 from .titles import number_text as number_text

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from evaluation.cli import COMMANDS, main
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
-from evaluation.trials import Key, Scores
+from evaluation.trials import Key, Scores, split_scores
 
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
 
@@ -264,6 +264,31 @@ def test_differences_are_paired(two: Path) -> None:
     assert difference["value"] == pytest.approx(rates["A"] - rates["B"])
     assert difference["interval"][0] < difference["value"] < difference["interval"][1]
     assert "'C' is none of the labels: A, B" in refused(*both, "--reference", "C")
+
+
+def test_a_threshold_of_another_list(two: Path) -> None:
+    """Misses and false alarms at the thresholds of a development list, by counting; with intervals."""
+    given = ("metrics", "-s", two / "scores.txt", "-k", two / "key.txt", "-p", "0.2")
+    options = ("--bootstrap", "20", "--model-speakers", two / "model2spk", "--jobs", "1", "--json", "-")
+    development = (two / "other.txt", two / "key.txt")
+    found = json.loads(passes(*given, "--threshold-from", *development, *options).stdout)
+    sides = split_scores(read_scores(two / "scores.txt"), read_key(two / "key.txt"))
+    other = split_scores(read_scores(two / "other.txt"), read_key(two / "key.txt"))
+
+    def cost(threshold: float) -> float:
+        return 0.2 * float(np.mean(other[0] < threshold)) + 0.8 * float(np.mean(other[1] >= threshold))
+
+    of_eer = json.loads(passes("metrics", "-s", two / "other.txt", "-k", two / "key.txt", "--json", "-").stdout)
+    thresholds = {"eer": of_eer["threshold_at_eer"], "0.2": min(np.concatenate(other), key=cost)}
+    for point, threshold in thresholds.items():
+        rates = {"miss_rate_at": sides[0] < threshold, "false_alarm_rate_at": sides[1] >= threshold}
+        for name, errors in rates.items():
+            assert found[name][point] == {"value": pytest.approx(np.mean(errors)), "threshold": threshold}
+            low, high = found["intervals"][f"{name}.{point}"]
+            assert low < np.mean(errors) < high
+    assert f"accepted at {thresholds['eer']:.6g} and above" in found["notes"]["miss_rate_at.eer"]
+    message = refused(*given, "-s", two / "other.txt", "--threshold-from", *development)
+    assert "--threshold-from is for one system" in message
 
 
 def test_tables_for_a_paper(two: Path) -> None:
