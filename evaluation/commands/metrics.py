@@ -164,8 +164,7 @@ def metrics(
     if options["threshold_from"]:
         if len(listed) > 1:
             raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
-        development = reader.of(0, 1).split(*options["threshold_from"])
-        table += metrics_at_thresholds_of(sort_scores(*development), priors)
+        table += metrics_at_thresholds_of(sort_scores(*reader.of(0, 1).split(*options["threshold_from"])), priors)
     statistic = Metrics(priors, convention, table)
     reference = options["reference"] or listed[0][0]
     options["several"] = len(listed) > 1

@@ -84,7 +84,7 @@ def zebra(
     if extensions:
         plot_zebra([system], path=[export_path(label, extension) for extension in extensions], scale=tags)
     if show:
-        _show(system, tags)
+        _show(system, tags, exported=bool(extensions))
 
 
 def format_worst_case(worst: WorstCase) -> str:
@@ -120,7 +120,7 @@ def export_path(label: str, extension: str) -> Path:
     return Path(folder, f"ZEBRA-{name}.{extension}")
 
 
-def _show(system: System, tags: tuple[tuple[str, float], ...]) -> None:
+def _show(system: System, tags: tuple[tuple[str, float], ...], *, exported: bool) -> None:
     from tempfile import TemporaryDirectory
 
     import matplotlib
@@ -129,7 +129,10 @@ def _show(system: System, tags: tuple[tuple[str, float], ...]) -> None:
     from evaluation.plots import plot_zebra
 
     if matplotlib.get_backend().lower() in ("agg", "pdf", "svg", "ps", "cairo", "template"):
-        raise DataError("no window can be opened here", remedy="export the profile with -e png instead of -p")
+        if not exported:
+            raise DataError("no window can be opened here", remedy="export the profile with -e png instead of -p")
+        click.echo("Warning: no window can be opened here: the profile is in the exported files alone", err=True)
+        return
     with TemporaryDirectory() as folder:
         path = Path(folder, "profile.png")
         plot_zebra([system], path=path, scale=tags)

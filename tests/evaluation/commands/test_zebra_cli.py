@@ -104,6 +104,9 @@ def test_a_window_needs_a_screen(lists: Path, monkeypatch: pytest.MonkeyPatch) -
     result = profile("vpc_like", "-p")
     assert result.exit_code == 2
     assert "no window can be opened here (export the profile with -e png instead of -p)" in result.stderr
+    result = profile("vpc_like", "-p", "-e", "png")
+    assert (result.exit_code, (lists / "ZEBRA-ZEBRA profile.png").exists()) == (0, True)
+    assert result.stderr == "Warning: no window can be opened here: the profile is in the exported files alone\n"
 
 
 def test_tags_of_a_user(lists: Path) -> None:
