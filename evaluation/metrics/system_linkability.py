@@ -132,7 +132,7 @@ def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | 
     if value - pav_value > _MISLEADS:
         return "misleads: it counts scores as linkable where targets are rarer the higher the score; see d_sys_pav"
     if pav_value - value > _MISLEADS:
-        return "misleads: its bins are wide, and the trapezoidal rule counts half of the last one; see d_sys_pav"
+        return "misleads: far below d_sys_pav, as its bins are wide and the trapezoid rule counts half of the last one"
     if n_bins < _FEW_BINS:
         return f"uncertain: {n_target:g} target trials give {n_bins} bins only"
     return None

@@ -158,7 +158,7 @@ def refuse_labels(target: np.ndarray, nontarget: np.ndarray) -> None:
             no_doubt = kinds[0] == "b" or (kinds[0] in "iu" and (scores % 1 > 0).any())
         if no_doubt or (len(labels) >= _MANY and len(np.unique(scores)) > 2):
             text = f"expected {name} scores, got {len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
-            remedy = "give scores[labels == 1], scores[labels == 0]; ev.evaluate takes labels=labels"
+            remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
             raise DataError(text, remedy=remedy)
 
 

@@ -83,7 +83,7 @@ def test_the_default_table_of_several_systems(tmp_path: Path) -> None:
     assert re.search(r"\| -0\.\d{3} \[-?0\.\d{3}, ", rest[-1])
     assert "e-0" not in "".join(rest)
     chosen = run("metrics", *both, "--columns", "d_sys")
-    assert "perfect: misleads: its bins are wide" in chosen.stdout
+    assert "perfect: misleads: far below d_sys_pav" in chosen.stdout
 
 
 def test_plots_of_several_systems(lists: Path) -> None:

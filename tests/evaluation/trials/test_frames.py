@@ -107,7 +107,7 @@ def test_what_cannot_be_scores_may_stand_second():
 def test_labels_are_not_taken_for_scores(metric: Callable[..., object], labels: ArrayLike):
     """scikit-learn's order, ``metric(y_true, y_score)``, gave an EER of 0, or of 0.5 the other way round."""
     scores = np.linspace(-3.5, 3.5, 40)
-    remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == 0\]"
+    remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
     with pytest.raises(DataError, match=rf"expected target scores, got 40 {remedy}"):
         metric(labels, scores)
     if metric is not ev.evaluate or labels.dtype != bool:  # it takes these as the labels that they are
