@@ -127,9 +127,10 @@ class Reader:
         if turned is not None and turned.clear:
             logger.warning("%s: %s", scores, turned.text)
         if own := own_trials(read[1]):
-            text = "target trials have one id on both sides: a recording scored against itself says nothing"
-            remedy = "leave them out, unless the ids are of speakers"
-            logger.warning("%s: %d %s, such as %s (%s)", scores, len(own), text, few(own, repr), remedy)
+            text = (
+                "target trials, such as %s, try a recording against itself (leave them out, unless ids are of speakers)"
+            )
+            logger.warning(f"%s: %d {text}", scores, len(own), few(own, repr))
         if all(len(side) and (side == parts[0][0]).all() for side in parts):
             logger.warning("%s: all scores are equal: that is a broken system, not privacy", scores)
         return parts

@@ -30,6 +30,7 @@ from evaluation.plots.chart import (
 )
 from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,7 @@ _DEFAULT = Look("#000000", (10, 3), 1.4)
 _RULE = "No LLRs: Cllr above 1.05 bit, or more than twice its minimum and 0.1 bit above it"
 
 
+@one_line
 @dataclass(frozen=True)
 class PriorStyle:
     """What a plot over the prior shows.
@@ -356,8 +358,7 @@ def _pair(systems: Systems, curves: _Curves, *, sort: bool) -> Chart:
     if not np.isfinite(highest):
         raise DataError("expected scores that are log-likelihood ratios", remedy="calibrate them first")
     entries.append((thin(Look(GREY)), "dotted: the least that any calibration reaches"))
-    if curves.eer:
-        entries.append((Look(GREY, (4, 2), 1.0), "horizontal: EER, the highest point of the dotted curve"))
+    entries += [(Look(GREY, (4, 2), 1.0), "horizontal: EER, the highest point of the dotted curve")] * curves.eer
     top = min(1.08 * highest, 2 * float(curves.default.max()))  # badly calibrated scores leave the picture
     notes = _warning([(cores[system].name, *losses[system]) for system in order])
     axes = Axis(_LABEL, curves.grid[0], curves.grid[-1]), Axis(curves.unit, 0.0, top)
