@@ -127,10 +127,8 @@ class Reader:
         if turned is not None and turned.clear:
             logger.warning("%s: %s", scores, turned.text)
         if own := own_trials(read[1]):
-            text = (
-                "target trials, such as %s, try a recording against itself (leave them out, unless ids are of speakers)"
-            )
-            logger.warning(f"%s: %d {text}", scores, len(own), few(own, repr))
+            text = "try a recording against itself (leave them out, unless ids are of speakers)"
+            logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
         if all(len(side) and (side == parts[0][0]).all() for side in parts):
             logger.warning("%s: all scores are equal: that is a broken system, not privacy", scores)
         return parts
