@@ -58,8 +58,8 @@ PERCENTILE = Method("percentile")
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
     found = {f"eer.{method}": eer_of(scores, method) for method in METHODS}
-    found |= {f"min_dcf.{p:g}": min_dcf_of(scores, p_target=p, normalised=False) for p in PRIORS}
-    found["act_dcf.0.05"] = act_dcf_of(scores, p_target=0.05, normalised=False)
+    found |= {f"min_dcf_unnormalised.{p:g}": min_dcf_of(scores, p_target=p, normalised=False) for p in PRIORS}
+    found["act_dcf_unnormalised.0.05"] = act_dcf_of(scores, p_target=0.05, normalised=False)
     found["tpr_at_fpr.0.01"] = tpr_at_fpr_of(scores, fpr=0.01).value
     found |= {"cllr": cllr_of(scores), "min_cllr": min_cllr_of(scores)}
     found["calibration_loss"] = found["cllr"] - found["min_cllr"]
@@ -72,8 +72,8 @@ def true_metrics(d: float) -> dict[str, float]:
     error = float(ndtr(-d / 2))
     found = dict.fromkeys([f"eer.{method}" for method in METHODS], error)
     for prior in PRIORS:
-        found[f"min_dcf.{prior:g}"] = _cost(d, prior, -np.log(prior / (1 - prior)))
-    found["act_dcf.0.05"] = _cost(d, 0.05, (-np.log(0.05 / 0.95) - OFFSET) / SCALE)
+        found[f"min_dcf_unnormalised.{prior:g}"] = _cost(d, prior, -np.log(prior / (1 - prior)))
+    found["act_dcf_unnormalised.0.05"] = _cost(d, 0.05, (-np.log(0.05 / 0.95) - OFFSET) / SCALE)
     found["tpr_at_fpr.0.01"] = float(ndtr(d - ndtri(0.99)))
     found["cllr"] = _mean(d, lambda llr: softplus(-SCALE * llr - OFFSET) + softplus(-SCALE * llr + OFFSET)) / np.log(4)
     found["min_cllr"] = _mean(d, lambda llr: softplus(-llr)) / np.log(2)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option
+from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option, told_apart
 from evaluation.formats import (
     FORMATS,
     KEYS,
@@ -29,7 +29,7 @@ from evaluation.formats import (
     write_scores,
     write_trials,
 )
-from evaluation.trials import Key, Scores, align, read_speakers
+from evaluation.trials import Key, Scores, align, find_rows, read_speakers
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ _ridge_option = click.option(
     show_default=True,
     help="Penalty on the weights; above 0 it is possible to train on scores that separate the classes without error.",
 )
+_TRAINED = "are trained on too: they look better than new ones will"
 _save_option = click.option("--save", type=FILE, help="Write the calibration to this JSON file.")
 
 
@@ -137,6 +138,8 @@ def normalise(
             raise click.UsageError(f"method {method} needs {name}")
     given = read_scores(scores, reader.scores)
     cohorts = {path: read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
+    for cohort in cohorts.values():
+        _warn_of_own(given, cohort, "stand in the cohort too: a score is normalised by itself (give scores of others)")
     most = top if method == "as" else None
     if method == "closed-set":
         result = closed_set_scores(given)
@@ -202,7 +205,9 @@ def calibrate(
         write_scores(output, result, formats=reader.scores.formats)
         return
     if train_scores is not None and train_key is not None:
-        target, nontarget = reader.split(train_scores, train_key)
+        read = reader.read(train_scores, train_key)
+        target, nontarget = reader.joined(read, train_scores, train_key)
+        _warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
         affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge)
     elif calibration is not None:
         affine = load_affine(calibration)
@@ -283,6 +288,7 @@ def fuse(
         text = "--cross-validate takes the systems' own scores of --train-key, and trains several fusions"
         raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
     systems = [read_scores(path, reader.scores) for path in scores_paths]
+    order = list(range(len(systems)))
     if folds is not None and train_key is not None:
         key = read_key(train_key, reader.key)
         rows = _stacked(systems, key, scores_paths)
@@ -294,15 +300,40 @@ def fuse(
         key = read_key(train_key, reader.key)
         training = [read_scores(path, reader.scores) for path in train_paths] or systems
         rows = _stacked(training, key, train_paths or scores_paths)
+        learnt = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=rows[:, 0])
+        _warn_of_own(systems[0], learnt, f"{_TRAINED} (train on other trials, or --cross-validate K)")
         names = tuple(map(str, scores_paths))
         target, nontarget = rows[key.is_target], rows[~key.is_target]
         affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge, names=names)
     elif calibration is not None:
         affine = load_affine(calibration)
+        order = _order_of(affine.names, scores_paths, calibration)
     if save is not None:
         save_affine(save, affine)
-    fused = apply_affine(affine, _stacked(systems, systems[0], scores_paths))
+    fused = apply_affine(affine, _stacked(systems, systems[0], scores_paths)[:, order])
     write_scores(output, replace(systems[0], values=fused), formats=reader.scores.formats)
+
+
+def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
+    """Return the places of a fusion's systems among the given ones, by the names of their files."""
+    trained, given = told_apart(tuple(map(Path, names or paths))), told_apart(paths)
+    if sorted(trained) == sorted(given):
+        if trained != given:
+            logger.warning("the systems are taken in the order of %s: %s", calibration, ", ".join(trained))
+        return [given.index(name) for name in trained]
+    text = f"the fusion was trained on {', '.join(trained)}, and is given {', '.join(given)}"
+    if set(trained) & set(given) or len(trained) != len(given):
+        raise DataError(text, file=calibration, remedy="give the scores of the same systems")
+    logger.warning("%s: %s (they are taken in this order)", calibration, text)
+    return list(range(len(given)))
+
+
+def _warn_of_own(scores: Scores, others: Scores, text: str) -> None:
+    """Warn where scores of the same trials, with the same values, stand on both sides."""
+    rows = find_rows(scores, others)
+    same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
+    if same:
+        logger.warning("%d of %d scores %s", same, len(scores), text)
 
 
 def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...]) -> np.ndarray:

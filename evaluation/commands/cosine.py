@@ -8,7 +8,7 @@ import click
 
 from evaluation import formats
 from evaluation.commands.options import FILE
-from evaluation.embeddings import Averaging, cosine_scores, read_embeddings
+from evaluation.embeddings import Averaging, cosine_scores, read_embeddings, warn_of_enrolled
 from spkbase.console import Option
 from spkbase.errors import DataError
 
@@ -72,6 +72,7 @@ def cosine(
         scores = cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
     except DataError as error:
         raise DataError(error.text, file=error.file or trials, remedy=error.remedy) from error
+    warn_of_enrolled(enrolled, tested, listed)
     formats.write_scores(output, scores)
     for note in enrolled.notes:
         click.echo(f"note: {note}", err=True)

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from evaluation.commands.options import Reader
-from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors
+from evaluation.embeddings import Averaging, Embeddings, read_embeddings, speaker_vectors, warn_of_enrolled
 from evaluation.linkage import (
     KEPT,
     REPORTED,
@@ -48,6 +48,7 @@ def rank_from_embeddings(
     """Rank; give the largest impostor scores too, if there is to be extrapolation."""
     averaging = Averaging(options["mean"], options["choice"], options["seed"])
     work = Work(options["jobs"], options["device"])
+    warn_of_enrolled(enrol, trial)
     try:
         gallery = speaker_vectors(enrol, averaging=averaging, keep_order=True)
     except DataError as error:

@@ -40,8 +40,10 @@ from evaluation.metrics import (
     Metric,
     Metrics,
     evaluate,
+    metrics_at_thresholds_of,
     metrics_with,
     read_scale,
+    sort_scores,
 )
 from evaluation.trials import find_speakers, group_trials, order_free_digest, read_metadata
 from evaluation.uncertainty import (
@@ -116,6 +118,13 @@ class _System:
     metavar="MODULE:NAME|FILE.py:NAME",
     help="A metric of your own beside ours (docs/metrics.md); repeatable.",
 )
+@click.option(
+    "--threshold-from",
+    nargs=2,
+    type=FILE,
+    metavar="SCORES KEY",
+    help="Add misses and false alarms at the thresholds of this development list: of its EER and of its minDCFs.",
+)
 @click.option("--by", "column", help="Column of --metadata by which to group.")
 @click.option("--metadata", type=FILE, help="Table with a header; ids of models, segments or speakers first.")
 @click.option("--latex", type=FILE, help="Write a table for a paper: LaTeX with booktabs, caption and label.")
@@ -151,8 +160,12 @@ def metrics(
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
     table = METRICS if scale is None else metrics_with(scale=read_scale(scale))
     table += tuple(map(_own_metric, options["own_metrics"]))
-    statistic = Metrics(priors, convention, table)
     listed = match_keys(scores_paths, key_paths, labels)
+    if options["threshold_from"]:
+        if len(listed) > 1:
+            raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
+        table += metrics_at_thresholds_of(sort_scores(*reader.of(0, 1).split(*options["threshold_from"])), priors)
+    statistic = Metrics(priors, convention, table)
     reference = options["reference"] or listed[0][0]
     options["several"] = len(listed) > 1
     if reference not in [label for label, _, _ in listed]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key, titles_besides_text
 from evaluation.metrics import reversal
-from evaluation.trials import Key, Scores, read_speakers
-from spkbase.errors import ConfigError, DataError
+from evaluation.trials import Key, Scores, own_trials, read_speakers
+from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import whole_file
 from spkbase.own_code import load_named
 from spkbase.showing import one_line
@@ -126,6 +126,11 @@ class Reader:
         turned = reversal(*parts)
         if turned is not None and turned.clear:
             logger.warning("%s: %s", scores, turned.text)
+        if own := own_trials(read[1]):
+            text = "try a recording against itself (leave them out, unless ids are of speakers)"
+            logger.warning("%s: %d target trials, such as %s, %s", scores, len(own), few(own, repr), text)
+        if all(len(side) and (side == parts[0][0]).all() for side in parts):
+            logger.warning("%s: all scores are equal: that is a broken system, not privacy", scores)
         return parts
 
 
@@ -263,7 +268,7 @@ def match_keys(
     click.UsageError
         If the numbers of files and labels do not fit, or two systems have one label.
     """
-    names = labels or _told_apart(scores_paths)
+    names = labels or told_apart(scores_paths)
     keys: tuple[Path | None, ...] = key_paths * len(scores_paths) if len(key_paths) == 1 else key_paths
     keys = keys or (None,) * len(scores_paths)
     if not len(scores_paths) == len(keys) == len(names):
@@ -275,7 +280,7 @@ def match_keys(
     return list(zip(names, scores_paths, keys, strict=True))
 
 
-def _told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
+def told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Name files by as few of the last parts of their paths as tell them apart; the same file twice stays the same."""
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         names = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,33 @@ from evaluation.commands.options import (
     parse_prior,
     scores_options,
 )
-from evaluation.metrics import SRE08, effective_prior
-from evaluation.plots import System
+from evaluation.metrics import SCALE, SRE08, effective_prior, read_scale
+from evaluation.plots import (
+    DetStyle,
+    PriorStyle,
+    System,
+    plot_ape,
+    plot_det,
+    plot_ece,
+    plot_histogram,
+    plot_reliability,
+    plot_roc,
+    plot_zebra,
+)
 
 _output_option = click.option(
-    "-o", "--output", "outputs", required=True, multiple=True, type=FILE, help="PNG, PDF, SVG or TEX; repeatable."
+    "-o", "--output", "path", required=True, multiple=True, type=FILE, help="PNG, PDF, SVG or TEX; repeatable."
 )
 _title_option = click.option("--title", help="Title of the plot.")
+_range_option = click.option(
+    *("--log-odds", "style"),
+    nargs=2,
+    type=float,
+    default=(-10, 10),
+    show_default=True,
+    callback=lambda _context, _option, ends: PriorStyle(ends),
+    help="Lowest and highest prior log-odds.",
+)
 _sort_option = click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
 
 
@@ -85,21 +106,10 @@ def _systems(command: Callable[..., None]) -> Callable[..., None]:
     "--steppy/--hull-only", default=True, show_default=True, help="Draw the curve itself too, or its convex hull alone."
 )
 @_sort_option
-def det(
-    systems: list[System],
-    outputs: tuple[Path, ...],
-    window: str,
-    prior: str | None,
-    title: str | None,
-    steppy: bool,
-    sort: bool,
-) -> None:
+def det(systems: list[System], window: str, prior: str | None, steppy: bool, **options: Any) -> None:
     """Plot detection error trade-off curves."""
-    from evaluation.plots import DetStyle, plot_det
-
     effective = effective_prior(*SRE08) if prior is None else parse_prior(prior)
-    style = DetStyle(window=window, steppy=steppy)
-    plot_det(systems, path=outputs, style=style, prior=effective, title=title, sort=sort)
+    plot_det(systems, style=DetStyle(window=window, steppy=steppy), prior=effective, **options)
 
 
 @plot.command()
@@ -111,91 +121,73 @@ def det(
 )
 @click.option("--linear", is_flag=True, help="A linear axis of the false-accept rate.")
 @_sort_option
-def roc(
-    systems: list[System],
-    outputs: tuple[Path, ...],
-    title: str | None,
-    lowest_fpr: float | None,
-    linear: bool,
-    sort: bool,
-) -> None:
+def roc(systems: list[System], lowest_fpr: float | None, linear: bool, **options: Any) -> None:
     """Plot receiver operating characteristics."""
     if linear and lowest_fpr is not None:
         raise click.UsageError("expected --linear or --lowest-fpr, got both")
-    from evaluation.plots import plot_roc
-
-    plot_roc(systems, path=outputs, title=title, lowest_fpr=0 if linear else lowest_fpr, sort=sort)
+    plot_roc(systems, lowest_fpr=0 if linear else lowest_fpr, **options)
 
 
 @plot.command()
 @_systems
+@_range_option
 @_sort_option
-def ece(systems: list[System], outputs: tuple[Path, ...], title: str | None, sort: bool) -> None:
+def ece(systems: list[System], **options: Any) -> None:
     """Plot the empirical cross-entropy of log-likelihood ratios over the prior."""
-    from evaluation.plots import plot_ece
-
-    plot_ece(systems, path=outputs, title=title, sort=sort)
+    plot_ece(systems, **options)
 
 
 @plot.command()
 @_systems
+@_range_option
 @_sort_option
-def nece(systems: list[System], outputs: tuple[Path, ...], title: str | None, sort: bool) -> None:
+def nece(systems: list[System], **options: Any) -> None:
     """Plot the empirical cross-entropy, divided by the entropy of the prior."""
-    from evaluation.plots import plot_ece
-
-    plot_ece(systems, path=outputs, title=title, sort=sort, normalised=True)
+    plot_ece(systems, normalised=True, **options)
 
 
 @plot.command()
 @_systems
+@_range_option
+@click.option("--eer", is_flag=True, help="Draw the EER of each system, the highest of its least error rates.")
 @_sort_option
-def ape(systems: list[System], outputs: tuple[Path, ...], title: str | None, sort: bool) -> None:
+def ape(systems: list[System], style: PriorStyle, eer: bool, **options: Any) -> None:
     """Plot the Bayes error rate of log-likelihood ratios over the prior."""
-    from evaluation.plots import plot_ape
-
-    plot_ape(systems, path=outputs, title=title, sort=sort)
+    plot_ape(systems, style=replace(style, eer=eer), **options)
 
 
 @plot.command()
 @_systems
+@_range_option
 @_sort_option
-def nber(systems: list[System], outputs: tuple[Path, ...], title: str | None, sort: bool) -> None:
+def nber(systems: list[System], **options: Any) -> None:
     """Plot the Bayes error rate, divided by that of the prior alone."""
-    from evaluation.plots import plot_ape
-
-    plot_ape(systems, path=outputs, title=title, sort=sort, normalised=True)
+    plot_ape(systems, normalised=True, **options)
 
 
 @plot.command()
 @_systems
 @click.option("--scale", type=FILE, help="YAML file of the categories: each tag with the upper end of |log10 LLR|.")
+@_range_option
 @_sort_option
-def zebra(systems: list[System], outputs: tuple[Path, ...], title: str | None, scale: Path | None, sort: bool) -> None:
+def zebra(systems: list[System], scale: Path | None, **options: Any) -> None:
     """Plot ZEBRA profiles: what the best attacker leaves unknown, over the prior."""
-    from evaluation.metrics import SCALE, read_scale
-    from evaluation.plots import plot_zebra
-
-    tags = SCALE if scale is None else read_scale(scale)
-    plot_zebra(systems, path=outputs, title=title, sort=sort, scale=tags)
+    plot_zebra(systems, scale=SCALE if scale is None else read_scale(scale), **options)
 
 
 @plot.command()
 @_systems
 @click.option("--bins", type=click.IntRange(1, 10_000), default=60, show_default=True, help="Number of bins.")
-def histogram(systems: list[System], outputs: tuple[Path, ...], title: str | None, bins: int) -> None:
+@click.option("--own-scale", is_flag=True, help="Give each system bins, scores and densities of its own scale.")
+def histogram(systems: list[System], **options: Any) -> None:
     """Plot the distributions of target and nontarget scores."""
-    from evaluation.plots import plot_histogram
-
-    plot_histogram(systems, path=outputs, title=title, bins=bins)
+    plot_histogram(systems, **options)
 
 
 @plot.command()
 @_systems
 @click.option("-p", "--prior", default="0.5", show_default=True, help="Target prior.")
 @_sort_option
-def reliability(systems: list[System], outputs: tuple[Path, ...], title: str | None, prior: str, sort: bool) -> None:
+def reliability(systems: list[System], prior: str, **options: Any) -> None:
     """Plot how often a trial is a target trial against what its log-likelihood ratio claims."""
-    from evaluation.plots import plot_reliability
-
-    plot_reliability(systems, path=outputs, title=title, sort=sort, prior=parse_prior(prior))
+    plot_reliability(systems, prior=parse_prior(prior), **options)

@@ -13,7 +13,7 @@ from spkbase.errors import ConfigError
 from spkbase.files import format_table
 from spkbase.showing import one_line
 
-PAPER = ("eer.rocch", "min_dcf_normalised.0.01", "cllr", "min_cllr", "zebra.population", "d_sys")
+PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys_pav")
 """The columns of a table, unless others are asked for."""
 
 Differences = Mapping[str, Mapping[str, Interval]]
@@ -105,7 +105,7 @@ def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column])
         f"{label}: {text}"
         for label, result in results.items()
         for name, text in result.notes.items()
-        if name in ("scores", "intervals")
+        if name in ("scores", "intervals", *(column.name for column in columns))
     ]
     return "\n".join([format_table(rows), *([""] if notes else []), *dict.fromkeys(notes)])
 

@@ -64,14 +64,16 @@ def zebra(
     target, nontarget = reader.joined(read, scores, key)
     result = evaluate(target, nontarget, convention=convention, priors=(), metrics=metrics_with(scale=tags))
     report = {name: result.to_dict()[name] for name in ("n_target", "n_nontarget", "convention", "zebra")}
-    if "scores" in result.notes:
-        report["notes"] = {"scores": result.notes["scores"]}
+    if notes := {name: text for name, text in result.notes.items() if name in ("scores", "zebra.individual")}:
+        report["notes"] = notes
     worst = worst_case_from(*read, missing=missing) if with_worst_case else None
     if worst is not None:
         report["worst_case"] = worst.to_dict()
     if not show_json({"label": label} | report, json_path):
         click.echo(format_profile(result.zebra, label))
         click.echo(f"Category {result.zebra.tag}: {meaning_of(result.zebra.tag, scale=tags)}")
+        if "zebra.individual" in notes:
+            click.echo(f"Individual: {notes['zebra.individual']}")
         if worst is not None:
             click.echo("\n" + format_worst_case(worst))
     if not (extensions or show):
@@ -82,7 +84,7 @@ def zebra(
     if extensions:
         plot_zebra([system], path=[export_path(label, extension) for extension in extensions], scale=tags)
     if show:
-        _show(system, tags)
+        _show(system, tags, exported=bool(extensions))
 
 
 def format_worst_case(worst: WorstCase) -> str:
@@ -118,7 +120,7 @@ def export_path(label: str, extension: str) -> Path:
     return Path(folder, f"ZEBRA-{name}.{extension}")
 
 
-def _show(system: System, tags: tuple[tuple[str, float], ...]) -> None:
+def _show(system: System, tags: tuple[tuple[str, float], ...], *, exported: bool) -> None:
     from tempfile import TemporaryDirectory
 
     import matplotlib
@@ -127,7 +129,10 @@ def _show(system: System, tags: tuple[tuple[str, float], ...]) -> None:
     from evaluation.plots import plot_zebra
 
     if matplotlib.get_backend().lower() in ("agg", "pdf", "svg", "ps", "cairo", "template"):
-        raise DataError("no window can be opened here", remedy="export the profile with -e png instead of -p")
+        if not exported:
+            raise DataError("no window can be opened here", remedy="export the profile with -e png instead of -p")
+        click.echo("Warning: no window can be opened here: the profile is in the exported files alone", err=True)
+        return
     with TemporaryDirectory() as folder:
         path = Path(folder, "profile.png")
         plot_zebra([system], path=path, scale=tags)

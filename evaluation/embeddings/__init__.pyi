@@ -17,6 +17,7 @@ from .sets import Embeddings as Embeddings
 from .sets import check_anonymised as check_anonymised
 from .sets import check_norms as check_norms
 from .sets import row_norms as row_norms
+from .sets import warn_of_enrolled as warn_of_enrolled
 from .similarity import TIE as TIE
 from .similarity import cosine_margin as cosine_margin
 from .similarity import cosines as cosines

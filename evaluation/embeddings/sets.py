@@ -9,14 +9,17 @@ speaker" means it. `evaluation.embeddings.files` reads them.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import checked_ids
+from evaluation.trials import Trials, checked_ids, find_rows
 from spkbase.errors import DataError, few
 from spkbase.work import chunk_bounds
+
+logger = logging.getLogger(__name__)
 
 _ROWS = 1 << 13
 
@@ -121,6 +124,28 @@ def check_norms(norms: NDArray[np.float64], names: NDArray[np.object_], *, what:
             raise DataError(message, remedy="extract these embeddings anew, or leave them out")
 
 
+def warn_of_enrolled(enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None) -> None:
+    """Warn where an utterance is tried against a model that it is a part of.
+
+    Parameters
+    ----------
+    enrolled, tested : Embeddings
+        An utterance of both is the same where id and vector are.
+    trials : Trials, optional
+        What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
+    """
+    same = set(_common(enrolled, tested)[1])
+    speakers = zip(enrolled.ids.tolist(), enrolled.speakers.tolist(), strict=True)
+    own = {(model, name) for name, speaker in speakers if name in same for model in (name, speaker)}
+    count, of = len(same), f"{len(tested)} tested utterances"
+    if trials is not None and own:
+        models, segments = zip(*sorted(own), strict=True)
+        count, of = int((find_rows(Trials.from_ids(models, segments), trials) >= 0).sum()), f"{len(trials)} trials"
+    if count:
+        text = "meet a model of the same recording: they look too well recognised (enrol other recordings)"
+        logger.warning("%d of %s %s", count, of, text)
+
+
 def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
     """Make sure that anonymised vectors are not the original ones once more, as when one file is given for both.
 
@@ -129,13 +154,17 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
     DataError
         If more than half of the utterances that both have are the same vectors.
     """
-    if original.vectors.shape[1] != anonymised.vectors.shape[1]:
-        return
-    row_of = {name: row for row, name in enumerate(original.ids.tolist())}
-    pairs = [(row_of[name], row) for row, name in enumerate(anonymised.ids.tolist()) if name in row_of]
-    if not pairs:
-        return
-    same = sum(bool(np.array_equal(original.vectors[first], anonymised.vectors[other])) for first, other in pairs)
-    if 2 * same > len(pairs):
-        text = f"{same} of {len(pairs)} utterances have the same vector, original and anonymised"
+    common, same = _common(original, anonymised)
+    if 2 * len(same) > len(common):
+        text = f"{len(same)} of {len(common)} utterances have the same vector, original and anonymised"
         raise DataError(text, file=anonymised.source or None, remedy="give the vectors of the anonymised speech")
+
+
+def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]]:
+    """Return the ids that both have, and those whose vectors are equal."""
+    if first.vectors.shape[1] != second.vectors.shape[1]:
+        return [], []
+    row_of = {name: row for row, name in enumerate(first.ids.tolist())}
+    rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
+    same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
+    return list(rows), same

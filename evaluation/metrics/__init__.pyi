@@ -58,6 +58,7 @@ from .table import PRIORS as PRIORS
 from .table import is_prior as is_prior
 from .table import is_worse_low as is_worse_low
 from .table import method_of as method_of
+from .table import metrics_at_thresholds_of as metrics_at_thresholds_of
 from .table import metrics_with as metrics_with
 from .titles import metric_lines as metric_lines
 from .titles import number_text as number_text
@@ -71,6 +72,7 @@ from .worst_case import smoothed_shares as smoothed_shares
 from .worst_case import student_llrs as student_llrs
 from .worst_case import worst_case_of as worst_case_of
 from .zebra_profile import SCALE as SCALE
+from .zebra_profile import ceiling_note as ceiling_note
 from .zebra_profile import format_profile as format_profile
 from .zebra_profile import format_value as format_value
 from .zebra_profile import individual_of as individual_of

@@ -32,15 +32,16 @@ References
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.equal_error import balance
+from evaluation.metrics.equal_error import balance, error_rates
 from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
 from spkbase.errors import DataError
 
+Prior = TypeVar("Prior", float, np.ndarray)
 # (p_target, c_miss, c_fa) of NIST's evaluations of these years
 SRE08 = (0.01, 10.0, 1.0)
 SRE10 = (0.001, 1.0, 1.0)
@@ -113,19 +114,19 @@ def min_dcf(
     target: ArrayLike,
     nontarget: ArrayLike,
     *,
-    p_target: float,
+    p_target: Prior,
     c_miss: float = 1.0,
     c_fa: float = 1.0,
     normalised: bool = True,
-) -> float:
+) -> Prior:
     """Return the least detection cost over all thresholds, P p_miss + (1 - P) p_fa with the effective prior P.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores.
-    p_target : float
-        Prior probability of a target trial, between 0 and 1.
+    p_target : float, or ndarray of shape (P,)
+        Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
         Costs of a miss and of a false alarm, which with `p_target` make the effective prior; see `effective_prior`.
     normalised : bool
@@ -146,22 +147,25 @@ def min_dcf(
 
 
 def min_dcf_of(
-    scores: SortedScores, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
-) -> float:
+    scores: SortedScores, *, p_target: Prior, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> Prior:
     """Return the least detection cost of sorted scores; see `min_dcf`."""
-    prior = effective_prior(p_target, c_miss, c_fa)
-    return hull_min_dcf(scores.hull, prior, normalised=normalised)[0]
+
+    def cost(prior: float) -> float:
+        return hull_min_dcf(scores.hull, effective_prior(prior, c_miss, c_fa), normalised=normalised)[0]
+
+    return np.array(list(map(cost, p_target))) if isinstance(p_target, np.ndarray) else cost(p_target)
 
 
 def act_dcf(
     target: ArrayLike,
     nontarget: ArrayLike,
     *,
-    p_target: float,
+    p_target: Prior,
     c_miss: float = 1.0,
     c_fa: float = 1.0,
     normalised: bool = True,
-) -> float:
+) -> Prior:
     """Return the actual detection cost: that of scores taken as natural log-likelihood ratios, at Bayes' threshold.
 
     A trial is accepted when its score is at or above -logit(P), with the effective prior P.
@@ -170,8 +174,8 @@ def act_dcf(
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Natural log-likelihood ratios.
-    p_target : float
-        Prior probability of a target trial, between 0 and 1.
+    p_target : float, or ndarray of shape (P,)
+        Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
         Costs of a miss and of a false alarm, which with `p_target` make the effective prior; see `effective_prior`.
     normalised : bool
@@ -192,14 +196,17 @@ def act_dcf(
 
 
 def act_dcf_of(
-    scores: SortedScores, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
-) -> float:
+    scores: SortedScores, *, p_target: Prior, c_miss: float = 1.0, c_fa: float = 1.0, normalised: bool = True
+) -> Prior:
     """Return the actual detection cost of sorted scores; see `act_dcf`."""
-    prior = effective_prior(p_target, c_miss, c_fa)
-    cut = int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
-    p_miss = scores.misses[cut] / scores.n_target
-    p_fa = (scores.n_nontarget - scores.rejected[cut]) / scores.n_nontarget
-    return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
+
+    def cost(prior: float) -> float:
+        prior = effective_prior(prior, c_miss, c_fa)
+        cut = int(np.searchsorted(scores.thresholds, np.log1p(-prior) - np.log(prior)))
+        p_miss, p_fa = error_rates(scores, cut)
+        return float((prior * p_miss + (1 - prior) * p_fa) / (min(prior, 1 - prior) if normalised else 1.0))
+
+    return np.array(list(map(cost, p_target))) if isinstance(p_target, np.ndarray) else cost(p_target)
 
 
 def prbep(target: ArrayLike, nontarget: ArrayLike) -> float:

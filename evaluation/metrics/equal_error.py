@@ -165,7 +165,16 @@ def _cross(scores: SortedScores) -> int:
     return known["_cross"]
 
 
-def _rates(scores: SortedScores, cut: int) -> tuple[float, float]:
+def error_rates(scores: SortedScores, cut: int) -> tuple[float, float]:
+    """Return the miss rate and the false-alarm rate where scores are accepted from `cut` on, a place among them.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        See `evaluation.metrics.sort_scores`.
+    cut : int
+        From 0 (accept all) to the number of distinct scores (reject all).
+    """
     n_target, n_nontarget = scores.n_target, scores.n_nontarget
     return float(scores.misses[cut]) / n_target, float(n_nontarget - scores.rejected[cut]) / n_nontarget
 
@@ -199,7 +208,7 @@ def _kaldi(scores: SortedScores) -> EqualError:
     position = bisect_left(range(last), True, key=no_more_false_alarms)
     threshold = score(misses, position)
     cut = int(np.searchsorted(scores.thresholds, threshold))
-    return EqualError(position / n_target, threshold, *_rates(scores, cut))
+    return EqualError(position / n_target, threshold, *error_rates(scores, cut))
 
 
 def _speechbrain(scores: SortedScores) -> EqualError:
@@ -211,7 +220,7 @@ def _speechbrain(scores: SortedScores) -> EqualError:
     after = _cross(scores)
     before = max(after - 1, 1)
     cut = before if abs(_excess(scores, before)) <= abs(_excess(scores, after)) else after
-    p_miss, p_fa = _rates(scores, cut)
+    p_miss, p_fa = error_rates(scores, cut)
     return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut - 1]), p_miss, p_fa)
 
 
@@ -226,5 +235,5 @@ def _nearest(scores: SortedScores) -> EqualError:
     before, cut = int(kept[after - 1]), int(kept[after])
     if abs(_excess(scores, before)) < abs(_excess(scores, cut)):
         cut = before
-    p_miss, p_fa = _rates(scores, cut)
+    p_miss, p_fa = error_rates(scores, cut)
     return EqualError((p_miss + p_fa) / 2, float(scores.thresholds[cut]) if cut < last else np.inf, p_miss, p_fa)

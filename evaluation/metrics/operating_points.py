@@ -87,6 +87,36 @@ def tpr_at_fpr_of(scores: SortedScores, *, fpr: float, level: float = 0.95) -> T
     )
 
 
+@dataclass(frozen=True)
+class RateAt:
+    """An error rate at a threshold that was chosen elsewhere.
+
+    Parameters
+    ----------
+    value : float
+        The rate.
+    threshold : float
+        Scores at or above it are accepted.
+    """
+
+    value: float
+    threshold: float
+
+
+def cost_threshold_of(scores: SortedScores, prior: float) -> float:
+    """Return the threshold of least detection cost; the lowest of equally good ones, +inf where none is to be accepted.
+
+    Parameters
+    ----------
+    scores : SortedScores
+        See `evaluation.metrics.sort_scores`.
+    prior : float
+        Effective target prior between 0 and 1.
+    """
+    cost = prior * scores.misses / scores.n_target - (1 - prior) * scores.rejected / scores.n_nontarget
+    return float(np.append(scores.thresholds, np.inf)[cost.argmin()])
+
+
 @lru_cache(maxsize=1 << 14)  # resamples come by the same counts again and again
 def _bounds(accepted: float, rejected: float, level: float) -> tuple[float, float]:
     low, high = clopper_pearson(accepted, rejected, level=level)

@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.trials import refuse_labels
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 
@@ -218,7 +219,8 @@ def sort_scores(
     Raises
     ------
     DataError
-        If a class is empty or has no weight, a score is NaN, or weights do not fit.
+        If a class is empty or has no weight, a score is NaN, weights do not fit, or one array holds the labels of the
+        other: truth values or two numbers (0 and 1, or -1 and 1), as many as there are scores.
 
     Examples
     --------
@@ -226,6 +228,7 @@ def sort_scores(
     >>> scores.thresholds.tolist(), scores.target.tolist(), scores.nontarget.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 0.0, 1.0])
     """
+    refuse_labels(np.asarray(target), np.asarray(nontarget))
     sides = _sorted(target, target_weights, "target"), _sorted(nontarget, nontarget_weights, "nontarget")
     both = np.concatenate([scores for scores, _ in sides])
     order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges

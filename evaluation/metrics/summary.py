@@ -279,7 +279,7 @@ def scores_by_class(
     DataError
         If it is not said which scores are which, or as `split_by_labels` and `split_scores`.
     """
-    if labels is None and nontarget is not None and are_labels(target, nontarget):
+    if labels is None and nontarget is not None and are_labels(nontarget):
         labels, nontarget = nontarget, None
     given: dict[str, Any] = {name: column for name, column in weights.items() if column is not None}
     unfit = "weights" if labels is None else ("target_weights", "nontarget_weights")

@@ -25,7 +25,7 @@ from spkbase.work import one_blas_thread
 _MATED_PER_BIN = 10
 _MAX_BINS = 100
 _FEW_BINS = 10
-# the reference's value may leave the tie-safe one by this much before it is said to mislead
+# the reference's value may leave the tie-safe one by this much, either way, before it is said to mislead
 _MISLEADS = 0.1
 
 
@@ -43,7 +43,8 @@ def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> flo
     -------
     float
         Between 0 and 1, or NaN where the reference has none: all scores equal, or infinite ones. The reference gives 0
-        for fewer than 10 mated scores, 0.97 for separated and 0.97 for fully reversed ones; see `d_sys_caveat`.
+        for fewer than 10 mated scores, 0.97 for separated (0.5 where all mated scores lie in the last bin) and 0.97 for
+        fully reversed ones; see `d_sys_caveat`.
 
     Raises
     ------
@@ -130,6 +131,8 @@ def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | 
         return f"misleads: {n_target:g} target trials give no bin, so that it is 0 (at least {_MATED_PER_BIN} needed)"
     if value - pav_value > _MISLEADS:
         return "misleads: it counts scores as linkable where targets are rarer the higher the score; see d_sys_pav"
+    if pav_value - value > _MISLEADS:
+        return "misleads: far below d_sys_pav, as its bins are wide and the trapezoid rule counts half of the last one"
     if n_bins < _FEW_BINS:
         return f"uncertain: {n_target:g} target trials give {n_bins} bins only"
     return None

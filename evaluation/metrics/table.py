@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics.calibration import cllr_of, min_cllr_of
-from evaluation.metrics.detection import act_dcf_of, min_dcf_of, prbep_of
-from evaluation.metrics.equal_error import METHODS, eer_of, equal_error_of
+from evaluation.metrics.detection import act_dcf_of, effective_prior, min_dcf_of, prbep_of
+from evaluation.metrics.equal_error import METHODS, eer_of, equal_error_of, error_rates
 from evaluation.metrics.interval_methods import COST_FACTOR, HULL_FACTOR, Method
-from evaluation.metrics.metric import BIT, COST, ERRORS, FRACTION, LINKABILITY, LOG10_LLR, SCORE, ZEBRA_BIT, Metric
-from evaluation.metrics.operating_points import FALSE_ACCEPT_RATES, TrueAccept, tpr_at_fpr_of
+from evaluation.metrics.metric import BIT, COST, DCF, ERRORS, FRACTION, LINKABILITY, LOG10_LLR, SCORE, ZEBRA_BIT, Metric
+from evaluation.metrics.operating_points import FALSE_ACCEPT_RATES, RateAt, TrueAccept, cost_threshold_of, tpr_at_fpr_of
 from evaluation.metrics.sorted_scores import SortedScores, as_count
 from evaluation.metrics.system_linkability import d_sys_caveat, d_sys_of, d_sys_pav_of
-from evaluation.metrics.zebra_profile import SCALE, individual_ceiling, individual_of, population_of, tag
+from evaluation.metrics.zebra_profile import SCALE, ceiling_note, individual_ceiling, individual_of, population_of, tag
 
 PRIORS = ("0.001", "0.01", "0.05", "0.5")
 
@@ -50,6 +50,32 @@ def metrics_with(*, omega: float = 1.0, scale: Sequence[tuple[str, float]] = SCA
         "d_sys_pav": {"compute": partial(d_sys_pav_of, omega=omega)},
     }
     return tuple(replace(row, **changes[row.name]) if row.name in changes else row for row in METRICS)
+
+
+def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | float] = PRIORS) -> tuple[Metric, ...]:
+    """Return rows of misses and false alarms at the thresholds of a development list: of its EER and least costs.
+
+    Parameters
+    ----------
+    development : SortedScores
+        Scores of other trials by the same system; see `evaluation.metrics.sort_scores`.
+    priors : sequence of str or float
+        Target priors of the costs.
+    """
+    thresholds = {"eer": equal_error_of(development).threshold}
+    thresholds |= {str(prior): cost_threshold_of(development, effective_prior(float(prior))) for prior in priors}
+    return tuple(
+        Metric(
+            name,
+            partial(_rate_at, thresholds=thresholds, side=side),
+            f"{kind} at the development threshold ({{}})",
+            FRACTION,
+            method=Method("logit", lower=0, upper=1, of_errors=side == 0),
+            points=tuple(thresholds),
+            caveat=_threshold_used if side == 0 else None,
+        )
+        for side, (name, kind) in enumerate((("miss_rate_at", "misses"), ("false_alarm_rate_at", "false alarms")))
+    )
 
 
 def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None) -> Method:
@@ -119,16 +145,25 @@ def _find(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
     return next((metric for metric in metrics if metric.name == head), None), point
 
 
-def _least_cost(scores: SortedScores, prior: str, *, normalised: bool) -> float:
+def _least_cost(scores: SortedScores, prior: str, *, normalised: bool = True) -> float:
     return min_dcf_of(scores, p_target=float(prior), normalised=normalised)
 
 
-def _actual_cost(scores: SortedScores, prior: str) -> float:
-    return act_dcf_of(scores, p_target=float(prior), normalised=False)
+def _actual_cost(scores: SortedScores, prior: str, *, normalised: bool = True) -> float:
+    return act_dcf_of(scores, p_target=float(prior), normalised=normalised)
 
 
 def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
     return tpr_at_fpr_of(scores, fpr=float(rate))
+
+
+def _rate_at(scores: SortedScores, point: str, *, thresholds: dict[str, float], side: int) -> RateAt:
+    cut = int(np.searchsorted(scores.thresholds, thresholds[point]))
+    return RateAt(error_rates(scores, cut)[side], thresholds[point])
+
+
+def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
+    return f"accepted at {found.threshold:.6g} and above"
 
 
 def _threshold(scores: SortedScores) -> float:
@@ -165,10 +200,8 @@ def _unresolved(point: TrueAccept, scores: SortedScores, convention: str, rate: 
     return f"not resolved: {as_count(scores.n_nontarget):,} nontarget trials, but at least {needed:,} needed"
 
 
-def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
-    if value < individual_ceiling(scores.n_target, scores.n_nontarget) * (1 - 1e-9):
-        return None
-    return "at the ceiling that the number of trials imposes"
+def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
+    return ceiling_note(value, individual_ceiling(scores.n_target, scores.n_nontarget))
 
 
 def _ceiling_and_tag(
@@ -227,13 +260,13 @@ METRICS = (
     ),
     Metric(
         "min_dcf",
-        partial(_least_cost, normalised=False),
+        _least_cost,
         "minDCF at prior {}",
         COST,
-        method=_least_cost_method,
+        method=Method("log", factor=COST_FACTOR, lower=0, upper=1),
         points=PRIORS,
         over_priors=True,
-        about="Least detection cost over all thresholds, at target priors; not normalised",
+        about="Least detection cost over all thresholds, over that of deciding without scores (normalised)",
     ),
     Metric(
         "act_dcf",
@@ -243,17 +276,27 @@ METRICS = (
         method=Method("log", lower=0),
         points=PRIORS,
         over_priors=True,
-        about="Detection cost of the scores as natural log-likelihood ratios, at target priors; not normalised",
+        about="Detection cost of the scores as natural log-likelihood ratios, normalised alike",
     ),
     Metric(
-        "min_dcf_normalised",
-        partial(_least_cost, normalised=True),
-        "minDCF at prior {} (normalised)",
-        COST,
-        method=Method("log", factor=COST_FACTOR, lower=0, upper=1),
+        "min_dcf_unnormalised",
+        partial(_least_cost, normalised=False),
+        "minDCF at prior {} (not normalised)",
+        DCF,
+        method=_least_cost_method,
         points=PRIORS,
         over_priors=True,
-        about="The least detection cost over that of deciding without scores",
+        about="`min_dcf` times the smaller of prior and 1 - prior: misses and false alarms weighted by their priors",
+    ),
+    Metric(
+        "act_dcf_unnormalised",
+        partial(_actual_cost, normalised=False),
+        "actual DCF at prior {} (not normalised)",
+        DCF,
+        method=Method("log", lower=0),
+        points=PRIORS,
+        over_priors=True,
+        about="`act_dcf` times the smaller of prior and 1 - prior",
     ),
     Metric(
         "zebra.population",
@@ -316,7 +359,6 @@ METRICS = (
 
 # numbers that are not in the table, but may be those of a user-supplied statistic
 _OTHER_METHODS = {
-    "act_dcf_normalised": Method("log", lower=0),
     "ece": Method("inverse root", lower=0),
     "min_ece": Method("log", factor=HULL_FACTOR, lower=0, upper=1),
     "zebra.individual_ceiling": Method("percentile", lower=0),

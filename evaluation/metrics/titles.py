@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.metrics.metric import Metric
 from evaluation.metrics.zebra_profile import format_value
 
-_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain"}
+_WRITTEN = {"rocch": "ROCCH", "kaldi": "Kaldi", "speechbrain": "SpeechBrain", "eer": "EER"}
 
 
 def metric_lines(metrics: Sequence[Metric], results: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

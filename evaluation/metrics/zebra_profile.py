@@ -206,6 +206,17 @@ def individual_ceiling(n_target: float, n_nontarget: float) -> float:
     return float(np.log10(most))
 
 
+def ceiling_note(value: float, ceiling: float) -> str:
+    """Return the sentence on a worst case that more trials might exceed; empty where it is below the ceiling.
+
+    Parameters
+    ----------
+    value, ceiling : float
+        `individual` and its `individual_ceiling`.
+    """
+    return "at the ceiling that the number of trials imposes" if value >= ceiling * (1 - 1e-9) else ""
+
+
 def tag(value: float, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
     """Return the category of a worst case: the first whose upper end it does not exceed.
 
@@ -268,16 +279,16 @@ def format_value(value: float) -> str:
     Parameters
     ----------
     value : float
-        Not negative.
+        Negative for a difference.
 
     Examples
     --------
-    >>> [format_value(value) for value in (0.5839, 0.00043, 0.00003, 0.0, 3.979)]
-    ['0.584', '4e-04', '3e-05', '0', '3.979']
+    >>> [format_value(value) for value in (0.5839, 0.00043, 0.00003, 0.0, 3.979, -0.0349)]
+    ['0.584', '4e-04', '3e-05', '0', '3.979', '-0.035']
     """
     if value == 0:
         return "0"
-    return f"{value:.3f}" if value >= _PRINTED_AS_DECIMAL else f"{value:.0e}"
+    return f"{value:.3f}" if abs(value) >= _PRINTED_AS_DECIMAL else f"{value:.0e}"
 
 
 def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:

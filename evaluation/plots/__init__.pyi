@@ -19,6 +19,7 @@ from .linkability import plot_cmc as plot_cmc
 from .linkability import plot_extrapolation as plot_extrapolation
 from .linkability import plot_linkability as plot_linkability
 from .linkability import plot_linkability_panels as plot_linkability_panels
+from .priors import PriorStyle as PriorStyle
 from .priors import plot_ape as plot_ape
 from .priors import plot_ece as plot_ece
 from .priors import plot_zebra as plot_zebra

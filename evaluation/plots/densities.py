@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -35,11 +36,17 @@ _SIDES = {"target": Look(COLOURS[0], fill=0.25), "nontarget": Look(COLOURS[1], f
 
 
 def plot_histogram(
-    systems: Systems, *, path: Paths | None = None, ax: Axes | None = None, title: str | None = None, bins: int = 60
+    systems: Systems,
+    *,
+    path: Paths | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    bins: int = 60,
+    own_scale: bool = False,
 ) -> Figure | None:
     """Plot the densities of target and nontarget scores; infinite scores are counted in words, not drawn.
 
-    Several systems stand one below the other, in strips of the same scores and the same densities.
+    Several systems stand one below the other, in strips of the same scores and the same densities, or each of its own.
 
     Parameters
     ----------
@@ -47,28 +54,29 @@ def plot_histogram(
         See `evaluation.plots.plot_zebra`.
     bins : int
         Number of bins from the lowest to the highest finite score of all systems.
+    own_scale : bool
+        Give each system its own bins, axis of scores and scale of densities: for scores that cannot be compared, such
+        as cosines and log-likelihood ratios.
     """
     if not 1 <= bins <= 10_000:
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
     known = as_systems(systems)
     as_cores(known)  # refuses what no plot can show
     columns = [(np.asarray(system.target, np.float64), np.asarray(system.nontarget, np.float64)) for system in known]
-    finite = np.concatenate([side[np.isfinite(side)] for pair in columns for side in pair])
-    if not len(finite):
-        raise DataError("expected finite scores to plot, got infinite ones alone")
-    low, high = float(finite.min()), float(finite.max())
-    if not math.isfinite(1.1 * high - 1.1 * low):
-        text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
-        raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
-    margin = 0.5 if high == low else 0.0
-    edges = np.linspace(low - margin, high + margin, bins + 1)
-    densities = [[_density(side, edges) for side in pair] for pair in columns]
-    height = 1.05 * (max(float(density.max()) for pair in densities for density in pair) or 1.0)
+    own_scale = own_scale and len(known) > 1
+    edges = [_edges([pair] if own_scale else columns, bins) for pair in columns]
+    densities = [[_density(side, of) for side in pair] for pair, of in zip(columns, edges, strict=True)]
+    tops = [1.05 * (max(float(density.max()) for density in pair) or 1.0) for pair in densities]
+    height, step = (1.0, 1 / bins) if own_scale else (max(tops), edges[0][1] - edges[0][0])
     lines: list[Line] = []
-    for strip, pair in enumerate(reversed(densities)):
+    for strip, (pair, places, top) in enumerate(zip(densities[::-1], edges[::-1], tops[::-1], strict=True)):
+        if own_scale:  # as shares of the way from the lowest to the highest
+            places, pair = (places - places[0]) / (places[-1] - places[0]), [density / top for density in pair]
         lines += [
-            _steps(edges, density, look, strip * height) for density, look in zip(pair, _SIDES.values(), strict=True)
+            _steps(places, density, look, strip * height) for density, look in zip(pair, _SIDES.values(), strict=True)
         ]
+    ends = (0.0, 1.0) if own_scale else (float(edges[0][0]), float(edges[0][-1]))
+    across = Axis("Score", ends[0] - step, ends[1] + step, ((0.0, "lowest"), (1.0, "highest")) if own_scale else ())
     if len(known) == 1:
         numbers = [keep_together(f"({_count(side, ' trials')})") for side in columns[0]]
         entries = [
@@ -83,16 +91,17 @@ def plot_histogram(
                 [
                     *wrap(system.name, 24)[:3],
                     *(_count(side, f" {kind}") for side, kind in zip(pair, _SIDES, strict=True)),
+                    *([f"{of[0]:.3g} to {of[-1]:.3g}"] if own_scale else []),
                 ]
             )
-            for system, pair in zip(known, columns, strict=True)
+            for system, pair, of in zip(known, columns, edges, strict=True)
         ]
         ticks = tuple(((strip + 0.5) * height, text) for strip, text in enumerate(reversed(words)))
-        upright = Axis(f"Density, 0 to {height:.3g} in each strip", 0.0, len(known) * height, ticks)
-    step = edges[1] - edges[0]
+        scale = "each on its own scale" if own_scale else f"0 to {height:.3g} in each strip"
+        upright = Axis(f"Density, {scale}", 0.0, len(known) * height, ticks)
     chart = Chart(
-        title or "Distribution of scores",
-        Axis("Score", float(edges[0] - step), float(edges[-1] + step)),
+        "Distribution of scores" if title is None else title,
+        across,
         upright,
         tuple(lines),
         tuple(entries),
@@ -141,7 +150,7 @@ def plot_reliability(
         numbers = f"(calibration loss {losses[place]:.3f} bit)"
         entries.append((look, f"{cores[place].name} {keep_together(numbers)}"))
     chart = Chart(
-        title or "Reliability diagram",
+        "Reliability diagram" if title is None else title,
         Axis(f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0),
         Axis("Share of target trials", 0.0, 1.0),
         tuple(lines),
@@ -160,6 +169,18 @@ def reliability(core: Core, prior: float) -> tuple[np.ndarray, np.ndarray]:
     claimed, share = core.scores.thresholds[ends], np.repeat(core.scores.blocks.llr, 2)
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-claimed - log_odds)), 1 / (1 + np.exp(-share - log_odds))
+
+
+def _edges(columns: Sequence[tuple[np.ndarray, np.ndarray]], bins: int) -> np.ndarray:
+    finite = np.concatenate([side[np.isfinite(side)] for pair in columns for side in pair])
+    if not len(finite):
+        raise DataError("expected finite scores to plot, got infinite ones alone")
+    low, high = float(finite.min()), float(finite.max())
+    if not math.isfinite(1.1 * high - 1.1 * low):
+        text = f"scores from {low:.3g} to {high:.3g} are too far apart for bins"
+        raise DataError(text, remedy="calibrate them, or leave the extreme ones out")
+    margin = 0.5 if high == low else 0.0
+    return np.linspace(low - margin, high + margin, bins + 1)
 
 
 def _density(side: np.ndarray, edges: np.ndarray) -> np.ndarray:

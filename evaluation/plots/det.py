@@ -124,7 +124,7 @@ def plot_det(
         lines += drawn
         entries.append(entry)
     chart = Chart(
-        title or "Detection error trade-off",
+        "Detection error trade-off" if title is None else title,
         _probit_axis("False-alarm rate (%)", part.p_fa, part.ticks_fa),
         _probit_axis("Miss rate (%)", part.p_miss, part.ticks_miss),
         tuple(lines),
@@ -222,7 +222,7 @@ def plot_roc(
         ticks = tuple((float(decade), f"{10.0**decade:g}") for decade in decades)
         axis = Axis(axis.label, float(np.log10(lowest_fpr)), 0.0, ticks)
     chart = Chart(
-        title or "Receiver operating characteristic",
+        "Receiver operating characteristic" if title is None else title,
         axis,
         Axis("True-accept rate", 0.0, 1.0),
         tuple(lines),

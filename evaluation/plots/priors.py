@@ -6,12 +6,12 @@ The horizontal axis is the prior log-odds log(P / (1 - P)) of a target trial. Th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.metrics import SCALE, SortedScores, cllr_of, ece_of, min_cllr_of, min_ece_of, zebra_of
+from evaluation.metrics import SCALE, SortedScores, cllr_of, ece_of, eer_of, min_cllr_of, min_ece_of, zebra_of
 from evaluation.plots.chart import (
     GREY,
     Axis,
@@ -30,26 +30,53 @@ from evaluation.plots.chart import (
 )
 from evaluation.plots.draw import render_chart
 from spkbase.errors import DataError
+from spkbase.showing import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOG_ODDS = np.linspace(-10, 10, 201)
 _LABEL = "Prior log-odds log(P / (1 - P)) of a target trial"
 _DEFAULT = Look("#000000", (10, 3), 1.4)
 _RULE = "No LLRs: Cllr above 1.05 bit, or more than twice its minimum and 0.1 bit above it"
 
 
+@one_line
+@dataclass(frozen=True)
+class PriorStyle:
+    """What a plot over the prior shows.
+
+    Parameters
+    ----------
+    log_odds : (float, float)
+        Ends of the axis, prior log-odds log(P / (1 - P)) within -30 and 30.
+    eer : bool
+        Of Bayes error rates that are not normalised: draw the EER of each system, the highest that its dotted curve
+        reaches.
+    """
+
+    log_odds: tuple[float, float] = (-10.0, 10.0)
+    eer: bool = False
+
+    def grid(self) -> np.ndarray:
+        """Return the prior log-odds at which curves are computed, shape (201,)."""
+        low, high = self.log_odds
+        if not -30 <= low < high <= 30:
+            raise DataError(f"expected prior log-odds that rise within -30 and 30, got {low:g} to {high:g}")
+        return np.linspace(low, high, 201)
+
+
 @dataclass(frozen=True)
 class _Curves:
-    """What is drawn of each system: title, label of the axis, and the curves over `_LOG_ODDS`."""
+    """What is drawn of each system: title, label of the axis, and the curves over the prior log-odds."""
 
     title: str
     unit: str
+    grid: np.ndarray
     default: np.ndarray
     actual: Callable[[SortedScores], np.ndarray]
     least: Callable[[SortedScores], np.ndarray]
+    eer: bool = False
 
 
 def plot_zebra(
@@ -60,6 +87,7 @@ def plot_zebra(
     title: str | None = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
+    style: PriorStyle | None = None,
 ) -> Figure | None:
     """Plot ZEBRA profiles: what remains unknown of a trial, for each prior, after the best calibration of the scores.
 
@@ -80,13 +108,15 @@ def plot_zebra(
         Put the systems in the order of their population figure, the most private first.
     scale : sequence of (str, float)
         Tags of the individual figure; see `evaluation.metrics.read_scale`.
+    style : PriorStyle, optional
+        Which priors to show.
 
     Raises
     ------
     DataError
         If there is no system, an extension is unknown, or scores are empty or NaN.
     """
-    return save_profiles(as_cores(systems), path=path, ax=ax, title=title, sort=sort, scale=scale)
+    return save_profiles(as_cores(systems), path=path, ax=ax, title=title, sort=sort, scale=scale, style=style)
 
 
 def save_profiles(
@@ -97,6 +127,7 @@ def save_profiles(
     title: str | None = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = SCALE,
+    style: PriorStyle | None = None,
 ) -> Figure | None:
     """Plot ZEBRA profiles of scores that are sorted already.
 
@@ -104,21 +135,22 @@ def save_profiles(
     ----------
     cores : sequence of Core
         Systems; see `evaluation.plots.as_cores`.
-    path, ax, title, sort, scale
+    path, ax, title, sort, scale, style
         See `plot_zebra`.
     """
     profiles = [zebra_of(core.scores, scale=scale) for core in cores]
     by_population = np.argsort([profile.population for profile in profiles], kind="stable")
     order = by_population if sort else range(len(cores))
-    lines = [Line(_LOG_ODDS, default_ece(_LOG_ODDS), _DEFAULT)]
+    grid = (style or PriorStyle()).grid()
+    lines = [Line(grid, default_ece(grid), _DEFAULT)]
     entries = [(_DEFAULT, keep_together("perfect privacy (0, 0, 0)"))]
     for number, system in enumerate(order):
         look = cores[system].look or look_of(number)
-        lines.append(Line(_LOG_ODDS, _min_ece(cores[system].scores), look))
+        lines.append(Line(grid, _min_ece(cores[system].scores, grid), look))
         entries.append((look, f"{cores[system].name} {keep_together(f'({profiles[system]})')}"))
     chart = Chart(
-        title or "ZEBRA profile",
-        Axis(_LABEL, -10, 10),
+        "ZEBRA profile" if title is None else title,
+        Axis(_LABEL, grid[0], grid[-1]),
         Axis("Empirical cross-entropy (bit)", 0.0, 1.05),
         tuple(lines),
         tuple(entries),
@@ -135,6 +167,7 @@ def plot_ece(
     title: str | None = None,
     sort: bool = False,
     normalised: bool = False,
+    style: PriorStyle | None = None,
 ) -> Figure | None:
     """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
 
@@ -152,15 +185,19 @@ def plot_ece(
         Put the systems in the order of their Cllr.
     normalised : bool
         Divide by the entropy of the prior (NECE).
+    style : PriorStyle, optional
+        Which priors to show.
     """
-    scale = default_ece(_LOG_ODDS) if normalised else np.ones(len(_LOG_ODDS))
+    grid = (style or PriorStyle()).grid()
+    scale = default_ece(grid) if normalised else np.ones(len(grid))
     unit = "Normalised empirical cross-entropy" if normalised else "Empirical cross-entropy (bit)"
     curves = _Curves(
-        title or unit.removesuffix(" (bit)"),
+        unit.removesuffix(" (bit)") if title is None else title,
         unit,
-        default_ece(_LOG_ODDS) / scale,
-        actual=lambda scores: np.asarray(ece_of(scores, prior=_prior(_LOG_ODDS))) / scale,
-        least=lambda scores: _min_ece(scores) / scale,
+        grid,
+        default_ece(grid) / scale,
+        actual=lambda scores: np.asarray(ece_of(scores, prior=_prior(grid))) / scale,
+        least=lambda scores: _min_ece(scores, grid) / scale,
     )
     return render_chart(_pair(systems, curves, sort=sort), path, ax)
 
@@ -173,6 +210,7 @@ def plot_ape(
     title: str | None = None,
     sort: bool = False,
     normalised: bool = False,
+    style: PriorStyle | None = None,
 ) -> Figure | None:
     """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
 
@@ -190,16 +228,24 @@ def plot_ape(
         Put the systems in the order of their Cllr.
     normalised : bool
         Divide by the error rate of deciding by the prior alone (NBER).
+    style : PriorStyle, optional
+        Which priors to show, and whether to draw the EER.
     """
-    default = default_error(_LOG_ODDS)
-    scale = default if normalised else np.ones(len(_LOG_ODDS))
+    style = style or PriorStyle()
+    if style.eer and normalised:
+        raise DataError("the EER is an error rate that is not normalised", remedy="leave out eer or normalised")
+    grid = style.grid()
+    default = default_error(grid)
+    scale = default if normalised else np.ones(len(grid))
     unit = "Normalised Bayes error rate" if normalised else "Bayes error rate"
     curves = _Curves(
-        title or unit,
+        unit if title is None else title,
         unit,
+        grid,
         default / scale,
-        actual=lambda scores: actual_error(scores, _LOG_ODDS) / scale,
-        least=lambda scores: least_error(scores, _LOG_ODDS) / scale,
+        actual=lambda scores: actual_error(scores, grid) / scale,
+        least=lambda scores: least_error(scores, grid) / scale,
+        eer=style.eer,
     )
     return render_chart(_pair(systems, curves, sort=sort), path, ax)
 
@@ -296,22 +342,27 @@ def _pair(systems: Systems, curves: _Curves, *, sort: bool) -> Chart:
     cores = as_cores(systems)
     losses = [(cllr_of(core.scores), min_cllr_of(core.scores)) for core in cores]
     order = np.argsort([loss for loss, _ in losses], kind="stable") if sort else range(len(cores))
-    lines = [Line(_LOG_ODDS, curves.default, _DEFAULT)]
+    lines = [Line(curves.grid, curves.default, _DEFAULT)]
     entries = [(_DEFAULT, "default: the prior alone")]
     highest = float(curves.default.max())
     for number, system in enumerate(order):
         look, core = look_of(number), cores[system]
         curve = curves.actual(core.scores)
-        lines += [Line(_LOG_ODDS, curve, look), Line(_LOG_ODDS, curves.least(core.scores), thin(look))]
+        lines += [Line(curves.grid, curve, look), Line(curves.grid, curves.least(core.scores), thin(look))]
         numbers = f"(Cllr {losses[system][0]:.3f}, minimum {losses[system][1]:.3f} bit)"
+        if curves.eer:
+            rate = eer_of(core.scores)
+            lines.append(Line(curves.grid[[0, -1]], np.full(2, rate), replace(look, dash=(4, 2), width=1.0)))
+            numbers = f"{numbers[:-1]}, EER {100 * rate:.2f} %)"
         entries.append((look, f"{core.name} {keep_together(numbers)}"))
         highest = max(highest, float(curve[np.isfinite(curve)].max(initial=0.0)))
     if not np.isfinite(highest):
         raise DataError("expected scores that are log-likelihood ratios", remedy="calibrate them first")
     entries.append((thin(Look(GREY)), "dotted: the least that any calibration reaches"))
+    entries += [(Look(GREY, (4, 2), 1.0), "horizontal: EER, the highest point of the dotted curve")] * curves.eer
     top = min(1.08 * highest, 2 * float(curves.default.max()))  # badly calibrated scores leave the picture
     notes = _warning([(cores[system].name, *losses[system]) for system in order])
-    axes = Axis(_LABEL, -10, 10), Axis(curves.unit, 0.0, top)
+    axes = Axis(_LABEL, curves.grid[0], curves.grid[-1]), Axis(curves.unit, 0.0, top)
     return Chart(curves.title, *axes, tuple(lines), tuple(entries), _RULE if notes else "", notes)
 
 
@@ -324,8 +375,8 @@ def _warning(losses: Sequence[tuple[str, float, float]]) -> tuple[Note, ...]:
     return (Note(f"WARNING: {which}: no calibrated LLRs; calibrate first", 0.5, False, True),)
 
 
-def _min_ece(scores: SortedScores) -> np.ndarray:
-    return np.asarray(min_ece_of(scores, prior=_prior(_LOG_ODDS)))
+def _min_ece(scores: SortedScores, grid: np.ndarray) -> np.ndarray:
+    return np.asarray(min_ece_of(scores, prior=_prior(grid)))
 
 
 def _prior(log_odds: np.ndarray) -> np.ndarray:

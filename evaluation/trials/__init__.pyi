@@ -1,10 +1,12 @@
 from .doubts import Doubt as Doubt
 from .doubts import doubt_speakers as doubt_speakers
+from .doubts import own_trials as own_trials
 from .doubts import shared_prefixes as shared_prefixes
 from .frames import COLUMN_NAMES as COLUMN_NAMES
 from .frames import TRUTHS as TRUTHS
 from .frames import are_labels as are_labels
 from .frames import column_of as column_of
+from .frames import refuse_labels as refuse_labels
 from .frames import split_by_labels as split_by_labels
 from .frames import truth_of as truth_of
 from .joins import JoinError as JoinError

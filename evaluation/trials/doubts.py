@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.trials.lists import Key
+from evaluation.trials.pairs import recode
 from spkbase.errors import DataError, few
 
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
@@ -105,6 +106,19 @@ def doubt_speakers(
         strangers = _unnamed(key.segments, key.segments[key.is_target])
         return _doubt_prefixes("segment", key.segment_ids[strangers].tolist())
     return None
+
+
+def own_trials(key: Key) -> list[str]:
+    """Return the ids of the target trials whose model and segment have the same id.
+
+    Examples
+    --------
+    >>> own_trials(Key.from_ids(["u1", "u1", "u2"], ["u1", "u2", "u2"], [True, True, False]))
+    ['u1']
+    """
+    same = key.is_target & (recode(key.model_ids, key.segment_ids)[key.models] == key.segments)
+    own: list[str] = key.model_ids[np.unique(key.models[same])].tolist()
+    return own
 
 
 def _unnamed(codes: np.ndarray, named: np.ndarray | None) -> np.ndarray:

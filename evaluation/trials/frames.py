@@ -41,6 +41,7 @@ COLUMN_NAMES = {
     "real": ("probe_subject_id",),
 }
 """Names of columns that headers of tables and data frames have, by role; in any case of letters."""
+_MANY = 20  # numbers: so many 0 and 1 beside other numbers are labels
 
 
 def column_of(values: Any, name: str) -> np.ndarray:
@@ -114,31 +115,51 @@ def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
     return truths
 
 
-def are_labels(scores: Any, others: Any) -> bool:
+def are_labels(others: Any) -> bool:
     """Return whether what stands beside scores are their labels, and not scores of the other class.
 
-    Truth values and text are labels. Whole numbers that are all 0 and 1, as many as there are scores with a fraction,
-    could be either.
+    Truth values and text are labels; numbers 0 and 1 are not taken for them, but `evaluation.metrics.sort_scores`
+    refuses them beside scores.
+
+    Examples
+    --------
+    >>> are_labels([True, False]), are_labels([0.2, 0.0])
+    (True, False)
+    """
+    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
+    is_text = column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)
+    return bool(column.size) and (column.dtype.kind in "bUST" or is_text)
+
+
+def refuse_labels(target: np.ndarray, nontarget: np.ndarray) -> None:
+    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``.
+
+    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, beside as many scores. Two values on either
+    side (decisions), and a few numbers with a point, may be the scores of either class.
+
+    Parameters
+    ----------
+    target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
+        What was given as scores.
 
     Raises
     ------
     DataError
-        If they could be either.
-
-    Examples
-    --------
-    >>> are_labels([0.3, 0.1], [True, False]), are_labels([0.3, 0.1], [0.2, 0.0])
-    (True, False)
+        If one of the two holds labels.
     """
-    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
-    if column.dtype.kind in "bUST" or (column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)):
-        return bool(column.size)
-    if column.dtype.kind in "iu" and set(np.unique(column).tolist()) == {0, 1}:
-        numbers = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
-        if numbers.dtype.kind == "f" and numbers.shape == column.shape:
-            text = "expected nontarget scores, got as many numbers 0 and 1 as there are scores: labels or scores?"
-            raise DataError(text, remedy="say labels=..., or give scores with a point: 0.0 and 1.0")
-    return False
+    for name, labels, scores in (("target", target, nontarget), ("nontarget", nontarget, target)):
+        kinds = labels.dtype.kind, scores.dtype.kind
+        if labels.shape != scores.shape or not labels.size or kinds[0] not in "biuf" or kinds[1] not in "iuf":
+            continue
+        low, high = labels.min(), labels.max()
+        if kinds[0] != "b" and not ((low, high) in ((0, 1), (-1, 1)) and ((labels == low) | (labels == high)).all()):
+            continue
+        with np.errstate(invalid="ignore"):
+            no_doubt = kinds[0] == "b" or (kinds[0] in "iu" and (scores % 1 > 0).any())
+        if no_doubt or (len(labels) >= _MANY and len(np.unique(scores)) > 2):
+            text = f"expected {name} scores, got {len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
+            remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+            raise DataError(text, remedy=remedy)
 
 
 def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:

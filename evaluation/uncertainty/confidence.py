@@ -240,7 +240,7 @@ def paired_differences(
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
     """Note where a least cost hangs on a handful of trials: the study of coverage finds its interval too short."""
     head, _, prior = name.partition(".")
-    if head not in ("min_dcf", "min_dcf_normalised") or interval.note or not is_prior(prior):
+    if head not in ("min_dcf", "min_dcf_unnormalised") or interval.note or not is_prior(prior):
         return interval
     n_target = int(sample.is_target.sum())
     if min((len(sample) - n_target) * float(prior), n_target * (1 - float(prior))) >= _FEW:

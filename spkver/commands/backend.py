@@ -113,7 +113,7 @@ def score(
     """
     import numpy as np
 
-    from evaluation.embeddings import read_embeddings
+    from evaluation.embeddings import read_embeddings, warn_of_enrolled
     from evaluation.formats import check_extension, read_trials, write_scores
     from spkver.backend import read_backend
 
@@ -122,6 +122,7 @@ def score(
     enrolled = read_embeddings(enroll, speakers=enroll_speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(test, allow_pickle=allow_pickle)
     with echo_log(logging.INFO):
+        warn_of_enrolled(enrolled, tested, listed)
         scores = loaded.score(enrolled, tested, listed)
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")

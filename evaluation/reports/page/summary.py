@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from evaluation.metrics import ceiling_note
 from evaluation.reports.page.averages import SCENARIO_NAMES
 from evaluation.reports.page.beside import also, in_short, lines_beside, named, of_closed_set
 from evaluation.reports.page.markup import Html, element, join
@@ -262,8 +263,8 @@ def _row(outcome: Outcome) -> Row:
     bits = decimal(outcome.population.value, 3)
     category = f"category {outcome.tag}" if outcome.tag else ""
     ceiling = as_number(find(outcome.condition.values, "zebra.individual_ceiling"))
-    if category and outcome.individual.value >= ceiling * (1 - 1e-9):
-        category += ", at the ceiling that the number of trials imposes"
+    if category and (note := ceiling_note(outcome.individual.value, ceiling)):
+        category += f", {note}"
     ends = (decimal(end, 3) for end in (outcome.population.low, outcome.population.high))
     return (
         SCENARIO_NAMES.get(outcome.scenario, outcome.scenario),

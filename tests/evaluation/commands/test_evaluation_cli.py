@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,9 +46,9 @@ def test_metrics_as_json_alone(lists: Path, extension: str) -> None:
     assert found["convention"] == "default"
     assert (found["n_target"], found["n_nontarget"]) == (108, 2056)
     assert found["eer"]["rocch"] == pytest.approx(0.20806610754810065, abs=1e-12)
-    assert list(found["min_dcf"]) == list(found["min_dcf_normalised"]) == ["0.001", "0.01", "0.05", "0.5"]
-    assert found["min_dcf"]["0.5"] == pytest.approx(0.2076127684104338, abs=1e-12)
-    assert found["min_dcf_normalised"]["0.5"] == pytest.approx(0.4152255368208676, abs=1e-12)
+    assert list(found["min_dcf"]) == list(found["min_dcf_unnormalised"]) == ["0.001", "0.01", "0.05", "0.5"]
+    assert found["min_dcf_unnormalised"]["0.5"] == pytest.approx(0.2076127684104338, abs=1e-12)
+    assert found["min_dcf"]["0.5"] == pytest.approx(0.4152255368208676, abs=1e-12)
     assert found["prbep"] == pytest.approx(61)
 
 
@@ -58,8 +59,31 @@ def test_metrics_as_table_and_file(lists: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     assert "20.807 %" in result.stdout
-    assert "minDCF at prior 0.10 (normalised)" in result.stdout
+    assert "minDCF at prior 0.10 (not normalised)" in result.stdout
     assert list(json.loads(path.read_text())["min_dcf"]) == ["0.10", ".5"]
+
+
+def test_the_default_table_of_several_systems(tmp_path: Path) -> None:
+    """Targets in the last bin alone: the histogram's D_sys says half; differences below 0 are written as others are."""
+    ids = [f"m{model} s{segment}" for model in range(20) for segment in range(20)]
+    truths = [number % 21 == 0 for number in range(400)]
+    values = [10 + number / 4000 if truth else number % 7 for number, truth in enumerate(truths)]
+    for name, scores in (("perfect", values), ("poor", np.where(truths, 5.5, values))):
+        rows = [f"{pair} {score}\n" for pair, score in zip(ids, scores, strict=True)]
+        write(tmp_path / f"{name}.txt", "".join(rows))
+    rows = [f"{pair} {'target' if truth else 'nontarget'}\n" for pair, truth in zip(ids, truths, strict=True)]
+    key = write(tmp_path / "key.txt", "".join(rows))
+    both = ["-s", tmp_path / "perfect.txt", "-s", tmp_path / "poor.txt", "-k", key]
+    result = run("metrics", *both, "--bootstrap", "10", "--bootstrap-by", "id", "--markdown", tmp_path / "t.md")
+    assert result.exit_code == 0, result.output
+    heading, _, perfect, _, *rest = (tmp_path / "t.md").read_text().splitlines()
+    assert r"D\_sys by isotonic regression" in heading
+    assert "linkability" not in heading
+    assert perfect.split("|")[-2].strip() == "1.000"
+    assert re.search(r"\| -0\.\d{3} \[-?0\.\d{3}, ", rest[-1])
+    assert "e-0" not in "".join(rest)
+    chosen = run("metrics", *both, "--columns", "d_sys")
+    assert "perfect: misleads: far below d_sys_pav" in chosen.stdout
 
 
 def test_plots_of_several_systems(lists: Path) -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from evaluation.cli import COMMANDS, main
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats import read_key, read_scores, write_key, write_scores
-from evaluation.trials import Key, Scores
+from evaluation.trials import Key, Scores, split_scores
 from spkbase.console.parameters import OUTPUTS
 from spkver.cli import main as spkver_main
 
@@ -269,6 +269,31 @@ def test_differences_are_paired(two: Path) -> None:
     assert "'C' is none of the labels: A, B" in refused(*both, "--reference", "C")
 
 
+def test_a_threshold_of_another_list(two: Path) -> None:
+    """Misses and false alarms at the thresholds of a development list, by counting; with intervals."""
+    given = ("metrics", "-s", two / "scores.txt", "-k", two / "key.txt", "-p", "0.2")
+    options = ("--bootstrap", "20", "--model-speakers", two / "model2spk", "--jobs", "1", "--json", "-")
+    development = (two / "other.txt", two / "key.txt")
+    found = json.loads(passes(*given, "--threshold-from", *development, *options).stdout)
+    sides = split_scores(read_scores(two / "scores.txt"), read_key(two / "key.txt"))
+    other = split_scores(read_scores(two / "other.txt"), read_key(two / "key.txt"))
+
+    def cost(threshold: float) -> float:
+        return 0.2 * float(np.mean(other[0] < threshold)) + 0.8 * float(np.mean(other[1] >= threshold))
+
+    of_eer = json.loads(passes("metrics", "-s", two / "other.txt", "-k", two / "key.txt", "--json", "-").stdout)
+    thresholds = {"eer": of_eer["threshold_at_eer"], "0.2": min(np.concatenate(other), key=cost)}
+    for point, threshold in thresholds.items():
+        rates = {"miss_rate_at": sides[0] < threshold, "false_alarm_rate_at": sides[1] >= threshold}
+        for name, errors in rates.items():
+            assert found[name][point] == {"value": pytest.approx(np.mean(errors)), "threshold": threshold}
+            low, high = found["intervals"][f"{name}.{point}"]
+            assert low < np.mean(errors) < high
+    assert f"accepted at {thresholds['eer']:.6g} and above" in found["notes"]["miss_rate_at.eer"]
+    message = refused(*given, "-s", two / "other.txt", "--threshold-from", *development)
+    assert "--threshold-from is for one system" in message
+
+
 def test_tables_for_a_paper(two: Path) -> None:
     both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt", "-l", "A_1", "-l", "B")
     papers = ("--latex", two / "t.tex", "--markdown", two / "t.md", "--columns", "eer.rocch,cllr")
@@ -293,6 +318,84 @@ def test_systems_of_one_name_are_told_apart(two: Path) -> None:
     both = ("-s", two / "a/scores", "-s", two / "b/scores", "-k", two / "key.txt")
     assert list(json.loads(passes("metrics", *both, "--json", "-").stdout)["systems"]) == ["a/scores", "b/scores"]
     assert "two systems are called 'x'" in refused("metrics", *both, "-l", "x", "-l", "x")
+
+
+# --- what is tried knows the answer ----------------------------------------------------------------------------------
+
+
+def test_a_fusion_knows_its_systems(two: Path) -> None:
+    """Weights belong to systems, not to places: in another order an EER of 2 % became one of 49 %."""
+    both, other = (
+        ["-s", two / "scores.txt", "-s", two / "other.txt"],
+        ["-s", two / "other.txt", "-s", two / "scores.txt"],
+    )
+    passes("fuse", *both, "--train-key", two / "key.txt", "--save", two / "f.json", "-o", two / "right.txt")
+    expected = read_scores(two / "right.txt").values
+    assert passes("fuse", *both, "--calibration", two / "f.json", "-o", two / "again.txt").stderr == ""
+    turned = passes("fuse", *other, "--calibration", two / "f.json", "-o", two / "turned.txt")
+    assert "the systems are taken in the order of" in turned.stderr
+    for name in ("again", "turned"):
+        assert read_scores(two / f"{name}.txt").values.tolist() == expected.tolist()
+    (two / "third.txt").write_bytes((two / "other.txt").read_bytes())
+    (two / "fourth.txt").write_bytes((two / "scores.txt").read_bytes())
+    applied = ("--calibration", two / "f.json", "-o", two / "new.txt")
+    message = refused("fuse", "-s", two / "third.txt", "-s", two / "scores.txt", *applied)
+    assert "the fusion was trained on scores, other, and is given third, scores" in message
+    renamed = passes("fuse", "-s", two / "fourth.txt", "-s", two / "third.txt", *applied)
+    assert "and is given fourth, third (they are taken in this order)" in renamed.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "calibrate -s scores.txt --train-scores scores.txt --train-key key.txt",
+            "384 of 384 scores are trained on too",
+        ),
+        ("calibrate -s scores.txt --train-scores other.txt --train-key key.txt", ""),
+        ("fuse -s scores.txt -s other.txt --train-key key.txt", "384 of 384 scores are trained on too"),
+        ("fuse -s scores.txt --train-scores other.txt --train-key key.txt", ""),
+        ("normalise -s scores.txt -m z --model-cohort scores.txt", "384 of 384 scores stand in the cohort too"),
+        ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
+    ],
+)
+def test_what_learns_from_the_scores_themselves(
+    two: Path, command: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(two)
+    said = passes(*command.split(), "-o", "out.txt").stderr
+    assert said.count("\n") == bool(words)
+    assert words in said
+
+
+@pytest.mark.parametrize(("enrolled", "n_own"), [("te", 8), ("en", 0)])
+def test_recordings_that_meet_themselves(tmp_path: Path, enrolled: str, n_own: int) -> None:
+    for seed, side in enumerate(("en", "te")):
+        ids, vectors = [f"{side}{number}" for number in range(8)], np.random.default_rng(seed).normal(size=(8, 4))
+        write_embeddings(tmp_path / f"{side}.npz", Embeddings(ids, [f"s{number // 2}" for number in range(8)], vectors))
+    given = ("--enroll", tmp_path / f"{enrolled}.npz", "--trial", tmp_path / "te.npz")
+    said = passes("linkability", *given, "--bootstrap", "0").stderr
+    assert ("8 of 8 tested utterances meet a model of the same recording" in said) == (n_own > 0)
+    for name, models in (
+        ("speakers", [f"s{number // 2}" for number in range(8)]),
+        ("ids", [f"{enrolled}{n}" for n in range(8)]),
+    ):
+        pairs = [(model, f"te{number}") for model in dict.fromkeys(models) for number in range(8)]
+        truth = [model in (models[int(segment[2:])], segment) for model, segment in pairs]
+        write_key(tmp_path / "key.txt", Key.from_ids(*zip(*pairs, strict=True), is_target=truth))
+        made = passes("cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt")
+        assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (n_own > 0)
+        of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
+        assert ("8 target trials, such as 'te0', 'te1', 'te2', ..., try a recording against itself" in of_ids) == (
+            n_own > 0 and name == "ids"
+        )
+
+
+def test_equal_scores_are_a_broken_system(files: Path) -> None:
+    scores = read_scores(files / "scores.txt")
+    write_scores(files / "flat.txt", Scores.from_ids(*zip(*scores.pairs(), strict=True), 0 * scores.values))
+    assert "all scores are equal" in passes("zebra", "-s", files / "flat.txt", "-k", files / "key.txt").stderr
+    assert "all scores are equal" not in passes("zebra", *paths(files)).stderr
 
 
 # --- scores and key exchanged ----------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ def test_pav_estimate_is_within_bounds_and_depends_on_order_alone(
     ("target", "nontarget", "words"),
     [
         (np.arange(9.0), np.arange(20.0), "misleads: 9 target trials give no bin"),
+        (np.linspace(9.99, 10, 1000), np.linspace(0, 5, 1000), "misleads: far below d_sys_pav"),
         (np.arange(1000.0), np.arange(1000.0) + 2000, "misleads: it counts scores as linkable"),
         (np.zeros(20), np.zeros(5), "undefined: the histogram needs finite scores"),
         (np.array([np.inf] * 20), np.zeros(5), "undefined"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,16 @@ from scipy.special import expit, ndtr, ndtri
 
 from evaluation.metrics import detection
 from evaluation.metrics.curves import det_curve, roc
-from evaluation.metrics.detection import effective_prior, evaluate_detection, hull, hull_min_dcf, min_dcf, prbep, rocch
+from evaluation.metrics.detection import (
+    act_dcf,
+    effective_prior,
+    evaluate_detection,
+    hull,
+    hull_min_dcf,
+    min_dcf,
+    prbep,
+    rocch,
+)
 from evaluation.metrics.equal_error import eer
 from spkbase.errors import DataError
 
@@ -136,6 +147,18 @@ def test_min_dcf_by_search(both: tuple[list[float], list[float]], prior: float) 
     assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
     assert min_dcf(*both, p_target=prior) == pytest.approx(expected / min(prior, 1 - prior), abs=1e-9)
     assert min_dcf(*both, p_target=prior) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("metric", [act_dcf, min_dcf])
+def test_costs_over_priors(metric: Callable[..., Any], normalised: bool) -> None:
+    """An array of priors gives the array of what each gives alone; one out of range is named."""
+    priors, options = np.array([0.001, 0.3, 0.5, 0.97]), {"c_miss": 2.0, "normalised": normalised}
+    scores = ndtri((np.arange(50) + 0.5) / 50) + 1, ndtri((np.arange(80) + 0.5) / 80) - 1
+    found = metric(*scores, p_target=priors, **options)
+    assert found.tolist() == [metric(*scores, p_target=float(prior), **options) for prior in priors]
+    with pytest.raises(DataError, match=r"between 0 and 1, got 1\.5"):
+        metric(*scores, p_target=np.array([0.5, 1.5]))
 
 
 @given(classes)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.metrics.conventions import CONVENTIONS, convention_named
+from evaluation.metrics.detection import act_dcf, min_dcf
 from evaluation.metrics.sorted_scores import sort_scores
 from evaluation.metrics.summary import Metrics, evaluate
 from evaluation.metrics.table import PRIORS, metrics_with
@@ -20,12 +21,13 @@ from spkbase.files.json_and_tables import to_json
 
 KEYS = [
     *["n_target", "n_nontarget", "convention", "eer", "threshold_at_eer", "cllr", "min_cllr", "min_dcf", "act_dcf"],
-    *["min_dcf_normalised", "zebra", "d_sys", "tpr_at_fpr", "intervals", "notes"],
+    *["min_dcf_unnormalised", "act_dcf_unnormalised", "zebra", "d_sys", "tpr_at_fpr", "intervals", "notes"],
 ]
 ADDED = ["calibration_loss", "d_sys_pav", "prbep"]
 # numbers that depend on the order of the scores alone
-ORDER = ("eer.", "min_dcf.", "min_dcf_normalised.", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep")
-NOT_OF_THE_ORDER = {"threshold_at_eer", "cllr", "calibration_loss", "d_sys", *(f"act_dcf.{prior}" for prior in PRIORS)}
+ORDER = ("eer.", "min_dcf.", "min_dcf_unnormalised.", "min_cllr", "zebra.", "d_sys_pav", "tpr_at_fpr.", "prbep")
+ACTUAL = (f"act_dcf{of}.{prior}" for of in ("", "_unnormalised") for prior in PRIORS)
+NOT_OF_THE_ORDER = {"threshold_at_eer", "cllr", "calibration_loss", "d_sys", *ACTUAL}
 tied = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=12)
 free = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
 classes = st.tuples(tied, tied) | st.tuples(free, free)
@@ -41,7 +43,7 @@ def test_the_report_has_the_promised_keys(scores: tuple[np.ndarray, np.ndarray])
     report = json.loads(to_json(evaluate(*scores, priors=("0.01", ".5", 0.25)).to_dict()))
     assert set(KEYS) | set(ADDED) == set(report)
     assert list(report["eer"]) == ["rocch", "interpolated", "kaldi", "speechbrain", "nearest"]
-    for name in ("min_dcf", "act_dcf", "min_dcf_normalised"):
+    for name in ("min_dcf", "act_dcf", "min_dcf_unnormalised", "act_dcf_unnormalised"):
         assert list(report[name]) == ["0.01", ".5", "0.25"]
     assert list(report["zebra"]) == ["population", "individual", "individual_ceiling", "tag"]
     assert list(report["tpr_at_fpr"]) == ["0.01", "0.001", "0.0001"]
@@ -51,6 +53,17 @@ def test_the_report_has_the_promised_keys(scores: tuple[np.ndarray, np.ndarray])
     assert report["intervals"] == {}
     assert set(report["notes"]) == {"tpr_at_fpr.0.0001"}
     assert report["notes"]["tpr_at_fpr.0.0001"].startswith("not resolved: 2,000 nontarget trials, but at least 10,000")
+
+
+def test_a_cost_has_one_meaning(scores: tuple[np.ndarray, np.ndarray]) -> None:
+    """The normalised one, in the function, in the result and in the tables; the other is printed with its digits."""
+    found = evaluate(*scores, priors=("0.0001",))
+    lines = {row["metric"]: row["value"] for row in found.lines()}
+    for name, metric, title in (("min_dcf", min_dcf, "minDCF"), ("act_dcf", act_dcf, "actual DCF")):
+        assert getattr(found, name)["0.0001"] == metric(*scores, p_target=0.0001)
+        plain = metric(*scores, p_target=0.0001, normalised=False)
+        assert getattr(found, f"{name}_unnormalised")["0.0001"] == plain
+        assert lines[f"{title} at prior 0.0001 (not normalised)"] == f"{plain:.4g}"
 
 
 def test_infinite_and_undefined_numbers_have_a_reason() -> None:

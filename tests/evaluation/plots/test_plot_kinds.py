@@ -265,6 +265,53 @@ def test_curves_over_the_prior_are_the_metrics(charts: list[Chart]) -> None:
     assert all(numbers in labels(one)[1] for one in charts[:4])
 
 
+def test_the_range_of_priors_and_the_eer(charts: list[Chart]) -> None:
+    """The EER is the highest least error rate over all priors: the dotted curve touches its line from below."""
+    style = plots.PriorStyle((-3, 2.5), eer=True)
+    plots.plot_ape(SYSTEMS[1:], path="x.png", style=style)
+    default, *drawn = charts[0].lines
+    assert (default.x[0], default.x[-1], charts[0].x.low, charts[0].x.high) == (-3, 2.5, -3, 2.5)
+    for system, (actual, least, level) in zip(SYSTEMS[1:], (drawn[:3], drawn[3:]), strict=True):
+        rate = eer(*system[1:])
+        assert level.y.tolist() == [rate, rate]
+        assert least.y.max() <= rate + 1e-12
+        assert least.y.max() == pytest.approx(rate, rel=0.02)
+        assert (actual.look.colour, actual.look.dash) != (level.look.colour, level.look.dash)
+        assert any(f"EER {100 * rate:.2f} %)" in label for label in labels(charts[0]))
+    for draw_kind in (plots.plot_ece, plots.plot_zebra):
+        draw_kind(SYSTEMS[:1], path="x.png", style=plots.PriorStyle((-1, 4)))
+        assert [(line.x[0], line.x[-1]) for line in charts[-1].lines] == [(-1, 4)] * len(charts[-1].lines)
+    with pytest.raises(DataError, match="not normalised"):
+        plots.plot_ape(SYSTEMS, style=style, normalised=True)
+    with pytest.raises(DataError, match="rise within -30 and 30, got 2 to -2"):
+        plots.plot_ece(SYSTEMS, style=plots.PriorStyle((2, -2)))
+
+
+def test_histograms_on_scales_of_their_own(charts: list[Chart]) -> None:
+    """A system of a narrow range has as many bins as one of a wide one, and is as high."""
+    target, nontarget = SYSTEMS[0][1:]
+    both = [("wide", target, nontarget), ("narrow", 1 + target / 100, 1 + nontarget / 100)]
+    plots.plot_histogram(both, path="x.png", bins=20, own_scale=True)
+    plots.plot_histogram(both, path="x.png", bins=20)
+    narrow, wide = charts[0].lines[:2], charts[0].lines[2:]
+    for first, second in zip(narrow, wide, strict=True):
+        assert first.x == pytest.approx(second.x)
+        assert first.y == pytest.approx(second.y - 1)
+    assert max(float(line.y.max()) for line in narrow) == pytest.approx(1 / 1.05)
+    assert len(np.unique(charts[1].lines[0].y)) < len(np.unique(narrow[0].y))
+    assert [text.split("\n")[-1] for _, text in charts[0].y.ticks] == [
+        f"{side.min():.3g} to {side.max():.3g}" for side in (np.concatenate(one[1:]) for one in reversed(both))
+    ]
+    assert charts[0].x.ticks == ((0.0, "lowest"), (1.0, "highest"))
+
+
+@pytest.mark.parametrize("draw_kind", ["det", "roc", "ece", "ape", "zebra", "histogram", "reliability"])
+def test_an_empty_title_is_a_title(charts: list[Chart], draw_kind: str) -> None:
+    for title in ("", "mine"):
+        getattr(plots, f"plot_{draw_kind}")(SYSTEMS[:1], path="x.png", title=title)
+    assert [one.title for one in charts] == ["", "mine"]
+
+
 def test_the_axis_of_the_prior_is_the_references(charts: list[Chart]) -> None:
     plots.plot_zebra(SYSTEMS, path="x.png")
     assert charts[0].lines[0].x == pytest.approx(np.linspace(-10, 10, 201))

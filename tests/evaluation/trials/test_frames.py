@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 import evaluation as ev
 from evaluation.trials import split_by_labels, truth_of
@@ -17,6 +20,7 @@ SCORES = [-1.0, 0.5, 0.0, 2.0, 3.0, 1.0, 4.0, -2.0]
 TRUTHS = [False, True, False, True, True, False, True, False]
 WORDS = ["target" if truth else "nontarget" for truth in TRUTHS]
 COLUMNS = {"enroll": ["a", "a", "b"], "test": ["s", "t", "s"], "cos_sim": [0.5, -0.5, 0.25], "label": [1, 0, 0]}
+MEANT = ((1, 0), (1.0, 0.0), (2, 1))  # 0 and 1 as whole numbers and with a point, -1 and 1
 
 
 class Series:
@@ -90,12 +94,35 @@ def test_series_of_real_libraries(library):
 def test_what_cannot_be_scores_may_stand_second():
     expected = ev.evaluate(TARGET, NONTARGET).to_dict()
     assert ev.evaluate(SCORES, TRUTHS).to_dict() == ev.evaluate(SCORES, Series(WORDS)).to_dict() == expected
-    with pytest.raises(DataError, match=r"labels or scores.*labels="):
-        ev.evaluate(SCORES, list(map(int, TRUTHS)))
-    # as many, but with a point; or not as many: scores
+    # a few with a point; or not as many: scores
     assert ev.evaluate(TARGET, [1.0, 0.0, 0.0, 1.0]).n_nontarget == 4
     assert ev.evaluate(TARGET, [1, 0, 0]).n_nontarget == 3
     assert ev.evaluate([1, 2], [0, 1]).n_target == 2
+
+
+@pytest.mark.parametrize("labels", [np.array(TRUTHS * 5), *(np.array(TRUTHS * 5) * by - off for by, off in MEANT)])
+@pytest.mark.parametrize(
+    "metric", [ev.eer, ev.cllr, ev.zebra, ev.d_sys, ev.evaluate, partial(ev.min_dcf, p_target=0.5)]
+)
+def test_labels_are_not_taken_for_scores(metric: Callable[..., object], labels: ArrayLike):
+    """scikit-learn's order, ``metric(y_true, y_score)``, gave an EER of 0, or of 0.5 the other way round."""
+    scores = np.linspace(-3.5, 3.5, 40)
+    remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
+    with pytest.raises(DataError, match=rf"expected target scores, got 40 {remedy}"):
+        metric(labels, scores)
+    if metric is not ev.evaluate or labels.dtype != bool:  # it takes these as the labels that they are
+        with pytest.raises(DataError, match=rf"expected nontarget scores, got 40 {remedy}"):
+            metric(scores, labels)
+    with pytest.raises(DataError, match=rf"expected target scores, got 4 {remedy}"):
+        ev.eer([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+
+
+def test_what_may_be_scores_is_not_refused():
+    """Of as many trials of each class: decisions, a few whole numbers, and scores that are all 1."""
+    decisions = [0, 1] * 20
+    assert ev.eer(decisions, decisions) == 0.5
+    assert ev.eer([1, 0, 1], [-1, 0, -2]) == pytest.approx(1 / 6)
+    assert ev.eer(np.ones(30), np.linspace(0, 0.9, 30)) == 0.0
 
 
 def test_weights_of_labelled_scores():

@@ -298,9 +298,10 @@ def test_report_of_an_interval() -> None:
 
 
 def test_methods_by_name() -> None:
-    assert method_of("min_dcf.0.01").upper == 0.01
-    assert method_of("min_dcf.0.9").upper == pytest.approx(0.1)
-    assert method_of("min_dcf").upper == np.inf
+    assert method_of("min_dcf_unnormalised.0.01").upper == 0.01
+    assert method_of("min_dcf_unnormalised.0.9").upper == pytest.approx(0.1)
+    assert method_of("min_dcf_unnormalised").upper == np.inf
+    assert method_of("min_dcf.0.01").upper == 1
     assert method_of("eer.rocch").factor == HULL_FACTOR
     assert method_of("eer.kaldi").factor == 0
     assert method_of("unheard of").scale == "identity"

@@ -58,7 +58,9 @@ def test_train_score_show(folder: Path) -> None:
     done = run("train", folder / "train.npz", "--chain", "whiten,length,lda:5,plda:3,snorm", "--output", backend)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.strip().endswith("8 dimensions, trained on 60 vectors of 12 speakers)")
-    assert score(folder, backend, output).stdout == f"80 scores -> {output}\n"
+    scored = score(folder, backend, output)
+    assert scored.stdout == f"80 scores -> {output}\n"
+    assert "20 of 80 trials meet a model of the same recording" in scored.stderr  # both sides are one file here
     vectors = read_embeddings(folder / "both.npz")
     trained = train_chain(read_embeddings(folder / "train.npz"), "whiten,length,lda:5,plda:3,snorm")
     expected = trained.score(vectors, vectors, read_trials(folder / "trials"))
