@@ -38,7 +38,7 @@ class _OfPresets(click.Option):
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="All that is drawn depends on it."
 )
-@click.option("--force", is_flag=True, help="Train again where a finished attacker is there.")
+@click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @_PIPES
 @worker_options(device=True)
 def train(
@@ -73,7 +73,7 @@ def train(
     ]
     with echo_log(logging.INFO):
         trained = train_attacker(
-            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force
+            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force, keep=not force
         )
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
@@ -112,6 +112,7 @@ def score(
     from spkbase.errors import DataError
     from spkver.attackers import load_attacker
     from spkver.attackers import score as score_trials
+    from spkver.backend import warn_of_trained
     from spkver.datadir import read_datadir
 
     check_extension(output)
@@ -128,6 +129,8 @@ def score(
         scores = score_trials(
             {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
         )
+        models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
+        warn_of_trained(loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)})
     write_scores(output, scores[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
 

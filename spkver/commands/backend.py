@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import Command, Group, Option, echo_log
+
+if TYPE_CHECKING:
+    from evaluation.embeddings import Embeddings
+    from evaluation.trials import Trials
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -111,11 +116,9 @@ def score(
 
     A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
     """
-    import numpy as np
-
     from evaluation.embeddings import read_embeddings
     from evaluation.formats import check_extension, read_trials, write_scores
-    from spkver.backend import read_backend
+    from spkver.backend import read_backend, warn_of_trained
 
     check_extension(output)
     loaded, listed = read_backend(trained), read_trials(trials)
@@ -123,13 +126,28 @@ def score(
     tested = read_embeddings(test, allow_pickle=allow_pickle)
     with echo_log(logging.INFO):
         scores = loaded.score(enrolled, tested, listed)
+        warn_of_trained(loaded.heard, [*enrolled.speakers, *tested.speakers])
+    if n_own := _count_own(enrolled, tested, listed):
+        text = "test a vector that their model is enrolled with: errors are too few; leave these trials out"
+        click.echo(f"Warning: {n_own} of {len(listed)} trials {text}", err=True)
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")
     if loaded.adapts_to_list:
-        sides = f"{len(np.unique(listed.models))} models"
-        sides += f" and {len(np.unique(listed.segments))} segments" * ("segments" in loaded.adapts_to_list)
+        sides = f"{len(set(listed.models.tolist()))} models"
+        sides += f" and {len(set(listed.segments.tolist()))} segments" * ("segments" in loaded.adapts_to_list)
         text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
         click.echo(f"{text} one, do not belong with them", err=True)
+
+
+def _count_own(enrolled: Embeddings, tested: Embeddings, trials: Trials) -> int:
+    """Trials whose vector is one of those that their model is enrolled with, under whatever id."""
+    owners: dict[bytes, set[str]] = {}
+    for utterance, speaker, vector in zip(enrolled.ids, enrolled.speakers, enrolled.vectors, strict=True):
+        owners.setdefault(vector.astype(float).tobytes(), set()).update((utterance, speaker))
+    of_vectors = (owners.get(vector.astype(float).tobytes(), set()) for vector in tested.vectors)
+    of_segments = dict(zip(tested.ids, of_vectors, strict=True))
+    pairs = trials.pairs() if any(of_segments.values()) else ()
+    return sum(model in of_segments[segment] for model, segment in pairs)
 
 
 @backend.command("import", cls=Command)

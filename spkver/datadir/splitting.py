@@ -17,6 +17,7 @@ others as it is, and an anonymised twin is split as its original.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, named, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
+_SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,21 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         trials=trials,
         notes=tuple(notes),
     )
+
+
+def check_suffix(suffix: str) -> None:
+    """Make sure that a suffix can end the names of folders and is none of the layout's own.
+
+    Raises
+    ------
+    ConfigError
+        If it is not.
+    """
+    if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
+        raise ConfigError(
+            f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
+            remedy="it is what the names of anonymised sets end with",
+        )
 
 
 def full_cross(models: Iterable[str], datadir: DataDir) -> Key:

@@ -44,9 +44,10 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     ) -> None:
         from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import start_run
+        from spkver.datadir import check_suffix
         from spkver.voiceprivacy.experiment import Experiment
         from spkver.voiceprivacy.making import Outcome, raise_failures
-        from spkver.voiceprivacy.settings import Config, check_suffix
+        from spkver.voiceprivacy.settings import Config
 
         steps = Steps(options.pop("only"), options.pop("until"))
         allow_pipes = options.pop("allow_pipes")
