@@ -27,7 +27,7 @@ RECORD = "split.json"
 @click.option(
     "--sexes",
     type=_PATH,
-    help="Lines 'speaker f|m', or a table whose header has a column sex or gender; spkver split needs them.",
+    help="Lines 'speaker f|m', or a table whose header has a column sex or gender.",
 )
 @click.option("--separator", default="-", show_default=True, help="What ends the speaker's name in names of files.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
@@ -68,7 +68,7 @@ def split(
 
     A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
     enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
-    train. The audio stays where it is; wav.scp, utt2spk and spk2gender are needed.
+    train. Without spk2gender women and men are pooled. The audio stays where it is.
     """
     from spkbase.files import write_json
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir

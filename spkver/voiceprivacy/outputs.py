@@ -29,8 +29,9 @@ from evaluation.challenges import (
 )
 from evaluation.reports import LEVELS, SCENARIOS, strongest
 from spkbase.files import file_digest, format_csv, write_text
+from spkver.datadir import MIXED
 from spkver.voiceprivacy.choosing import attacker_name
-from spkver.voiceprivacy.sets import MIXED, POOLED, Sets
+from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 

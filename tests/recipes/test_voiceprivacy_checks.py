@@ -391,8 +391,29 @@ def test_a_twin_enrols_with_what_the_original_lists(layout, tmp_path):
     assert len(twin.enrolls) == 13
 
 
-def test_mixed_trials_run(layout, tmp_path):
-    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers."""
+def test_no_attacker_learns_from_tested_speakers(layout, tmp_path, caplog):
+    """Neither in the original nor in the twin: this holds for classic attackers too, who are given these sets."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    for end in ("", SUFFIX):
+        for name in ("wav.scp", "utt2spk", "spk2gender"):
+            start = "f001" if name == "spk2gender" else "f001-3"
+            here = [line for line in lines_of(data / f"tiny_test_trials_f{end}" / name) if line.startswith(start)]
+            write(data / f"tiny_train{end}" / name, [*lines_of(data / f"tiny_train{end}" / name), *here])
+        (data / f"tiny_train{end}/spk2utt").unlink(missing_ok=True)
+    sets = sets_of(data, tmp_path / "out")
+    assert sets.left_out == {"tiny_train": {"f001"}}
+    for directory in (sets.original["tiny_train"], sets.twins["tiny_train"]):
+        assert len(set(directory.speakers.values())) == 6
+        assert "f001-3" not in {*directory.speakers, *directory.recordings}
+    assert "attackers learn without 1 speaker ('f001'), who are enrolled or tested" in caplog.text
+
+
+@pytest.mark.parametrize("sexes", ["known", "unknown"])
+def test_mixed_trials_run(layout, tmp_path, sexes):
+    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers.
+
+    Where the sexes are not known, such lists are taken by themselves, and a warning says so.
+    """
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for end in ("", SUFFIX):
         parts = [data / f"tiny_test_trials_{sex}{end}" for sex in "fm"]
@@ -408,7 +429,17 @@ def test_mixed_trials_run(layout, tmp_path):
         for one, speaker in spoken.items()
     ]
     write(data / "tiny_test_trials_mixed/trials", pairs)
-    outcome = run_recipe(data, tmp_path / "out", lists="[mixed]", **only("supervector-cosine"))
+    settings = {"lists": "[mixed]"}
+    if sexes == "unknown":
+        settings = {}
+        for path in data.glob("*/spk2gender"):
+            path.unlink()
+        for path in [*data.glob("*_trials_[fm]"), *data.glob("*_trials_[fm]_*")]:
+            path.rename(data / path.name.replace("trials", "audio"))
+        for path in data.glob("*_mixed*/wav.scp"):
+            path.write_text(path.read_text().replace("_trials_", "_audio_"))
+    outcome = run_recipe(data, tmp_path / "out", **settings, **only("supervector-cosine"))
+    assert outcome.err.count("sexes are not known") == (sexes == "unknown")
     assert outcome.status == 0, outcome.err
     results = json.loads((tmp_path / "out/results.json").read_text())
     assert {one["gender"] for one in results["conditions"]} == {"all"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,22 @@ def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
         split_datadir(people(n_women, n_men, n_utterances), "out", "mine")
 
 
-def test_sexes_are_needed():
+def test_without_sexes_all_are_one_pool():
+    source = people(6, 6)
+    split = split_datadir(replace(source, genders={}), "out", "mine")
+    assert [part.path.name for part in split.trials.values()] == ["mine_test_trials_mixed"]
+    assert len(split.notes) == 1
+    assert "women and men are pooled" in split.notes[0]
+    tested = set(split.enrolls.speakers.values())
+    assert len(tested) == 8
+    assert len(split.training.genders) == 0
+    key = split.trials["mixed"].trials
+    assert key is not None
+    assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
+    assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
+
+
+def test_sexes_of_some_alone_are_refused():
     source = people(6, 6)
     del source.genders["f03"]
     with pytest.raises(DataError, match="1 speakers of unknown sex: 'f03'"):
