@@ -29,6 +29,10 @@ COMMANDS = {
     "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
     "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
     "embed": ("spkver.commands.embed:embed", "Extract one vector for each utterance of a data directory."),
+    "weights": (
+        "spkver.commands.embed:weights",
+        "Fetch the weights of the networks CAM++ and GE2E.",
+    ),
     "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
 }
 

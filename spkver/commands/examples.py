@@ -49,5 +49,6 @@ spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials
     "transcribe": "spkver transcribe data/mine --output text_heard",
     "emotion": "spkver emotion data/mine --output predictions.txt",
     "embed": "spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5",
+    "weights": "spkver weights campplus",
     "features export": "spkver features export demo/data/features.h5 features-of-sidekit",
 }

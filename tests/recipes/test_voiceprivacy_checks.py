@@ -24,6 +24,7 @@ from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.conditions import attacks_of
+from spkver.voiceprivacy.estimate import describe_absent
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
@@ -337,6 +338,15 @@ def test_sets_and_training_sets_can_be_chosen(tmp_path):
     config = load_config(Config, settings=["datasets=[libri_test]", "training_sets.libri_test=dsp_train"])
     (one,) = find_datasets(data, config)
     assert (one.name, one.training) == ("libri_test", "dsp_train")
+
+
+def test_attackers_that_are_absent_are_told_with_the_way_to_them_unless_others_were_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    (line,) = describe_absent(Config())
+    assert line.startswith("campplus-adapted, campplus-single-test, campplus,")
+    assert line.endswith("get them by: spkver weights campplus")
+    assert describe_absent(Config(attackers=("gmm-svm",))) == []
 
 
 def test_mixed_lists_are_of_all_speakers(tmp_path):
