@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
@@ -238,17 +239,16 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
 
-    def read(path: Path) -> DataDir | None:
-        try:
-            return read_datadir(path, allow_pipes=how.allow_pipes, pipes_to=output / "pipes" / path.name, jobs=how.jobs)
-        except DataError as error:
-            note_each(problems, error)
-            return None
-
-    original = {name: directory for name in names if (directory := read(data / name)) is not None}
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
-    there = [name for name in names if name not in missing]
-    twins = {name: directory for name in there if (directory := read(data / f"{name}{suffix}")) is not None}
+    original, twins = dict[str, DataDir](), dict[str, DataDir]()
+    for read, ending in ((original, ""), (twins, suffix)):
+        for path in [data / f"{name}{ending}" for name in names if not (ending and name in missing)]:
+            pipes: dict[str, Any] = {"allow_pipes": how.allow_pipes, "pipes_to": output / "pipes" / path.name}
+            name = path.name.removesuffix(ending)
+            try:
+                read[name] = read_datadir(path, original=original.get(name), jobs=how.jobs, **pipes)
+            except DataError as wrong:
+                note_each(problems, wrong)
     if missing and not how.can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",

@@ -17,7 +17,7 @@ from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, wri
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkver.attackers.catalogue import absent_attackers, default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
@@ -399,6 +399,22 @@ def test_a_twin_enrols_with_what_the_original_lists(layout, tmp_path):
     assert twin.enrolls is not None
     assert [one for one in sorted(twin.enrolls) if one.startswith("f001")] == ["f001-1"]
     assert len(twin.enrolls) == 13
+
+
+def test_a_twin_of_recordings_alone_is_one(layout, tmp_path):
+    """So does the challenge take it: wav/*.wav, and the lists of the original."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    expected = sets_of(data, tmp_path / "out").twins
+    for path in data.glob(f"*{SUFFIX}/*"):
+        if path.is_file():
+            path.unlink()
+    found = sets_of(data, tmp_path / "out").twins
+    for name, twin in expected.items():
+        assert {key: path.resolve() for key, path in found[name].recordings.items()} == twin.recordings
+        assert (found[name].speakers, found[name].enrolls) == (twin.speakers, twin.enrolls)
+    (data / f"tiny_train{SUFFIX}/wav/f101-1.wav").unlink()
+    with pytest.raises(DataError, match="1 missing utterances: 'f101-1'"):
+        sets_of(data, tmp_path / "out")
 
 
 def test_no_attacker_learns_from_tested_speakers(layout, tmp_path, caplog):
