@@ -38,6 +38,7 @@ spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --d
     "score": """
 spkver score exp/attacker --enroll data/mine_test_enrolls --trials data/mine_test_trials_f --output exp/scores.txt
 """,
+    "verify": "spkver verify first.wav second.wav --extractor campplus --backend backend.h5",
     "backend train": """
 spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5
 """,

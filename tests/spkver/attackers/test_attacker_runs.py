@@ -503,6 +503,17 @@ def test_a_finished_attacker_is_not_replaced_unasked(sets, tmp_path, change):
     assert train(attacker, "--force", *more, **changed).exit_code == 0
 
 
+def test_an_attacker_scores_two_recordings(sets, trained, tmp_path):
+    attacker = trained[0] / "gmm-ubm"
+    write_trials(tmp_path / "one.txt", Trials.from_ids(["s10-0"], ["s11-3"]))
+    call("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", tmp_path / "s",
+         "--trial-list", tmp_path / "one.txt")  # fmt: skip
+    (expected,) = read_scores(tmp_path / "s").values
+    pair = (read_datadir(sets / "enrol").recordings["s10-0"], read_datadir(sets / "test").recordings["s11-3"])
+    done = call("verify", *pair, "--attacker", attacker)
+    assert done.output.startswith(f"score: {expected:.4f} (gmm-ubm)\nWithout calibration")
+
+
 TRAIN = "train SETS/train --output OUT --attacker"
 SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
 
