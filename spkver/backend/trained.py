@@ -191,7 +191,8 @@ def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
     """Warn if speakers of trials are among those that a backend or an attacker was trained on, by their digests."""
     names = sorted(set(speakers))
     if known := [names[place] for place in np.flatnonzero(np.isin(speaker_digests(names), heard))]:
-        text = "%d of %d speakers of the trials were trained on (%s): errors are too few; train on other speakers"
+        text = "%d of %d speakers of the trials were trained on (%s): errors are too few, unless the ids name others; "
+        text += "train on others"
         logger.warning(text, len(known), len(names), few(known))
 
 
