@@ -25,10 +25,15 @@ COMMANDS = {
     ),
     "train": ("spkver.commands.attack:train", "Train an attacker on data directories."),
     "score": ("spkver.commands.attack:score", "Score trials with an attacker."),
+    "verify": ("spkver.commands.attack:verify", "Compare the voices in two recordings."),
     "backend": ("spkver.commands.backend:backend", "Train and score chains on vectors: LDA, WCCN, PLDA, cosine."),
     "transcribe": ("spkver.commands.utility:transcribe", "Recognise the English words of a data directory."),
     "emotion": ("spkver.commands.utility:emotion", "Recognise the emotions of a data directory."),
     "embed": ("spkver.commands.embed:embed", "Extract one vector for each utterance of a data directory."),
+    "weights": (
+        "spkver.commands.embed:weights",
+        "Fetch the weights of the networks CAM++ and GE2E.",
+    ),
     "features": ("spkver.commands.features:features", "Exchange features with SIDEKIT."),
 }
 

@@ -54,8 +54,9 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     Parameters
     ----------
     path : path
-        A data directory or the list itself. Files are named absolutely, or relative to the current folder, the folder
-        above the data directory, the one above that, or the data directory, in this order.
+        A data directory or the list itself. Files are named absolutely, or relative to the data directory, the current
+        folder, the folder above the data directory or the one above that, in this order; ``data/SET/wav/x.wav`` is also
+        the directory's own ``wav/x.wav`` wherever it was moved.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     path = path / "wav.scp" if path.is_dir() else path
     names = read_id_list(path, "utterance file", rest=True)
     home = path.absolute().parent
-    folders = [Path(), home.parent, home.parent.parent, home]
+    folders = [home, Path(), home.parent, home.parent.parent]
     problems = Problems(path)
     found = {}
     for utterance, name in names.items():
@@ -75,6 +76,8 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
             problems.add(f"{utterance!r} is a shell command, which is not run here: {name[:60]!r}", remedy=remedy)
             continue
         places = [folder / name for folder in folders]
+        if Path(name).parent.name == "wav":
+            places.insert(len(places) if Path(name).is_absolute() else 0, home / "wav" / Path(name).name)
         place = next((candidate for candidate in places if is_file(candidate)), None)
         if place is None:
             tried = ", ".join(dict.fromkeys(map(str, places)))

@@ -46,6 +46,8 @@ class TrainedAttacker:
     backend : Backend
     trained_on : mapping
         Name of the training set, its numbers of utterances, speakers and sessions.
+    heard : ndarray of uint64 of shape (S,)
+        Digests of the training speakers, see `spkver.backend.speaker_digests`; empty where they are not known.
     """
 
     config: AttackerConfig
@@ -53,6 +55,7 @@ class TrainedAttacker:
     ubm: GaussianMixture
     backend: Backend
     trained_on: Mapping[str, Any] = field(default_factory=dict)
+    heard: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64), repr=False)
 
     @property
     def name(self) -> str:
@@ -125,12 +128,15 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         text = f"holds no attacker of this kind: {type(error).__name__} {error}"
         raise DataError(text, file=folder / _ARRAYS, remedy="train the attacker again") from error
-    return TrainedAttacker(config, description["seed"], ubm, backend, description["trained_on"])
+    heard = arrays.get("heard", np.zeros(0, np.uint64))
+    return TrainedAttacker(config, description["seed"], ubm, backend, description["trained_on"], heard)
 
 
 def _arrays(attacker: TrainedAttacker) -> dict[str, NDArray]:
     ubm, backend = attacker.ubm, attacker.backend
     arrays: dict[str, NDArray] = {"ubm_weights": ubm.weights, "ubm_means": ubm.means, "ubm_variances": ubm.variances}
+    if len(attacker.heard):
+        arrays["heard"] = attacker.heard
     if backend.transform is not None:
         arrays |= arrays_of(backend.transform)
     if backend.background is not None and backend.gram is not None:

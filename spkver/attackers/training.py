@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Depends, Draft, Run
+from spkbase.runs import Depends, Draft, Run, Stage
 from spkbase.work import Work
 from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend
@@ -18,6 +18,7 @@ from spkver.attackers.kind import Sessions
 from spkver.attackers.learning import train_backend
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
+from spkver.backend import speaker_digests
 from spkver.datadir import DataDir
 from spkver.features import check_recordings
 from spkver.mixture import check_ubm
@@ -99,7 +100,7 @@ def train_attackers(
     trained = {}
     for config in configs:
         try:
-            trained[config.name] = _train(datadir, config, output / config.name, work, seed=seed, force=force)
+            trained[config.name] = _train(datadir, config, output / config.name, work, seed=seed, force=force).value
         except Exception as error:
             if failed is None or isinstance(error, ENDING):
                 raise
@@ -115,12 +116,20 @@ def train_attacker(
     seed: int = 0,
     work: Workplace | None = None,
     force: bool = False,
+    keep: bool = False,
 ) -> TrainedAttacker:
-    """Train one attacker and save it as `folder`; the rest as in `train_attackers`."""
+    """Train one attacker and save it as `folder`; with `keep` not over one of other inputs, which is a DataError.
+
+    The rest as in `train_attackers`.
+    """
     folder, datadir = Path(folder), merge_versions(datadirs)
     work = work or Workplace(folder / "work")
     check_training(datadir, [config], seed=seed, jobs=work.jobs)
-    return _train(datadir, config, folder, work, seed=seed, force=force)
+    stage = _train(datadir, config, folder, work, seed=seed, force=force)
+    if keep and stage.path.is_file() and stage.state() in ("stale", "missing"):
+        text = "an attacker of other data, settings or library versions is there already"
+        raise DataError(text, file=folder, remedy="choose another --output, or replace it by --force")
+    return stage.value
 
 
 def check_training(datadir: DataDir, configs: Sequence[AttackerConfig], *, seed: int, jobs: int | None = None) -> None:
@@ -165,7 +174,7 @@ def _recordings(datadir: DataDir, config: AttackerConfig, seed: int) -> dict[str
 
 def _train(
     datadir: DataDir, config: AttackerConfig, folder: Path, work: Workplace, *, seed: int, force: bool
-) -> TrainedAttacker:
+) -> Stage[TrainedAttacker]:
     recordings = _recordings(datadir, config, seed)
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
     prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
@@ -187,7 +196,8 @@ def _train(
             sessions = Sessions(statistics, frames, len(recordings))
             workers = Work(work.jobs, work.device)
             backend = train_backend(config, ubm, sessions, seed=seed, workers=workers, kept=kept)
-        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on), folder)
+        heard = speaker_digests(speakers.values())
+        save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), folder)
 
     make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
@@ -204,7 +214,7 @@ def _train(
             libraries=("numpy", "scipy", "scikit-learn"),
             on_device=True,
         ),
-    ).value
+    )
 
 
 def _session_frames(config: AttackerConfig) -> float | None:

@@ -138,5 +138,5 @@ def network_is_absent(preset: str) -> str:
     try:
         find_weights(preset)
     except ConfigError as error:
-        return error.text
+        return f"{error.text}; get them by: spkver weights {preset}"
     return ""

@@ -62,6 +62,8 @@ from .svm import train_one as train_one
 from .svm import train_svms as train_svms
 from .svm import write_svms as write_svms
 from .trained import Backend as Backend
+from .trained import speaker_digests as speaker_digests
+from .trained import warn_of_trained as warn_of_trained
 from .transforms import AffineMap as AffineMap
 from .transforms import LengthNorm as LengthNorm
 from .two_covariance import TwoCovariance as TwoCovariance

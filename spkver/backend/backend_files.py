@@ -2,7 +2,8 @@
 
 Attributes hold what kind of file it is, the chain with all values, the facts of the training with the digest of what it
 was made from, and a checksum of all that the file holds. Datasets hold the arrays: ``map<i>.offset``, ``map<i>.matrix``
-or ``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort`` and ``calibration``.
+or ``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort``, ``calibration``, and ``heard``, the
+digests of the training speakers.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def write_backend(path: str | Path, backend: Backend) -> None:
         kinds.append(type(step).__name__)
         arrays.update({f"map{number}.{name}": values for name, values in _fields(step).items()})
     arrays.update({f"model.{name}": values for name, values in _fields(backend.model).items()})
+    if len(backend.heard):
+        arrays["heard"] = backend.heard
     if backend.cohort is not None:
         arrays["cohort"] = backend.cohort
     if backend.calibration is not None:
@@ -112,7 +115,8 @@ def _built(texts: dict[str, str], arrays: Arrays) -> Backend:
         if not np.isfinite(calibration).all() or not 0 < prior < 1:
             raise DataError("expected a finite calibration with a prior between 0 and 1")
         affine = Affine((weight,), offset, prior)
-    return Backend(chain, maps, _model(chain, _of(arrays, "model."), dimension), cohort, affine, facts)
+    heard = arrays.get("heard", np.zeros(0, np.uint64))
+    return Backend(chain, maps, _model(chain, _of(arrays, "model."), dimension), cohort, affine, facts, heard)
 
 
 def _map(kind: Any, arrays: Arrays) -> Map:

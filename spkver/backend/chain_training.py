@@ -20,7 +20,7 @@ from spkver.backend.chain import Chain, ChosenStep, Facts, Spec, check_chain, pa
 from spkver.backend.chain_steps import Training
 from spkver.backend.moments import class_means
 from spkver.backend.sessions import Sessions
-from spkver.backend.trained import Backend, errors_of
+from spkver.backend.trained import Backend, errors_of, speaker_digests
 from spkver.backend.transforms import Map, apply_maps
 
 _ENROLLED, _TESTED = 300, 3  # speakers of a fold, and tests of a speaker, that calibration takes at most
@@ -93,7 +93,7 @@ def train_chain(embeddings: Embeddings, spec: Spec, *, adapt: Embeddings | None 
     )  # fmt: skip
     made = {"dimension": dimension, "vectors": len(embeddings), "speakers": len(names), "made_from": digest}
     with errors_of(embeddings):
-        backend = _trained(chain, training, made)
+        backend = replace(_trained(chain, training, made), heard=speaker_digests(names))
         if calibrate is None:
             return backend
         return replace(backend, calibration=_calibration(chain, calibrate, training, seed))

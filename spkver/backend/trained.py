@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ from evaluation.embeddings import Embeddings, check_norms, row_norms
 from evaluation.score_maps import Affine, Moments, apply_affine, cohort_moments, normalise
 from evaluation.trials import Scores, Trials, factorise
 from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.files import fingerprint
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.chain import Chain, format_chain, step_of
 from spkver.backend.sessions import Sessions
 from spkver.backend.transforms import Map, apply_maps
+
+logger = logging.getLogger(__name__)
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once
 
@@ -39,6 +43,8 @@ class Backend:
     facts : mapping
         `dimension` of the vectors that enter; `vectors` and `speakers`, how many it was trained on; `made_from`, the
         digest of these, of the chain and of the seed.
+    heard : ndarray of uint64 of shape (S,)
+        Digests of the training speakers, see `speaker_digests`; empty where they are not known.
     """
 
     chain: Chain
@@ -47,6 +53,7 @@ class Backend:
     cohort: NDArray[np.float64] | None
     calibration: Affine | None
     facts: dict[str, Any]
+    heard: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def __repr__(self) -> str:
         return f"Backend({format_chain(self.chain)}, {self.facts['dimension']} dimensions, {self.origin})"
@@ -173,6 +180,20 @@ class Backend:
             scores = self._raw(cohort, tests[start:stop], *pairs).reshape(-1, stop - start)
             moments.append(cohort_moments(scores.T, ids[start:stop], top=top))
         return _joined(moments)
+
+
+def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
+    """Return 64 bits of the SHA-256 of each speaker's id, sorted by id: what was trained need not hold names."""
+    return np.array([int(fingerprint(name)[:16], 16) for name in sorted(set(speakers))], np.uint64)
+
+
+def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
+    """Warn if speakers of trials are among those that a backend or an attacker was trained on, by their digests."""
+    names = sorted(set(speakers))
+    if known := [names[place] for place in np.flatnonzero(np.isin(speaker_digests(names), heard))]:
+        text = "%d of %d speakers of the trials were trained on (%s): errors are too few, unless the ids name others; "
+        text += "train on others"
+        logger.warning(text, len(known), len(names), few(known))
 
 
 def _joined(moments: list[Moments]) -> Moments:

@@ -1,14 +1,17 @@
-"""The commands ``spkver train`` and ``spkver score``."""
+"""The commands ``spkver train``, ``spkver score`` and ``spkver verify``."""
 
 from __future__ import annotations
 
 import logging
+import math
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import Command, ResumableCommand, echo_log, worker_options
+from spkbase.errors import ConfigError
 
 if TYPE_CHECKING:
     from spkbase.work import Device
@@ -38,7 +41,7 @@ class _OfPresets(click.Option):
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="All that is drawn depends on it."
 )
-@click.option("--force", is_flag=True, help="Train again where a finished attacker is there.")
+@click.option("--force", is_flag=True, help="Train again, also over an attacker of other inputs.")
 @_PIPES
 @worker_options(device=True)
 def train(
@@ -73,7 +76,7 @@ def train(
     ]
     with echo_log(logging.INFO):
         trained = train_attacker(
-            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force
+            data, config, output, seed=seed, work=Workplace(work_folder, jobs, device), force=force, keep=not force
         )
     facts = trained.trained_on
     click.echo(f"{output}: {trained.name}, trained on {facts['utterances']} utterances of {facts['speakers']} speakers")
@@ -112,6 +115,7 @@ def score(
     from spkbase.errors import DataError
     from spkver.attackers import load_attacker
     from spkver.attackers import score as score_trials
+    from spkver.backend import warn_of_trained
     from spkver.datadir import read_datadir
 
     check_extension(output)
@@ -128,8 +132,65 @@ def score(
         scores = score_trials(
             {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs, device=device
         )
+        models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
+        warn_of_trained(loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)})
     write_scores(output, scores[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
+
+
+@click.command(cls=Command)
+@click.argument("first", metavar="FIRST", type=_PATH)
+@click.argument("second", metavar="SECOND", type=_PATH)
+@click.option("--attacker", type=_PATH, metavar="FOLDER", help="What spkver train wrote.")
+@click.option("--extractor", help="As spkver embed takes it.  [default: campplus, where its weights are]")
+@click.option("--backend", type=_PATH, help="What spkver backend train wrote, in place of the cosine.")
+def verify(first: Path, second: Path, attacker: Path | None, extractor: str | None, backend: Path | None) -> None:
+    """Say how much alike the voices in the recordings FIRST and SECOND are.
+
+    With a backend whose chain ends with calibrate the score is a log-likelihood ratio: how much more probable the
+    recordings are if one person speaks in both than if two do. Without calibration it has no absolute meaning.
+    """
+    from evaluation.trials import Trials
+    from spkbase.work import Work
+    from spkver.attackers import load_attacker
+    from spkver.attackers import score as score_trials
+    from spkver.backend import read_backend
+    from spkver.datadir import DataDir
+    from spkver.extractors import embed_directory, find_weights, open_extractor
+
+    if attacker and (extractor or backend):
+        raise click.UsageError("--attacker stands alone: it has features and a backend of its own")
+    loaded = None if backend is None else read_backend(backend)
+    if loaded is not None and loaded.adapts_to_list:
+        raise ConfigError("its scores are adapted to a list of trials, and this is one trial", file=backend)
+    recordings, trial = {"first": first, "second": second}, Trials.from_ids(["first"], ["second"])
+    with tempfile.TemporaryDirectory() as work, echo_log(logging.WARNING):
+        both = DataDir(Path(work) / "both", recordings, {name: name for name in recordings})
+        if attacker is not None:
+            trained = load_attacker(attacker)
+            how, scores = trained.name, score_trials({"": trained}, both, both, trial, work=work, jobs=1)[""]
+            value = scores.values[0]
+        else:
+            if extractor is None:
+                try:
+                    find_weights(extractor := "campplus")
+                except ConfigError as error:
+                    remedy = "give --attacker or --extractor, or get the weights: spkver weights campplus"
+                    raise ConfigError("there is no network to compare voices by", remedy=remedy) from error
+            vectors = embed_directory(both, open_extractor(extractor), Path(work) / "vectors.npz", work=Work(1))
+            unit = vectors.vectors / vectors.norms()[:, None]
+            how = f"{extractor}, {'cosine' if loaded is None else backend}"
+            value = unit[0] @ unit[1] if loaded is None else loaded.score(vectors, vectors, trial).values[0]
+    if loaded is None or loaded.calibration is None:
+        click.echo(f"score: {value:.4f} ({how})")
+        text = "Without calibration this has no absolute meaning: higher is more alike. Compare it with scores of pairs"
+        click.echo(f"{text} whose speakers are known, by the same means, or give a --backend with calibrate.")
+        return
+    odds = math.exp(min(abs(value), 700.0))
+    more, less = ("one person speaks in both", "two do") if value > 0 else ("two persons speak", "one does")
+    click.echo(f"log-likelihood ratio: {value:.4f} ({how})")
+    text = f"The recordings are {odds:,.3g} times as probable if {more} as if {less}, where they are like those"
+    click.echo(f"{text} that the calibration was trained on.")
 
 
 def _pipes(work: Path, number: int, datadir: Path) -> Path:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import Command, Group, Option, echo_log
+
+if TYPE_CHECKING:
+    pass
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -111,11 +115,9 @@ def score(
 
     A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
     """
-    import numpy as np
-
     from evaluation.embeddings import read_embeddings, warn_of_enrolled
     from evaluation.formats import check_extension, read_trials, write_scores
-    from spkver.backend import read_backend
+    from spkver.backend import read_backend, warn_of_trained
 
     check_extension(output)
     loaded, listed = read_backend(trained), read_trials(trials)
@@ -124,11 +126,12 @@ def score(
     with echo_log(logging.INFO):
         warn_of_enrolled(enrolled, tested, listed)
         scores = loaded.score(enrolled, tested, listed)
+        warn_of_trained(loaded.heard, [*enrolled.speakers, *tested.speakers])
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")
     if loaded.adapts_to_list:
-        sides = f"{len(np.unique(listed.models))} models"
-        sides += f" and {len(np.unique(listed.segments))} segments" * ("segments" in loaded.adapts_to_list)
+        sides = f"{len(set(listed.models.tolist()))} models"
+        sides += f" and {len(set(listed.segments.tolist()))} segments" * ("segments" in loaded.adapts_to_list)
         text = f"note: scores are adapted to this list, to all its {sides}: those of another list, or of a part of this"
         click.echo(f"{text} one, do not belong with them", err=True)
 

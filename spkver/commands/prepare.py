@@ -72,7 +72,7 @@ def librispeech(
 @click.argument("output", type=_PATH)
 @_LISTS
 def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
-    """Write IEMOCAP_dev and IEMOCAP_test to OUTPUT, with utt2emo and spk2fold.
+    """Write IEMOCAP_dev and IEMOCAP_test to OUTPUT, with utt2emo, spk2fold and text.
 
     IEMOCAP is the unpacked corpus, the folder of Session1 to Session5. Neutral, sad, angry and happy utterances are
     kept, and excited ones as happy; a session is a fold. Without --lists the woman of the sessions 1, 3 and 5 and the
@@ -85,7 +85,8 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     folds = dict(map(speaker_and_fold, corpus.recordings))
     how = "by rule" if lists is None else "the challenge's"
     record = {"corpus": "IEMOCAP", "lists": how, "left_out": corpus.left_out}
-    write_prepared(parts, {"utt2emo": corpus.emotions, "spk2fold": folds}, ("iemocap.json", record))
+    more = {"utt2emo": corpus.emotions, "spk2fold": folds, "text": corpus.transcripts}
+    write_prepared(parts, more, ("iemocap.json", record))
     click.echo(_account(parts))
     left_out = ", ".join(f"{count} {label}" for label, count in corpus.left_out.items())
     click.echo(f"Other labels, left out: {left_out or 'none'}")

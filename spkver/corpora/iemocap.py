@@ -1,6 +1,7 @@
 """IEMOCAP for the recognition of emotions, as VoicePrivacy 2024 and 2026 use it.
 
     IEMOCAP/Session<n>/dialog/EmoEvaluation/Ses0<n>F_impro01.txt      lines ``[6.29 - 8.23]  id  label  [valence, ...]``
+    IEMOCAP/Session<n>/dialog/transcriptions/Ses0<n>F_impro01.txt     lines ``id [6.2901-8.2357]: words``
     IEMOCAP/Session<n>/sentences/wav/Ses0<n>F_impro01/<id>.wav        id: ``Ses0<n>F_impro01_M003``
 
 Of the labels four emotions stay: neutral, sad, angry and happy, which excited counts as too. The speaker of
@@ -30,6 +31,7 @@ OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
 PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
 _SESSION = re.compile(r"Session([1-5])")
 _LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
+_WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
 _ID = re.compile(r"Ses0(?P<session>[1-5])(?P<first>[FM])_[A-Za-z0-9_]+_(?P<sex>[FM])[0-9]+", re.ASCII)
 
 
@@ -46,11 +48,15 @@ class Iemocap:
         Utterance to emotion.
     left_out : dict of str to int
         How many utterances have each of the other labels.
+    transcripts : dict of str to str
+        Utterance to its words in capitals, without punctuation and marks such as ``[LAUGHTER]``, as LibriSpeech has
+        them; those of the transcriptions that are there.
     """
 
     recordings: dict[str, Path] = field(repr=False)
     emotions: dict[str, str] = field(repr=False)
     left_out: dict[str, int]
+    transcripts: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def speaker_and_fold(utterance: str) -> tuple[str, str]:
@@ -108,7 +114,13 @@ def read_iemocap(root: str | Path) -> Iemocap:
     problems.raise_if_any()
     emotions = {utterance: EMOTIONS[labels[utterance]] for utterance in recordings}
     others = Counter(label for label in labels.values() if label not in EMOTIONS)
-    return Iemocap(recordings, emotions, dict(sorted(others.items())))
+    words = {
+        match[1]: " ".join(re.findall(r"[A-Z0-9']+", re.sub(r"\[.*?\]", " ", match[2].upper())))
+        for file in sorted(root.glob("Session[1-5]/dialog/transcriptions/Ses*.txt"))
+        for line in read_text_bytes(file).decode("latin-1").splitlines()
+        if (match := _WORDS.match(line)) is not None and match[1] in recordings
+    }
+    return Iemocap(recordings, emotions, dict(sorted(others.items())), words)
 
 
 def make_iemocap_sets(corpus: Iemocap, output: str | Path, *, lists: str | Path | None = None) -> list[DataDir]:

@@ -8,8 +8,11 @@ from .directory import write_datadir as write_datadir
 from .folders import datadir_of_folder as datadir_of_folder
 from .folders import match_genders as match_genders
 from .reading import read_datadir as read_datadir
+from .splitting import MIXED as MIXED
+from .splitting import SEXES_POOLED as SEXES_POOLED
 from .splitting import Split as Split
 from .splitting import SplitRules as SplitRules
+from .splitting import check_suffix as check_suffix
 from .splitting import draw_order as draw_order
 from .splitting import full_cross as full_cross
 from .splitting import split_datadir as split_datadir

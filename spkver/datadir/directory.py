@@ -118,8 +118,9 @@ def without_labels(datadir: DataDir) -> DataDir:
 def write_datadir(datadir: DataDir) -> None:
     """Write the lists of a data directory to its `path`, sorted as Kaldi asks (by bytes), ``wav.scp`` last.
 
-    The audio is left where it is; ``wav.scp`` names it by absolute paths. Of the other lists, those that the data
-    directory does not have are removed.
+    The audio is left where it is; ``wav.scp`` names it by absolute paths, or as the VoicePrivacy Challenge does,
+    ``data/<set>/wav/x.wav``, where it lies in the directory: then this can be moved. Of the other lists, those that the
+    data directory does not have are removed.
 
     Raises
     ------
@@ -153,9 +154,10 @@ def write_datadir(datadir: DataDir) -> None:
         write_text(folder / "enrolls", "".join(f"{utterance}\n" for utterance in sorted(datadir.enrolls)))
     if datadir.trials is not None:
         write_text_key(folder / "trials", datadir.trials)
-    write_text(
-        folder / "wav.scp", _lines({utterance: path.absolute() for utterance, path in datadir.recordings.items()})
-    )
+    entries = {utterance: path.absolute() for utterance, path in datadir.recordings.items()}
+    base = folder.absolute()
+    inside = {key: path.relative_to(base.parent.parent) for key, path in entries.items() if path.is_relative_to(base)}
+    write_text(folder / "wav.scp", _lines(entries | inside))
 
 
 def _lines(values: Mapping[str, object]) -> str:

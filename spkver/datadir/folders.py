@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, few
 from spkver.datadir.directory import GENDERS, DataDir, named, no_folder
 
+logger = logging.getLogger(__name__)
+
 AUDIO = (".wav", ".flac", ".sph")
+_NOT_READ = (".mp3", ".m4a", ".ogg", ".opus", ".aac", ".wma", ".amr", ".aif", ".aiff", ".caf", ".au", ".mp4", ".webm")
 
 
 def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str = "-") -> DataDir:
@@ -22,7 +28,8 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     Parameters
     ----------
     folder : path
-        Holds .wav, .flac or .sph files, at any depth; other files and hidden ones are left out.
+        Holds .wav, .flac or .sph files, at any depth; other files and hidden ones are left out, which a warning says of
+        recordings in other formats. Another one names speakers who may be one: Anna and anna.
     target : path
         Folder of the data directory; it is not written here.
     separator : str
@@ -43,11 +50,16 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         raise no_folder(folder)
     if not separator:
         raise DataError("the separator is empty", remedy="give what ends the speaker's name, such as - or _")
-    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if _is_recording(path, folder)]
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if _is_recording(path, folder, AUDIO)]
+    others = Counter(path.suffix.lower() for path in folder.rglob("*") if _is_recording(path, folder, _NOT_READ))
+    left_out = ", ".join(f"{count} {suffix}" for suffix, count in sorted(others.items()))
     flat = [path for path in files if len(path.parts) == 1]
     if not files:
         remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
-        raise DataError(f"no recordings: found no {', '.join(AUDIO)} file", file=folder, remedy=remedy)
+        if others:
+            remedy = "convert them to .wav or .flac"
+        text = f"no recordings: found no {', '.join(AUDIO)} file" + (f", but {left_out}" if others else "")
+        raise DataError(text, file=folder, remedy=remedy)
     if 0 < len(flat) < len(files):
         text = f"{len(flat)} recordings stand beside the folders of speakers: {named(map(str, flat))}"
         raise DataError(text, file=folder, remedy="move them into the folders of their speakers, or elsewhere")
@@ -66,6 +78,14 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         else:
             recordings[utterance], speakers[utterance] = folder / path, speaker
     problems.raise_if_any()
+    if others:
+        logger.warning("%s: left out: %s (convert them to .wav or .flac)", folder, left_out)
+    alike: dict[str, set[str]] = {}
+    for speaker in speakers.values():
+        alike.setdefault(unicodedata.normalize("NFC", speaker.casefold()), set()).add(speaker)
+    if twice := [" and ".join(map(ascii, sorted(names))) for names in alike.values() if len(names) > 1]:
+        text = "%s: speakers whose names differ only by case or Unicode form: %s (rename them where they are one)"
+        logger.warning(text, folder, few(twice))
     return DataDir(Path(target), recordings, speakers)
 
 
@@ -91,9 +111,9 @@ def match_genders(table: Mapping[str, str], speakers: set[str], file: str | Path
     return genders
 
 
-def _is_recording(path: Path, folder: Path) -> bool:
+def _is_recording(path: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
     is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return path.suffix.lower() in AUDIO and not is_hidden and path.is_file()
+    return path.suffix.lower() in suffixes and not is_hidden and path.is_file()
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,13 +20,19 @@ _SORTED_BY_KALDI = ("wav.scp", "utt2spk", "spk2utt", "spk2gender")
 
 
 def read_datadir(
-    path: str | Path, *, allow_pipes: bool = False, pipes_to: Path | None = None, jobs: int | None = None
+    path: str | Path,
+    *,
+    allow_pipes: bool = False,
+    pipes_to: Path | None = None,
+    jobs: int | None = None,
+    original: DataDir | None = None,
 ) -> DataDir:
     """Read a Kaldi data directory and check that its lists fit together.
 
     Lists may stand in any order and with Windows line ends; a warning says so. ``utt2spk`` or ``spk2utt`` may be
-    missing, not both. Paths in ``wav.scp`` are absolute, or relative to the current folder, the folder above the data
-    directory, the one above that (challenge layouts write ``data/SET/wav/...``) or the data directory, in this order.
+    missing, not both. Relative paths in ``wav.scp`` begin at the data directory, the current folder, the folder above
+    the data directory or the one above that, in this order; challenge layouts write ``data/SET/wav/...``, which is also
+    the directory's own ``wav/...`` wherever it was moved.
 
     Parameters
     ----------
@@ -39,6 +46,9 @@ def read_datadir(
         equal command has made is not made again.
     jobs : int, optional
         How many commands run at once.
+    original : DataDir, optional
+        Of what this is an anonymised twin. One without ``wav.scp`` has the lists of the original, and its recordings
+        are ``wav/<utterance>.wav`` or ``.flac``, as the VoicePrivacy Challenge takes them.
 
     Raises
     ------
@@ -50,6 +60,9 @@ def read_datadir(
     folder = Path(path)
     if not folder.is_dir():
         raise no_folder(folder)
+    if original is not None and not (folder / "wav.scp").exists() and (files := _own_recordings(folder)):
+        speakers = {utterance: original.speakers.get(utterance, utterance) for utterance in files}
+        return DataDir(folder, files, speakers, original.genders, original.enrolls, original.trials)
     reader = _Reader(folder)
     entries, speakers = reader.wav_scp(), reader.speakers()
     reader.compare(entries, speakers)
@@ -76,6 +89,16 @@ def read_datadir(
         recordings.update(run_pipes(pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
     return DataDir(folder, recordings, speakers, genders, enrolls, trials)
+
+
+def _own_recordings(folder: Path) -> dict[str, Path]:
+    """The recordings of a folder that has them alone, by the names of their files."""
+    found = [path for path in sorted(folder.glob("wav/[!.]*")) if path.suffix in (".wav", ".flac")]
+    files = {path.stem: path for path in found}
+    if twice := Counter(path.stem for path in found) - Counter([*files]):
+        text = f"{len(twice)} utterances as .wav and as .flac: {named(twice)}"
+        raise DataError(text, file=folder / "wav", remedy="leave one of each")
+    return files
 
 
 class _Reader:
@@ -177,11 +200,13 @@ class _Reader:
     def find_audio(self, entries: Mapping[str, str]) -> dict[str, Path]:
         """Paths of the audio files, where they are found."""
         folder = self.folder.resolve()
-        bases = list(dict.fromkeys((Path.cwd(), folder.parent, folder.parent.parent, folder)))
+        bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
         paths = {}
         for utterance, entry in entries.items():
             path = Path(entry)
             tried = [path] if path.is_absolute() else [base / path for base in bases]
+            if path.parent.name == "wav":  # the directory's own, moved or not, before what stands where it was
+                tried.insert(len(tried) if path.is_absolute() else 0, folder / "wav" / path.name)
             there = next((candidate for candidate in tried if is_file(candidate)), None)
             if there is None:
                 text = f"utterance {utterance!r}: no such file, tried {', '.join(map(str, tried))}"

@@ -3,13 +3,14 @@
     NAME_train                                  training speakers, all of their utterances
     NAME_test_enrolls                           tested speakers, some utterances of each
     NAME_test_trials_f, NAME_test_trials_m      their other utterances, by the speakers' sex
+    NAME_test_trials_mixed                      the same of all, where no sex is known
 
 Rules
 -----
 1. A speaker with too few utterances to enrol and to be tried is a training speaker.
 2. Of the others of each sex a share is drawn for training: nobody is both trained on and tested.
 3. Of each tested speaker some utterances are drawn that enrol; all others are tried.
-4. Every enrolled speaker is tried against every trial utterance of the same sex.
+4. Every enrolled speaker is tried against every trial utterance of the same sex; of all where no sex is known.
 
 A draw hangs on the seed and on the id of a speaker or an utterance alone, so further speakers leave the order of the
 others as it is, and an anonymised twin is split as its original.
@@ -17,6 +18,7 @@ others as it is, and an anonymised twin is split as its original.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +30,12 @@ from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, named, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
+MIXED = "mixed"  # end of the name of a list of trials across the sexes
+SEXES_POOLED = (
+    "sexes are not known, so women and men are pooled: trials across the sexes are easier for an attacker, and EERs "
+    "mostly lower than within one sex (give them by spkver datadir --sexes)"
+)
+_SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Split:
     ----------
     training, enrolls : DataDir
     trials : dict of str to DataDir
-        By sex, of those that are tested.
+        By sex, of those that are tested, or "mixed" where no sex is known.
     notes : tuple of str
         What the reader of the results should know.
     """
@@ -87,7 +95,8 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     Parameters
     ----------
     datadir : DataDir
-        With the sexes of its speakers; its own lists of enrolment and trials do not count.
+        With the sexes of its speakers, or none: then there is one list of trials, "mixed", and a note. Its own lists
+        of enrolment and trials do not count.
     output : path
         Folder of the new data directories; nothing is written here.
     name : str
@@ -101,13 +110,13 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     Raises
     ------
     DataError
-        If a sex is unknown, or too few speakers are left to train on or to test.
+        If some sexes are unknown, or too few speakers are left to train on or to test.
     """
     rules, output = rules or SplitRules(), Path(output)
     if unfit := unfit_id(name):
         raise ConfigError(f"the name {name!r} {unfit}", remedy="give another --name")
     by_speaker = datadir.by_speaker()
-    if unknown := by_speaker.keys() - datadir.genders.keys():
+    if datadir.genders and (unknown := by_speaker.keys() - datadir.genders.keys()):
         text = f"{len(unknown)} speakers of unknown sex: {named(unknown)}"
         raise DataError(text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
     needed = rules.enrolment_utterances + 1
@@ -116,8 +125,12 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     notes = (
         [f"{len(training)} speakers with fewer than {needed} utterances train: {named(training)}"] if training else []
     )
-    for sex, people in _SEXES.items():
-        of_sex = draw_order((speaker for speaker in able if datadir.genders[speaker] == sex), rules.seed, "speaker")
+    groups = _SEXES if datadir.genders else {MIXED: "speakers"}
+    notes += [] if datadir.genders else [SEXES_POOLED]
+    for sex, people in groups.items():
+        of_sex = draw_order(
+            (speaker for speaker in able if datadir.genders.get(speaker, MIXED) == sex), rules.seed, "speaker"
+        )
         n_training = max(1, round(rules.training_share * len(of_sex)))
         chosen = of_sex[n_training:]
         training.update(of_sex[:n_training])
@@ -134,8 +147,10 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
     ]
     tried = [utterance for speaker in tested for utterance in by_speaker[speaker] if utterance not in set(enrolls)]
     trials = {}
-    for sex in _SEXES:
-        of_sex = sorted(utterance for utterance in tried if datadir.genders[datadir.speakers[utterance]] == sex)
+    for sex in groups:
+        of_sex = sorted(
+            utterance for utterance in tried if datadir.genders.get(datadir.speakers[utterance], MIXED) == sex
+        )
         if of_sex:
             part = _part(datadir, output / f"{name}_test_trials_{sex}", of_sex)
             trials[sex] = replace(part, trials=full_cross(sorted(set(part.speakers.values())), part))
@@ -146,6 +161,21 @@ def split_datadir(datadir: DataDir, output: str | Path, name: str, rules: SplitR
         trials=trials,
         notes=tuple(notes),
     )
+
+
+def check_suffix(suffix: str) -> None:
+    """Make sure that a suffix can end the names of folders and is none of the layout's own.
+
+    Raises
+    ------
+    ConfigError
+        If it is not.
+    """
+    if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
+        raise ConfigError(
+            f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
+            remedy="it is what the names of anonymised sets end with",
+        )
 
 
 def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
@@ -207,7 +237,8 @@ def draw_order(ids: Iterable[str], seed: int, what: str) -> list[str]:
 def _part(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     ids = sorted(utterances)
     speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
-    genders = {speaker: datadir.genders[speaker] for speaker in sorted(set(speakers.values()))}
+    known = sorted(set(speakers.values()) & datadir.genders.keys())
+    genders = {speaker: datadir.genders[speaker] for speaker in known}
     return DataDir(path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, genders)
 
 

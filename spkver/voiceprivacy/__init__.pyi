@@ -21,7 +21,6 @@ from .sets import Sets as Sets
 from .sets import check_recordings_of as check_recordings_of
 from .sets import read_sets as read_sets
 from .settings import Config as Config
-from .settings import check_suffix as check_suffix
 from .steps import STEPS as STEPS
 from .steps import Steps as Steps
 from .summary import summarise as summarise

@@ -44,15 +44,17 @@ def evaluation_command(page: Callable[[Experiment], str], script: str, *, about:
     ) -> None:
         from spkbase.configuration import load_config, read_yaml
         from spkbase.runs import start_run
+        from spkver.datadir import check_suffix
         from spkver.voiceprivacy.experiment import Experiment
         from spkver.voiceprivacy.making import Outcome, raise_failures
-        from spkver.voiceprivacy.settings import Config, check_suffix
+        from spkver.voiceprivacy.sets import with_lists_there
+        from spkver.voiceprivacy.settings import Config
 
         steps = Steps(options.pop("only"), options.pop("until"))
         allow_pipes = options.pop("allow_pipes")
         defaults = read_yaml(folder / "config" / "simulated.yaml") if data == SIMULATED else {}
         file = _beside(config_file, folder)
-        config = load_config(Config, file=file, settings=settings, defaults=defaults)
+        config = with_lists_there(load_config(Config, file=file, settings=settings, defaults=defaults), Path(data))
         check_suffix(suffix)
         _check_output(output)
         check_simulation(data, steps)

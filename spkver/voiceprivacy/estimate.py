@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spkbase.work import chunks, ordered_map
-from spkver.attackers import absent_attackers, cost_of, find_row
+from spkver.attackers import absent_attackers, cost_of, default_attackers, find_row
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
 from spkver.voiceprivacy.choosing import attacker_name
@@ -69,7 +69,9 @@ def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
 
 
 def describe_absent(config: Config) -> list[str]:
-    """Return a line for each reason why attackers that would run by default cannot on this machine."""
+    """Return a line for each reason why attackers that would run by default cannot; none if others were chosen."""
+    if config.attackers != default_attackers():
+        return []
     reasons: dict[str, list[str]] = {}
     for name, why in absent_attackers().items():
         if name not in config.attackers:

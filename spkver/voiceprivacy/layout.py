@@ -78,7 +78,7 @@ def write_lists(run: Run, sets: Sets) -> None:
             trials = sets.original[name]
             assert trials.trials is not None  # checked before
             names = {*trials.speakers.values(), *trials.trials.model_ids[trials.trials.models]}
-            sexes = {speaker: trials.genders.get(speaker) or enrolled[speaker] for speaker in names}
+            sexes = {speaker: trials.genders.get(speaker) or enrolled.get(speaker, "unknown") for speaker in names}
             _write_list(run, lists_of(dataset, gender), trials.trials, trials.speakers, sexes)
             keys.append(trials.trials)
             speakers |= trials.speakers

@@ -3,6 +3,8 @@
 results.json, results<suffix>.json             everything; the first is of the last run
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
 exp/results_summary/result_for_rank<suffix>    what the challenge ranks by, of the attacker `challenge.attacker`
+exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
+exp/results_summary/result_for_submission<suffix>.zip    these, and the scores of this attacker on anonymised speech
 tables<suffix>.md, tables<suffix>.tex, report.html
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +31,10 @@ from evaluation.challenges import (
     write_rank_file,
 )
 from evaluation.reports import LEVELS, SCENARIOS, strongest
-from spkbase.files import file_digest, format_csv, write_text
+from spkbase.files import atomic_file, file_digest, format_csv, write_text
+from spkver.datadir import MIXED
 from spkver.voiceprivacy.choosing import attacker_name
-from spkver.voiceprivacy.sets import MIXED, POOLED, Sets
+from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 
@@ -177,12 +181,24 @@ def write_challenge_files(
     rows = _named_as_listed(rows)
     write_text(output / f"results{suffix}.csv", format_csv((*_COLUMNS, *_MORE), rows))
     path = output / f"exp/results_summary/result_for_rank{suffix}"
-    path.unlink(missing_ok=True)  # that of an earlier run, of another attacker
+    parts = {ending: path.parent / f"eval_{ending}{suffix}/results_{ending}.txt" for ending in ("orig", "anon")}
+    archive = path.with_name(f"result_for_submission{suffix}.zip")
+    for file in (path, *parts.values(), archive):
+        file.unlink(missing_ok=True)  # those of an earlier run, of another attacker
     if not protocol:
         text = "%s is not written: challenge.attacker names no attacker whose results it would hold"
         logger.info(text, path.name, extra={"file_only": True})
     elif sections := list(_rank_sections(rows, utility)):  # attackers of others may serve none of the conditions
         write_rank_file(path, RankFile((make_section(PROTOCOL, [protocol]), *sections)))
+        for ending, file in parts.items():
+            if part := tuple(section for section in sections if (section.title == ASV_ANON) == (ending == "anon")):
+                write_rank_file(file, RankFile(part))
+        scores = [*output.glob(f"exp/asv_orig/*{suffix}/{protocol['attacker']}/scores")]
+        scores += output.glob(f"exp/asv_anon{suffix}/*/{protocol['attacker']}/scores")
+        with atomic_file(archive) as handle, zipfile.ZipFile(handle, "w") as zipped:
+            for file in sorted([path, *filter(Path.is_file, parts.values()), *scores]):
+                entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
+                zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _named_as_listed(rows: Sequence[Json]) -> list[Json]:

@@ -9,7 +9,7 @@ from evaluation.metrics import Reversal, reversal_at
 from evaluation.reports import SCENARIOS, strongest
 from spkbase.errors import few
 from spkver.attackers import catalogue_name, find_row, is_outside
-from spkver.datadir import enrolment
+from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy.choosing import attacker_name
 from spkver.voiceprivacy.limits import overestimated
 from spkver.voiceprivacy.making import failed_attackers, fusions
@@ -139,6 +139,8 @@ def shared_speakers(given: Evaluated) -> Iterator[Found]:
 def missing_lists(given: Evaluated) -> Iterator[Found]:
     """Check that no set lacks a sex: averages over the sexes are not what they seem to be there."""
     for dataset in given.sets.datasets:
+        if not given.sets.original[dataset.enrolls].genders:
+            yield Found("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
         lacking = [
             list_name for list_name in given.config.lists if list_name != "mixed" and list_name not in dataset.trials
         ]

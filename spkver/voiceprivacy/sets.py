@@ -14,21 +14,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import fingerprint
 from spkbase.showing import one_line
 from spkbase.work import Work
-from spkver.datadir import DataDir, check_twin, enrolment, read_datadir
+from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
 from spkver.features import FeatureConfig, check_recordings
 from spkver.voiceprivacy.settings import Config
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_TRAINING_SET = "train-clean-360"
-POOLED = "all"
-MIXED = "mixed"  # end of the name of a list of trials across the sexes, whose results are of all speakers
+POOLED = "all"  # speakers, whose results are those of lists of trials across the sexes, too
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
 _PART = re.compile(r"_(test|dev)$")
@@ -177,6 +177,13 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
     return datasets
 
 
+def with_lists_there(config: Config, data: Path) -> Config:
+    """Return the configuration with the list across the sexes, where by default all lists there are of this kind."""
+    matches = (_TRIALS.fullmatch(path.name) for path in data.glob("*_trials_*"))
+    only_mixed = {match["list"] for match in matches if match} == {MIXED}
+    return replace(config, lists=(MIXED,)) if only_mixed and config.lists == Config.lists else config
+
+
 def _training_set(stem: str, name: str, here: set[str], config: Config, data: Path) -> str:
     by_name = _PART.sub("", stem) + "_train"
     tried = [config.training_sets[name]] if name in config.training_sets else [by_name, DEFAULT_TRAINING_SET]
@@ -237,17 +244,16 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
     names = list(dict.fromkeys([*(name for dataset in datasets for name in dataset.directories), *emotions]))
     problems = Problems()
 
-    def read(path: Path) -> DataDir | None:
-        try:
-            return read_datadir(path, allow_pipes=how.allow_pipes, pipes_to=output / "pipes" / path.name, jobs=how.jobs)
-        except DataError as error:
-            note_each(problems, error)
-            return None
-
-    original = {name: directory for name in names if (directory := read(data / name)) is not None}
     missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
-    there = [name for name in names if name not in missing]
-    twins = {name: directory for name in there if (directory := read(data / f"{name}{suffix}")) is not None}
+    original, twins = dict[str, DataDir](), dict[str, DataDir]()
+    for read, ending in ((original, ""), (twins, suffix)):
+        for path in [data / f"{name}{ending}" for name in names if not (ending and name in missing)]:
+            pipes: dict[str, Any] = {"allow_pipes": how.allow_pipes, "pipes_to": output / "pipes" / path.name}
+            name = path.name.removesuffix(ending)
+            try:
+                read[name] = read_datadir(path, original=original.get(name), jobs=how.jobs, **pipes)
+            except DataError as wrong:
+                note_each(problems, wrong)
     if missing and not how.can_make:
         problems.add(
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on",
@@ -265,6 +271,8 @@ def read_sets(data: Path, output: Path, suffix: str, config: Config, how: Readin
             except DataError as error:
                 note_each(problems, error)
     problems.raise_if_any()
+    if unknown := [dataset.name for dataset in datasets if not original[dataset.enrolls].genders]:
+        logger.warning("%s: %s", few(unknown), SEXES_POOLED)
     twins = {name: as_original(original[name], twins[name]) for name in twins}
     left_out = _attacked(datasets, original)
     for name, speakers in left_out.items():
@@ -357,7 +365,7 @@ def _check_sexes(key: Key, trials: DataDir, enrolls: DataDir, gender: str) -> It
         (enrolls, set(key.model_ids[key.models]) & set(enrolls.speakers.values())),
     ):
         unknown = sorted(speakers - set(directory.genders))
-        if unknown:
+        if unknown and (directory.genders or gender != POOLED):
             text = f"{_count(unknown)} of unknown sex"
             yield DataError(text, file=directory.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'")
         other = sorted(speaker for speaker in speakers & set(directory.genders) if directory.genders[speaker] != gender)

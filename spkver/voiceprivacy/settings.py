@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
@@ -22,7 +21,6 @@ from spkver.corpora import Sizes
 
 ALL = "all"  # key of `attacker_settings` that holds for every attacker
 MOST_DRAWS = 100  # of enrolment and trials; a mean of more changes no digit that is shown
-_SUFFIX = re.compile(r"_[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
@@ -284,21 +282,6 @@ class Config:
             raise ConfigError(text)
         if not self.duration_change > 0:
             raise ConfigError(f"duration_change is {self.duration_change}: expected a number above 0")
-
-
-def check_suffix(suffix: str) -> None:
-    """Make sure that a suffix can end the names of folders and is none of the layout's own.
-
-    Raises
-    ------
-    ConfigError
-        If it is not.
-    """
-    if not _SUFFIX.fullmatch(suffix) or suffix in ("_common", "_enrolls", "_f", "_m", "_mixed"):
-        raise ConfigError(
-            f"--suffix is {suffix!r}: expected an underscore and a name, such as _mcadams",
-            remedy="it is what the names of anonymised sets end with",
-        )
 
 
 def _is_name(name: str) -> bool:

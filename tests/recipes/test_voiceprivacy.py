@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,21 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     path = folder / f"exp/results_summary/result_for_rank{SUFFIX}"
     ranked = read_rank_file(path)
     assert [section.title for section in ranked.sections] == [PROTOCOL, ASV, ASV_ANON]
+    parts = [path.parent / f"eval_{name}{SUFFIX}/results_{name}.txt" for name in ("orig", "anon")]
+    assert [read_rank_file(part).sections for part in parts] == [ranked.sections[1:2], ranked.sections[2:]]
+    assert path.read_text().endswith("\n".join(part.read_text() for part in parts))  # as the toolkit joins them
+    archive = path.with_name(f"result_for_submission{SUFFIX}.zip")
+    with zipfile.ZipFile(archive) as zipped:
+        held = {name: zipped.read(name) for name in zipped.namelist()}
+    assert all(content == (folder / name).read_bytes() for name, content in held.items())
+    assert {str(one.relative_to(folder)) for one in (path, *parts)} < set(held)
+    anonymised = (
+        f"tiny_test_enrolls{SUFFIX}-tiny_test_trials_m{SUFFIX}",
+        f"tiny_test_enrolls-tiny_test_trials_f{SUFFIX}",
+    )
+    assert f"exp/asv_anon{SUFFIX}/{anonymised[0]}/{weak}/scores" in held
+    assert f"exp/asv_orig/{anonymised[1]}/{weak}/scores" in held
+    assert not [name for name in held if "gmm-svm" in name]
     told = {"attacker": weak, "level": "trial-by-trial", "reading": "speechbrain", "draws": "1", "seeding": "unknown"}
     assert results["protocol"] == told
     assert ranked.section(PROTOCOL).records() == [told | {"draws": 1.0}]
@@ -289,7 +305,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     # and of the next run without a name there is none: it would be taken for that run's
     outcome = run_recipe(layout, folder)
     assert outcome.status == 0, outcome.err
-    assert not path.exists()
+    assert not [one for one in (path, *parts, archive) if one.exists()]
 
 
 def test_csv_has_the_columns_of_the_challenge(results, output):

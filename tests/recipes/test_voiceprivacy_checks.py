@@ -18,13 +18,14 @@ from voiceprivacy_runs import ENROLLED, SUFFIX, lines_of, run_recipe, write, wri
 from evaluation.challenges.rank_files import ASV, ASV_ANON, read_rank_file
 from evaluation.reports.privacy_schema import strongest
 from spkbase.configuration import load_config
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, DataError
 from spkver.attackers.catalogue import absent_attackers, default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import sanity, sanity_audio
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.conditions import attacks_of
+from spkver.voiceprivacy.estimate import describe_absent
 from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
@@ -452,6 +453,15 @@ def test_sets_and_training_sets_can_be_chosen(tmp_path):
     assert (one.name, one.training) == ("libri_test", "dsp_train")
 
 
+def test_attackers_that_are_absent_are_told_with_the_way_to_them_unless_others_were_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    (line,) = describe_absent(Config())
+    assert line.startswith("campplus-adapted, campplus-single-test, campplus,")
+    assert line.endswith("get them by: spkver weights campplus")
+    assert describe_absent(Config(attackers=("gmm-svm",))) == []
+
+
 def test_mixed_lists_are_of_all_speakers(tmp_path):
     data = folders(tmp_path, *CHALLENGE)
     (one,) = find_datasets(data, load_config(Config, settings=["lists=[mixed]"]))
@@ -504,8 +514,45 @@ def test_a_twin_enrols_with_what_the_original_lists(layout, tmp_path):
     assert len(twin.enrolls) == 13
 
 
-def test_mixed_trials_run(layout, tmp_path):
-    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers."""
+def test_a_twin_of_recordings_alone_is_one(layout, tmp_path):
+    """So does the challenge take it: wav/*.wav, and the lists of the original."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    expected = sets_of(data, tmp_path / "out").twins
+    for path in data.glob(f"*{SUFFIX}/*"):
+        if path.is_file():
+            path.unlink()
+    found = sets_of(data, tmp_path / "out").twins
+    for name, twin in expected.items():
+        assert {key: path.resolve() for key, path in found[name].recordings.items()} == twin.recordings
+        assert (found[name].speakers, found[name].enrolls) == (twin.speakers, twin.enrolls)
+    (data / f"tiny_train{SUFFIX}/wav/f101-1.wav").unlink()
+    with pytest.raises(DataError, match="1 missing utterances: 'f101-1'"):
+        sets_of(data, tmp_path / "out")
+
+
+def test_no_attacker_learns_from_tested_speakers(layout, tmp_path, caplog):
+    """Neither in the original nor in the twin: this holds for classic attackers too, who are given these sets."""
+    data = Path(shutil.copytree(layout, tmp_path / "data"))
+    for end in ("", SUFFIX):
+        for name in ("wav.scp", "utt2spk", "spk2gender"):
+            start = "f001" if name == "spk2gender" else "f001-3"
+            here = [line for line in lines_of(data / f"tiny_test_trials_f{end}" / name) if line.startswith(start)]
+            write(data / f"tiny_train{end}" / name, [*lines_of(data / f"tiny_train{end}" / name), *here])
+        (data / f"tiny_train{end}/spk2utt").unlink(missing_ok=True)
+    sets = sets_of(data, tmp_path / "out")
+    assert sets.left_out == {"tiny_train": {"f001"}}
+    for directory in (sets.original["tiny_train"], sets.twins["tiny_train"]):
+        assert len(set(directory.speakers.values())) == 6
+        assert "f001-3" not in {*directory.speakers, *directory.recordings}
+    assert "attackers learn without 1 speaker ('f001'), who are enrolled or tested" in caplog.text
+
+
+@pytest.mark.parametrize("sexes", ["known", "unknown"])
+def test_mixed_trials_run(layout, tmp_path, sexes):
+    """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers.
+
+    Where the sexes are not known, such lists are taken by themselves, and a warning says so.
+    """
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for end in ("", SUFFIX):
         parts = [data / f"tiny_test_trials_{sex}{end}" for sex in "fm"]
@@ -521,7 +568,17 @@ def test_mixed_trials_run(layout, tmp_path):
         for one, speaker in spoken.items()
     ]
     write(data / "tiny_test_trials_mixed/trials", pairs)
-    outcome = run_recipe(data, tmp_path / "out", lists="[mixed]", **only("supervector-cosine"))
+    settings = {"lists": "[mixed]"}
+    if sexes == "unknown":
+        settings = {}
+        for path in data.glob("*/spk2gender"):
+            path.unlink()
+        for path in [*data.glob("*_trials_[fm]"), *data.glob("*_trials_[fm]_*")]:
+            path.rename(data / path.name.replace("trials", "audio"))
+        for path in data.glob("*_mixed*/wav.scp"):
+            path.write_text(path.read_text().replace("_trials_", "_audio_"))
+    outcome = run_recipe(data, tmp_path / "out", **settings, **only("supervector-cosine"))
+    assert outcome.err.count("sexes are not known") == (sexes == "unknown")
     assert outcome.status == 0, outcome.err
     results = json.loads((tmp_path / "out/results.json").read_text())
     assert {one["gender"] for one in results["conditions"]} == {"all"}

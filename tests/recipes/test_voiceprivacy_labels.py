@@ -42,7 +42,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         trials = [line.split()[:2] for line in lines_of(path / "trials")]  # a reader compares the two
         marked = [f"{model} {name} {'target' if told[name] == model else 'nontarget'}" for model, name in trials]
         write(path / "trials", marked)
-        if (path / "anonymization.json").exists():  # whose list has absolute paths
+        if (path / "anonymization.json").exists():  # whose list names recordings by their ids
             write(path / "wav.scp", [f"{name} {path}/wav/{name}.wav" for name in names])
     return data, permuted
 

@@ -229,6 +229,8 @@ def test_recordings_are_found_beside_the_list_and_never_run(tmp_path: Path) -> N
     (folder / "wav" / "a b.wav").write_bytes(b"")
     (folder / "wav.scp").write_text("a wav/a b.wav\nb set/wav/a b.wav\n")
     assert {path.resolve() for path in read_recordings(folder).values()} == {(folder / "wav" / "a b.wav").resolve()}
+    (folder / "wav.scp").write_text("a data/moved/wav/a b.wav\nb /gone/set/wav/a b.wav\n")
+    assert set(read_recordings(folder).values()) == {folder / "wav" / "a b.wav"}
     (folder / "wav.scp").write_text("a touch owned |\nb nowhere.wav\n")
     with pytest.raises(DataError) as caught:
         read_recordings(folder)

@@ -481,8 +481,8 @@ def test_command_line_errors(source, arguments, message):
 
 
 def test_command_line_runs_no_shell_commands_unasked(source):
-    path = source.recordings["a-1"]
-    (source.path / "wav.scp").write_text((source.path / "wav.scp").read_text().replace(str(path), f"cat {path} |"))
+    entries = source.recordings | {"a-1": f"cat {source.recordings['a-1']} |"}
+    (source.path / "wav.scp").write_text("".join(f"{name} {entry}\n" for name, entry in entries.items()))
     refused = run("none", source.path, "--jobs", 1)
     assert refused.exit_code == 2
     assert "only with --allow-pipes" in refused.output

@@ -468,6 +468,52 @@ def test_the_commands_train_and_score(sets, tmp_path):
     assert list(read_scores(tmp_path / "few.csv").pairs()) == [("s11", "s10-4"), ("s10", "s10-3")]
 
 
+def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
+    attacker, scores = tmp_path / "attacker", tmp_path / "scores"
+    command = ("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", scores)
+    call("train", sets / "enrol", "--attacker", "gmm-ubm", "--output", attacker, *settings())
+    done = call(*command)
+    assert done.exit_code == 0, done.output
+    assert "Warning: 4 of 4 speakers of the trials were trained on (s10, s11, s12, ...)" in done.output
+    call("train", sets / "train", "--attacker", "gmm-ubm", "--output", attacker, "--force", *settings())
+    assert "Warning" not in call(*command).output
+
+
+@pytest.mark.parametrize("change", ["data", "kind", "seed", "copy"])
+def test_a_finished_attacker_is_not_replaced_unasked(sets, tmp_path, change):
+    def train(folder, *more, data="train", kind="gmm-ubm"):
+        return call("train", sets / data, "--attacker", kind, "--output", folder, *settings(), *more)
+
+    attacker, other = tmp_path / "attacker", tmp_path / "copy"
+    assert train(attacker).exit_code == 0
+    if change == "copy":  # without the run's records nobody knows what it was made of
+        other.mkdir()
+        for name in ("attacker.yaml", "attacker.h5"):
+            shutil.copy(attacker / name, other / name)
+        attacker = other
+    else:
+        assert train(attacker).exit_code == 0  # the same again
+    changed = {"data": {"data": "enrol"}, "kind": {"kind": "supervector-cosine"}}.get(change, {})
+    more = ("--seed", 3) if change == "seed" else ()
+    before = (attacker / "attacker.yaml").read_bytes()
+    refused = train(attacker, *more, **changed)
+    assert refused.exit_code == 2
+    assert "an attacker of other data, settings or library versions is there already" in refused.output
+    assert (attacker / "attacker.yaml").read_bytes() == before
+    assert train(attacker, "--force", *more, **changed).exit_code == 0
+
+
+def test_an_attacker_scores_two_recordings(sets, trained, tmp_path):
+    attacker = trained[0] / "gmm-ubm"
+    write_trials(tmp_path / "one.txt", Trials.from_ids(["s10-0"], ["s11-3"]))
+    call("score", attacker, "--enroll", sets / "enrol", "--trials", sets / "test", "--output", tmp_path / "s",
+         "--trial-list", tmp_path / "one.txt")  # fmt: skip
+    (expected,) = read_scores(tmp_path / "s").values
+    pair = (read_datadir(sets / "enrol").recordings["s10-0"], read_datadir(sets / "test").recordings["s11-3"])
+    done = call("verify", *pair, "--attacker", attacker)
+    assert done.output.startswith(f"score: {expected:.4f} (gmm-ubm)\nWithout calibration")
+
+
 TRAIN = "train SETS/train --output OUT --attacker"
 SCORE = "score UBM --enroll SETS/enrol --output OUT/s --trials"
 

@@ -73,6 +73,26 @@ def test_train_score_show(folder: Path) -> None:
     assert "cohort:      12 vectors" in shown
 
 
+def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder: Path) -> None:
+    """Each makes errors too few, and nothing in the scores shows it."""
+    trials = "".join(f"both-s{row // 5} both{row}\n" for row in range(20) if row % 5 > 1)
+    (folder / "trials").write_text(trials)
+    vectors = read_embeddings(folder / "both.npz")
+    for name in ("enrol", "test"):
+        kept = [row for row in range(20) if (row % 5 < 2) == (name == "enrol")]
+        columns = {"ids": vectors.ids[kept].astype(str), "vectors": vectors.vectors[kept]}
+        np.savez(folder / f"{name}.npz", speakers=vectors.speakers[kept].astype(str), **columns)
+    for name in ("train", "both"):
+        run("train", folder / f"{name}.npz", "--chain", "centre,lda:3,cosine", "--output", folder / f"{name}.h5")
+    sides = {"enroll": "enrol.npz", "test": "test.npz"}
+    assert score(folder, folder / "train.h5", folder / "s.txt", **sides).stderr == ""
+    told = score(folder, folder / "both.h5", folder / "s.txt", **sides).stderr
+    assert told.startswith("Warning: 4 of 4 speakers of the trials were trained on (both-s0, both-s1, both-s2, ...)")
+    told = score(folder, folder / "train.h5", folder / "s.txt").stderr
+    assert told.startswith("Warning: 12 of 12 trials meet a model of the same recording")
+    assert told.count("\n") == 1
+
+
 def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
     """A part of the list gives other scores, which somebody who shares the work out would not see."""
     backend, output = folder / "backend.h5", folder / "scores.txt"

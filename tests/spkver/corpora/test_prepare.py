@@ -308,6 +308,13 @@ def write_iemocap(root: Path) -> Path:
             path = root / f"Session{session}/dialog/EmoEvaluation/{dialog}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+            words = root / f"Session{session}/dialog/transcriptions/{dialog}.txt"
+            words.parent.mkdir(parents=True, exist_ok=True)
+            spoken = [
+                f"{dialog}_{'FM'[n % 2]}{n:03d} [00{n}.2901-00{n + 1}.2357]: Don't - {n}! [LAUGHTER]  Why?\n"
+                for n in range(7)
+            ]
+            words.write_text("".join([*spoken, "M: overlapped\n", f"{dialog}_MXX0 [001.2-002.3]: Yeah.\n"]))
             (path.parent / f"._{dialog}.txt").write_bytes(b"\x00\x05left by an archiver")
     return root
 
@@ -337,6 +344,9 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional: Path,
     assert labels["Ses01F_impro01_F002"] == "hap"  # it was excited
     assert not [name for name in labels if name.endswith(("5", "6"))]
     assert "Other labels, left out: 10 fru, 10 xxx" in text
+    said = "".join((tmp_path / "data" / name / "text").read_text() for name in speakers).splitlines()
+    assert sorted(line.split()[0] for line in said) == sorted(labels)
+    assert "Ses01F_impro01_F002 DON'T 2 WHY" in said
     assert json.loads((tmp_path / "data/iemocap.json").read_text())["left_out"] == {"fru": 10, "xxx": 10}
 
 

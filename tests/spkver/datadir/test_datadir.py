@@ -207,6 +207,40 @@ def test_written_sorted_and_read_back(folder, tmp_path):
         assert (tmp_path / "copy" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
+@pytest.mark.parametrize("how", ["moved", "renamed", "copied", "absolute"])
+def test_a_directory_with_its_own_audio_can_be_moved(folder, tmp_path, how):
+    data = read_datadir(folder)
+    write_datadir(data)
+    assert (folder / "wav.scp").read_text().splitlines()[0] == "a-1 data/set/wav/a-1.wav"  # the challenge's form
+    if how == "absolute":  # as lists were written before
+        (folder / "wav.scp").write_text("".join(f"{name} {path}\n" for name, path in data.recordings.items()))
+    target = tmp_path / ("x/data/set" if how == "moved" else "elsewhere/y")
+    shutil.copytree(folder, target)
+    if how != "copied":
+        shutil.rmtree(folder)
+    moved = read_datadir(target)
+    assert moved.speakers == data.speakers
+    assert all(path.resolve() == target / "wav" / f"{name}.wav" for name, path in moved.recordings.items())
+
+
+@pytest.mark.parametrize("ending", [".wav", ".flac"])
+def test_recordings_alone_have_the_lists_of_the_original(folder, tmp_path, ending):
+    original, twin = read_datadir(folder), tmp_path / "data/set_anon"
+    (twin / "wav").mkdir(parents=True)
+    for name in original.recordings:
+        shutil.copy(folder / "wav" / f"{name}.wav", twin / "wav" / f"{name}{ending}")
+    (twin / "wav/._a-1.wav").write_bytes(b"left by an archiver")
+    with pytest.raises(DataError, match=r"wav\.scp: cannot be read"):
+        read_datadir(twin)
+    read = read_datadir(twin, original=original)
+    assert read.recordings == {name: twin / "wav" / f"{name}{ending}" for name in sorted(original.recordings)}
+    assert (read.path, read.speakers, read.enrolls) == (twin, original.speakers, original.enrolls)
+    (twin / "wav/a-1.flac").touch()
+    (twin / "wav/a-1.wav").touch()
+    with pytest.raises(DataError, match=r"1 utterances as \.wav and as \.flac: 'a-1'"):
+        read_datadir(twin, original=original)
+
+
 ids = st.lists(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=8)
     .filter(lambda one: unfit_id(one) is None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,27 @@ def test_no_folder_is_an_error(tmp_path):
         datadir_of_folder(tmp_path / "none", "d")
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("Anna/1.wav", "anna/2.wav"), "differ only by case or Unicode form: 'Anna' and 'anna' (rename"),
+        (("Zo\u00eb-1.wav", "Zoe\u0308-2.wav"), r"Unicode form: 'Zoe\u0308' and 'Zo\xeb' (rename"),
+        (("a/1.wav", "a/2.mp3", "a/3.OGG", "a/4.mp3", "a/.5.mp3"), "left out: 2 .mp3, 1 .ogg (convert"),
+    ],
+)
+def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
+    done = CliRunner().invoke(main, ["datadir", str(touch(tmp_path / "in", *names)), "-o", str(tmp_path / "out")])
+    assert done.exit_code == 0
+    assert done.stderr.startswith("Warning: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_recordings_in_other_formats_alone_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"found no .wav, .flac, .sph file, but 1 .m4a \(convert"):
+        datadir_of_folder(touch(tmp_path, "a/1.m4a"), "d")
+
+
 def test_sexes_are_words_in_a_table():
     assert match_genders({"a": " F", "b": "male", "c": "?"}, {"a", "b"}, "t") == {"a": "f", "b": "m"}
     with pytest.raises(DataError) as error:
@@ -132,7 +155,22 @@ def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
         split_datadir(people(n_women, n_men, n_utterances), "out", "mine")
 
 
-def test_sexes_are_needed():
+def test_without_sexes_all_are_one_pool():
+    source = people(6, 6)
+    split = split_datadir(replace(source, genders={}), "out", "mine")
+    assert [part.path.name for part in split.trials.values()] == ["mine_test_trials_mixed"]
+    assert len(split.notes) == 1
+    assert "women and men are pooled" in split.notes[0]
+    tested = set(split.enrolls.speakers.values())
+    assert len(tested) == 8
+    assert len(split.training.genders) == 0
+    key = split.trials["mixed"].trials
+    assert key is not None
+    assert len(key) == 8 * len(split.trials["mixed"]) == 8 * 8 * 3
+    assert any(model[0] != segment[0] for model, segment in key.pairs())  # across the sexes
+
+
+def test_sexes_of_some_alone_are_refused():
     source = people(6, 6)
     del source.genders["f03"]
     with pytest.raises(DataError, match="1 speakers of unknown sex: 'f03'"):
@@ -210,6 +248,27 @@ def test_from_two_folders_to_sets(recordings):
     assert "another split is there already" in done.output
 
 
+@pytest.mark.parametrize("moved", ["original", "anonymised"])
+def test_another_twin_is_not_split_over_the_first(recordings, moved):
+    data, sets = recordings / "data", recordings / "sets"
+    invoke("datadir", recordings / "original", "-o", data / "mine", "--sexes", recordings / "speakers.tsv")
+    invoke("datadir", recordings / "anonymised", "-o", data / "mine_x")
+    command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
+    invoke(*command)
+    (recordings / moved).rename(recordings / "elsewhere")
+    name = "mine" if moved == "original" else "mine_x"
+    shutil.rmtree(data / name)
+    sexes = ("--sexes", recordings / "speakers.tsv") if moved == "original" else ()
+    invoke("datadir", recordings / "elsewhere", "-o", data / name, *sexes)
+    before = {path: path.read_bytes() for path in sets.rglob("wav.scp")}
+    done = CliRunner().invoke(main, list(map(str, command)))
+    assert done.exit_code == 2
+    assert "lists other recordings, such as those of another twin" in done.output
+    assert {path: path.read_bytes() for path in sets.rglob("wav.scp")} == before
+    invoke(*command, "--force")
+    assert {path: path.read_bytes() for path in sets.rglob("wav.scp")} != before
+
+
 def test_lines_of_sexes_are_read_too(recordings):
     lines = "".join(f"{speaker} {speaker[0]}\n" for speaker in people(4, 5).genders)
     (recordings / "spk2gender").write_text(lines)
@@ -222,6 +281,9 @@ def test_lines_of_sexes_are_read_too(recordings):
     [
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_enrolls"), "expected an underscore and a name"),
+        (("--twin", "x", "--suffix", "_f"), "expected an underscore and a name"),
         (("--name", "a/b"), "holds a path separator"),
         (("--training-share", "2"), "the training share is 2.0"),
     ],

