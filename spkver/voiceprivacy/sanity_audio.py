@@ -27,7 +27,7 @@ _NAMED = 3
 _PART = 4096  # bytes
 _COMPARED = 100  # recordings of a directory with their originals
 _FEWEST = 10
-_MANY = 0.1  # of recordings that are not nearer to their own originals
+_MANY = 0.2  # of recordings that are not nearer to their own originals
 _PLACES, _BANDS = 200, 32
 _LEAST = 1e-20
 
