@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from spkbase.console import Command, Group, Option, echo_log
-
-if TYPE_CHECKING:
-    pass
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
