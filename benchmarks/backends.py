@@ -284,7 +284,8 @@ def tables_of(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
             {"chain": f"`{chain}`"} | {condition: _cell(name, found[chain]) for condition, found in outcomes.items()}
             for chain in chains
         ]
-        parts.append(f"{title}\n\n{format_table(rows, markdown=True).replace(chr(92), "")}")
+        table = format_table(rows, markdown=True).replace("\\", "")  # chains stand in backticks
+        parts.append(f"{title}\n\n{table}")
     failures: dict[str, list[str]] = {}
     for condition, found in outcomes.items():
         for chain, outcome in found.items():
