@@ -1,0 +1,238 @@
+"""The outputs of recipes and commands, kept in a folder, and compared with those of another state of the code.
+
+    python -m benchmarks.golden_outputs make FOLDER [--dspspeech DSPSpeech-20] [--public DIR]
+    python -m benchmarks.golden_outputs compare OLD NEW
+
+`make` runs the four recipes of RSR2015 on simulated speech (and on DSPSpeech-20), the demo, with ``--public`` the
+evaluation of public speech, and commands on what they wrote, each as a process of its own, whose seconds and peak
+memory stand in ``times.json``. `compare` reads both folders file by file: arrays of HDF5, pixels of PNG, the words of
+pages and all other files must be equal, numbers of JSON within 1e-12; logs, dates and what only keeps a run's books do
+not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+RECIPES = ("svm-gmm", "gmm-ubm", "ivector", "jfa")
+_BOOKS = ("stages.json", "sources.json", "run.log", "times.json", "spkver.json")
+_DATED = ("run", "timings", "versions", "command", "date", "seconds", "made_from")
+_SKIPPED = (".log", ".svg", ".pdf", ".tex", ".lock")  # SVG and PDF hold dates and random ids
+
+# {d} is the demo's folder, {v} its evaluation, {o} where a command writes
+_TWO_SYSTEMS = "-s {d}/scores/svm-gmm.txt -s {d}/scores/svm-gmm-nap.txt"
+_KEY = "{d}/task/3sess-pwd_eval_m_key.txt"
+_S = f"{_TWO_SYSTEMS} -k {_KEY}"
+_ONE = "-s {d}/scores/svm-gmm-nap.txt -k " + _KEY
+_SPEAKERS = "--model-speakers {d}/task/model2spk --segment-speakers {d}/task/utt2spk"
+_OTHER = "--train-scores {d}/scores/svm-gmm-nap.txt --train-key " + _KEY
+_LEARNT = _TWO_SYSTEMS.replace("-s", "--train-scores") + " --train-key " + _KEY
+_SETS = "{v}/simulated/simulated_test"
+_COHORTS = "--model-cohort {d}/scores/svm-gmm-nap.txt --segment-cohort {d}/scores/svm-gmm-nap.txt"
+_TRIED = f"--trials {_SETS}_trials_f/trials"
+_VECTORS = "--enroll {o}/enrol.h5 --trial {o}/test.h5"
+COMMANDS = f"""
+metrics {_ONE} --json {{o}}/metrics.json
+metrics {_ONE} --convention zebra-2020 --json {{o}}/metrics_zebra.json
+metrics {_S} {_SPEAKERS} --bootstrap 200 --json {{o}}/metrics_two.json --markdown {{o}}/two.md --latex {{o}}/two.txt
+metrics {_ONE} --threshold-from {{d}}/scores/svm-gmm.txt {_KEY} --json {{o}}/threshold.json
+zebra {_ONE} --json {{o}}/zebra.json
+plot det {_S} -o {{o}}/det.png
+plot roc {_S} -o {{o}}/roc.png
+plot ece {_S} -o {{o}}/ece.png
+plot nece {_S} -o {{o}}/nece.png
+plot ape {_S} --eer -o {{o}}/ape.png
+plot nber {_S} -o {{o}}/nber.png
+plot zebra {_S} -o {{o}}/zebra.png
+plot histogram {_S} --own-scale -o {{o}}/histogram.png
+plot reliability {_ONE} -o {{o}}/reliability.png
+page {{v}}/results.json --output {{o}}/report.html
+convert scores {{d}}/scores/svm-gmm.txt {{o}}/scores.h5
+convert scores {{d}}/scores/svm-gmm.txt {{o}}/scores.csv
+convert key {{d}}/task/3sess-pwd_eval_m_key.txt {{o}}/key.h5
+calibrate {_ONE} {_SPEAKERS} -o {{o}}/crossed.txt
+calibrate -s {{d}}/scores/svm-gmm.txt {_OTHER} -o {{o}}/calibrated.txt --save {{o}}/calibration.json
+fuse {_TWO_SYSTEMS} {_SPEAKERS} --train-key {_KEY} --cross-validate 4 -o {{o}}/fused.txt
+fuse {_TWO_SYSTEMS} {_LEARNT} -o {{o}}/fused_saved.txt --save {{o}}/fusion.json
+normalise -s {{d}}/scores/svm-gmm.txt -m s {_COHORTS} -o {{o}}/normalised.txt
+linkability {_ONE} {_SPEAKERS} --bootstrap 100 --output {{o}}/linked
+rank {{v}}/results.json --json {{o}}/rank.json
+spkver embed {_SETS}_enrolls --extractor prosody --output {{o}}/enrol.h5 --jobs 1
+spkver embed {_SETS}_trials_f --extractor prosody --output {{o}}/test.h5 --jobs 1
+spkver embed {{v}}/simulated/simulated_train --extractor prosody --output {{o}}/train.h5 --jobs 1
+cosine {_VECTORS} {_TRIED} --output {{o}}/cosine.txt
+linkability {_VECTORS} --not-enrolled drop --utterances 1 --utterances 3 --bootstrap 100 --output {{o}}/linked_vectors
+attributes -e {{o}}/enrol.h5 --labels {_SETS}_enrolls/spk2gender --json {{o}}/attributes.json
+spkver backend train {{o}}/train.h5 --chain centre,whiten,length,lda:3,plda:2 --output {{o}}/backend.h5
+spkver backend score {{o}}/backend.h5 --enroll {{o}}/enrol.h5 --test {{o}}/test.h5 {_TRIED} --output {{o}}/plda.txt
+metrics -s {{o}}/plda.txt -k {_SETS}_trials_f/trials --json {{o}}/plda.json
+spkver anonymize mcadams {_SETS}_trials_f --suffix _b2 --seed 1 --jobs 1
+spkver anonymize vtln {_SETS}_trials_f --suffix _vtln --seed 1 --jobs 1
+f0 {_SETS}_trials_f {_SETS}_trials_f_b2 --bootstrap 50 --json {{o}}/f0.json
+spkver train {{v}}/simulated/simulated_train --attacker gmm-ubm --output {{o}}/attacker --set ubm.components=8 --jobs 1
+spkver score {{o}}/attacker --enroll {_SETS}_enrolls --trials {_SETS}_trials_f --output {{o}}/attacked.txt --jobs 1
+wer --ref {{o}}/text --hyp {{o}}/heard --segment-speakers {_SETS}_trials_f/utt2spk --bootstrap 50 --json {{o}}/wer.json
+"""
+
+
+def make(folder: Path, dspspeech: Path | None, public: Path | None) -> None:
+    """Run everything; a command that fails is named, and the others go on."""
+    folder.mkdir(parents=True)
+    times: dict[str, Any] = {}
+    runs = {f"{name}_simulated": _rsr2015(name, "simulated", folder) for name in RECIPES}
+    if dspspeech is not None:
+        layout = folder / "dspspeech20"
+        _timed(times, "dspspeech20", [sys.executable, "recipes/rsr2015/dspspeech20.py", str(dspspeech), str(layout)])
+        runs |= {f"{name}_dspspeech20": _rsr2015(name, str(layout), folder) for name in RECIPES}
+    runs["demo"] = [*_spkver("demo"), "--output", str(folder / "demo")]
+    if public is not None:
+        options = f"--data {public} --suffix _mcadams --output {folder / 'public'}"
+        config = "--config recipes/voiceprivacy/config/public_speech.yaml"
+        runs["public"] = [*_spkver("voiceprivacy"), *options.split(), *config.split()]
+    for name, command in runs.items():
+        _timed(times, name, command)
+    demo, out = folder / "demo", folder / "commands"
+    out.mkdir()
+    places = {"d": demo, "v": demo / "voiceprivacy", "o": out}
+    for name, text in (("text", "THE CAT SAT ON THE MAT"), ("heard", "the cat sat on a mat")):
+        utterances = (demo / "voiceprivacy/simulated/simulated_test_trials_f/utt2spk").read_text().splitlines()
+        (out / name).write_text("".join(f"{line.split()[0]} {text}\n" for line in utterances))
+    for number, line in enumerate(COMMANDS.split("\n")[1:-1], 1):
+        words = line.format(**places).split()
+        command = _spkver(*words[1:]) if words[0] == "spkver" else [sys.executable, "-c", _EVALUATION, *words]
+        printed = _timed(times, f"{number:02d} {' '.join(line.split()[:2])}", command)
+        (out / f"{number:02d}.out").write_text(printed.replace(str(folder), "FOLDER"))
+    (folder / "times.json").write_text(json.dumps(times, indent=1) + "\n")
+
+
+_EVALUATION = "from evaluation.cli import main; main(prog_name='spkver-eval')"
+
+
+def _spkver(*words: str) -> list[str]:
+    return [sys.executable, "-m", "spkver", *words]
+
+
+def _rsr2015(name: str, corpus: str, folder: Path) -> list[str]:
+    output = folder / f"{name}_{Path(corpus).name}"
+    few = ["--set", "ubm.components=16"]
+    return [*_spkver("rsr2015", name), "--corpus", corpus, "--output", str(output), *few]
+
+
+def _timed(times: dict[str, Any], name: str, command: list[str]) -> str:
+    """Run a command and note its seconds and peak memory; what it printed comes back."""
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - started
+    times[name] = {"seconds": round(seconds, 2), "peak_mb": usage.ru_maxrss // 1024, "status": process.returncode}
+    failed = f"  status {process.returncode}\n{printed[-600:]}" if process.returncode else ""
+    print(f"{seconds:7.1f} s  {usage.ru_maxrss // 1024:5d} MB  {name}{failed}", flush=True)
+    return printed
+
+
+def compare(old: Path, new: Path) -> Iterator[str]:
+    """Yield what differs between two folders, a line each."""
+    names = {path.relative_to(side) for side in (old, new) for path in side.rglob("*") if path.is_file()}
+    for name in sorted(names):
+        if name.name in _BOOKS or name.suffix in _SKIPPED or "work" in name.parts:
+            continue
+        first, second = old / name, new / name
+        if not (first.is_file() and second.is_file()):
+            yield f"{name}: only in {old if first.is_file() else new}"
+        elif first.read_bytes() != second.read_bytes():
+            yield from (f"{name}: {text}" for text in _differences(first, second))
+
+
+def _differences(first: Path, second: Path) -> Iterator[str]:
+    """What differs in the contents of two files that are not the same bytes."""
+    if first.suffix == ".json":
+        yield from _of_values(json.loads(first.read_text()), json.loads(second.read_text()))
+    elif first.suffix in (".h5", ".hdf5"):
+        yield from _of_values(_arrays(first), _arrays(second))
+    elif first.suffix == ".png":
+        from matplotlib.image import imread
+
+        pictures = imread(first), imread(second)
+        if pictures[0].shape != pictures[1].shape or (pictures[0] != pictures[1]).any():
+            yield "other pixels"
+    else:
+        texts = [_words(path) for path in (first, second)]
+        if texts[0] != texts[1]:
+            lines = [(one, other) for one, other in zip(*texts, strict=False) if one != other]
+            yield f"{len(texts[0])} and {len(texts[1])} lines, first {lines[0] if lines else 'the end'}"
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(lambda name, node: found.update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
+    return found
+
+
+def _words(path: Path) -> list[str]:
+    """Lines of a text, the words of a page without markup; without the paths and the dates that a run has."""
+    text = path.read_text(errors="replace")
+    if path.suffix == ".html":
+        text = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", "\n", text, flags=re.DOTALL)
+    lines = (re.sub(r"/\S*/|\d{4}-\d\d-\d\d\S*|\d+(\.\d+)? s\b", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def _of_values(one: Any, other: Any, place: str = "") -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other} - {*_DATED}):
+            if key not in one or key not in other:
+                yield f"{place}.{key}: only in one"
+            else:
+                yield from _of_values(one[key], other[key], f"{place}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            yield from _of_values(*pair, f"{place}[{number}]")
+    elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.shape != other.shape or one.dtype != other.dtype or one.tobytes() != other.tobytes():
+            yield f"{place}: other array, {one.shape} {one.dtype} and {other.shape} {other.dtype}"
+    elif isinstance(one, float) and isinstance(other, float):
+        if not (math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (math.isnan(one) and math.isnan(other))):
+            yield f"{place}: {one!r} and {other!r}"
+    elif one != other and not (isinstance(one, str) and "/" in one):  # paths
+        yield f"{place}: {one!r} and {other!r}"
+
+
+def main() -> None:
+    """Make or compare."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    made = actions.add_parser("make")
+    made.add_argument("folder", type=Path)
+    made.add_argument("--dspspeech", type=Path, help="clone of DSPSpeech-20")
+    made.add_argument("--public", type=Path, help="folder of recipes/voiceprivacy/public_speech.py")
+    compared = actions.add_parser("compare")
+    compared.add_argument("old", type=Path)
+    compared.add_argument("new", type=Path)
+    given = parser.parse_args()
+    if given.action == "make":
+        make(given.folder.resolve(), given.dspspeech, given.public)
+        return
+    found = list(compare(given.old, given.new))
+    print("\n".join([*found, f"{len(found)} differences"]))
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
