@@ -27,7 +27,7 @@ Place = tuple[str, str, str, str]  # set, sex, scenario, attacker
 
 FOLDER = "numbers"
 _METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
-_FORM = "means over draws, closed sets"
+_FORM = "means over draws, closed sets; 2"
 _LIBRARIES = ("numpy", "scipy")
 
 
