@@ -1,9 +1,10 @@
 """The outputs of recipes and commands, kept in a folder, and compared with those of another state of the code.
 
-    python -m benchmarks.golden_outputs make FOLDER [--dspspeech DSPSpeech-20] [--public DIR]
+    python -m benchmarks.golden_outputs make FOLDER [--corpus DIR] [--public DIR]
     python -m benchmarks.golden_outputs compare OLD NEW
 
-`make` runs the four recipes of RSR2015 on simulated speech (and on DSPSpeech-20), the demo, with ``--public`` the
+`make` runs the four recipes of RSR2015 on simulated speech (and on a tree of RSR2015 part 1,
+which `recipes/rsr2015/dspspeech20.py` makes of real speech), the demo, with ``--public`` the
 evaluation of public speech, and commands on what they wrote, each as a process of its own, whose seconds and peak
 memory stand in ``times.json``. `compare` reads both folders file by file: arrays of HDF5, pixels of PNG, the words of
 pages and all other files must be equal, numbers of JSON within 1e-12; logs, dates and what only keeps a run's books do
@@ -88,15 +89,13 @@ wer --ref {{o}}/text --hyp {{o}}/heard --segment-speakers {_SETS}_trials_f/utt2s
 """
 
 
-def make(folder: Path, dspspeech: Path | None, public: Path | None) -> None:
+def make(folder: Path, corpus: Path | None, public: Path | None) -> None:
     """Run everything; a command that fails is named, and the others go on."""
     folder.mkdir(parents=True)
     times: dict[str, Any] = {}
-    runs = {f"{name}_simulated": _rsr2015(name, "simulated", folder) for name in RECIPES}
-    if dspspeech is not None:
-        layout = folder / "dspspeech20"
-        _timed(times, "dspspeech20", [sys.executable, "recipes/rsr2015/dspspeech20.py", str(dspspeech), str(layout)])
-        runs |= {f"{name}_dspspeech20": _rsr2015(name, str(layout), folder) for name in RECIPES}
+    runs = {f"{name}_simulated": _rsr2015(name, "simulated", "simulated", folder) for name in RECIPES}
+    if corpus is not None:
+        runs |= {f"{name}_real": _rsr2015(name, "real", str(corpus), folder) for name in RECIPES}
     runs["demo"] = [*_spkver("demo"), "--output", str(folder / "demo")]
     if public is not None:
         options = f"--data {public} --suffix _mcadams --output {folder / 'public'}"
@@ -125,8 +124,8 @@ def _spkver(*words: str) -> list[str]:
     return [sys.executable, "-m", "spkver", *words]
 
 
-def _rsr2015(name: str, corpus: str, folder: Path) -> list[str]:
-    output = folder / f"{name}_{Path(corpus).name}"
+def _rsr2015(name: str, speech: str, corpus: str, folder: Path) -> list[str]:
+    output = folder / f"{name}_{speech}"
     few = ["--set", "ubm.components=16"]
     return [*_spkver("rsr2015", name), "--corpus", corpus, "--output", str(output), *few]
 
@@ -220,14 +219,14 @@ def main() -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     made = actions.add_parser("make")
     made.add_argument("folder", type=Path)
-    made.add_argument("--dspspeech", type=Path, help="clone of DSPSpeech-20")
+    made.add_argument("--corpus", type=Path, help="tree of RSR2015 part 1")
     made.add_argument("--public", type=Path, help="folder of recipes/voiceprivacy/public_speech.py")
     compared = actions.add_parser("compare")
     compared.add_argument("old", type=Path)
     compared.add_argument("new", type=Path)
     given = parser.parse_args()
     if given.action == "make":
-        make(given.folder.resolve(), given.dspspeech, given.public)
+        make(given.folder.resolve(), given.corpus, given.public)
         return
     found = list(compare(given.old, given.new))
     print("\n".join([*found, f"{len(found)} differences"]))

@@ -9,15 +9,12 @@ import click
 
 from evaluation.commands.options import FILE
 from evaluation.commands.utility import resampling_options
-from spkbase.console import Option
 
 
 @click.command()
 @click.argument("results", type=FILE)
 @click.option(
     *("-k", "--key", "keys"),
-    cls=Option,
-    earlier=["--keys"],
     required=True,
     type=FILE,
     help="Folder of the keys: <trial set>/trials, or files of that name.",

@@ -9,7 +9,6 @@ import click
 from evaluation import formats
 from evaluation.commands.options import FILE
 from evaluation.embeddings import Averaging, cosine_scores, read_embeddings, warn_of_enrolled
-from spkbase.console import Option
 from spkbase.errors import DataError
 
 
@@ -18,15 +17,11 @@ from spkbase.errors import DataError
 @click.option("--trial", required=True, multiple=True, type=FILE, help="Embeddings of the tested; repeatable.")
 @click.option(
     *("--model-speakers", "enroll_speakers"),
-    cls=Option,
-    earlier=["--enroll-speakers"],
     type=FILE,
     help="Speakers of the enrolled utterances, as in utt2spk.",
 )
 @click.option(
     *("--segment-speakers", "trial_speakers"),
-    cls=Option,
-    earlier=["--trial-speakers"],
     type=FILE,
     help="Speakers of the tested utterances, as in utt2spk.",
 )

@@ -37,7 +37,7 @@ from evaluation.reports import (
     write_plots,
     write_speaker_lists,
 )
-from spkbase.console import Option, worker_options
+from spkbase.console import worker_options
 from spkbase.errors import DataError
 from spkbase.files import format_table
 
@@ -72,15 +72,11 @@ class ListCommand(click.Command):
 @click.option("--trial", type=FILE, help="Embeddings of the trials.")
 @click.option(
     "--model-speakers",
-    cls=Option,
-    earlier=["--enroll-speakers"],
     type=FILE,
     help="Speakers of the enrolled utterances, or of the models of scores: lines 'id speaker'.",
 )
 @click.option(
     "--segment-speakers",
-    cls=Option,
-    earlier=["--trial-speakers"],
     type=FILE,
     help="Speakers of the trial utterances, or of the segments of scores, as in utt2spk.",
 )

@@ -235,12 +235,10 @@ def people_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say who speaks and what is drawn for intervals; the command gets them as `people`."""
 
     @wraps(command)
-    def wrapped(*args: Any, by_trial: bool, bootstrap_by: str | None, **given: Any) -> Any:
-        if by_trial and bootstrap_by not in (None, "trial"):
-            raise click.UsageError(f"--by-trial says --bootstrap-by trial, but it is {bootstrap_by}")
+    def wrapped(*args: Any, bootstrap_by: str, **given: Any) -> Any:
         names = ("model_speakers", "segment_speakers")
         maps = {name: None if (path := given.pop(name)) is None else read_speakers(path) for name in names}
-        return command(*args, people=People("trial" if by_trial else bootstrap_by or "speaker", maps), **given)
+        return command(*args, people=People(bootstrap_by, maps), **given)
 
     options: list[Decorator] = [
         click.option("--model-speakers", type=FILE, help="Speakers of the models: lines 'model speaker'."),
@@ -248,10 +246,10 @@ def people_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--bootstrap-by",
             type=click.Choice(["speaker", "id", "trial"]),
+            default="speaker",
             help="What resamples draw. speaker: who the maps and the key name, the default; id: each id that no map "
             "names is a speaker; trial: far too narrow where trials share speakers.",
         ),
-        click.option("--by-trial", is_flag=True, hidden=True),
     ]
     for option in reversed(options):
         wrapped = option(wrapped)  # type: ignore[assignment]

@@ -11,7 +11,7 @@ import click
 
 from evaluation.commands.options import FILE, level_option, show_json
 from evaluation.utility import NORMALISERS
-from spkbase.console import Option, worker_options
+from spkbase.console import worker_options
 from spkbase.errors import DataError, few
 from spkbase.files import format_table
 
@@ -27,8 +27,6 @@ json_option = click.option(
 )
 speakers_option = click.option(
     *("--segment-speakers", "utt2spk"),
-    cls=Option,
-    earlier=["--utt2spk"],
     type=FILE,
     help="Speaker of each utterance, for intervals: lines 'utterance speaker'.",
 )
@@ -201,8 +199,6 @@ def uar(
 @click.argument("anonymised", type=FILE)
 @click.option(
     *("--segment-speakers", "utt2spk"),
-    cls=Option,
-    earlier=["--utt2spk"],
     type=FILE,
     help="Speaker of each utterance; by default that of the original's folder.",
 )

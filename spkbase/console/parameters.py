@@ -1,10 +1,8 @@
-"""Options of command lines: earlier names that the help leaves out, the refusal of a second value and of an output that
-would replace an input."""
+"""Options of command lines: the refusal of a second value, and of an output that would replace an input."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +10,6 @@ import click
 
 OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
 """Options and arguments that name what a command writes, by the same names in all commands."""
-
-
-class Option(click.Option):
-    """An option that also goes by earlier names, which its help does not show.
-
-    Parameters
-    ----------
-    earlier : sequence of str
-        Names such as ``--enroll-speakers``.
-
-    Examples
-    --------
-    >>> option = Option(["-o", "--output"], earlier=["--out"])
-    >>> option.opts, option.get_help_record(click.Context(click.Command("x")))[0]
-    (['-o', '--output', '--out'], '-o, --output TEXT')
-    """
-
-    def __init__(self, param_decls: Sequence[str] | None = None, *, earlier: Sequence[str] = (), **attrs: Any) -> None:
-        super().__init__([*(param_decls or ()), *earlier], **attrs)
-        self.earlier = tuple(earlier)
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help, without the earlier names."""
-        shown = copy(self)
-        shown.opts = [name for name in self.opts if name not in self.earlier]
-        return click.Option.get_help_record(shown, ctx)
 
 
 def take_once(command: click.Command) -> click.Command:

@@ -4,7 +4,6 @@ from .archives import check_members as check_members
 from .archives import read_header as read_header
 from .archives import read_npz as read_npz
 from .archives import unpack_gzip as unpack_gzip
-from .atomic import LATER as LATER
 from .atomic import TEMPORARY as TEMPORARY
 from .atomic import as_plain as as_plain
 from .atomic import atomic_file as atomic_file

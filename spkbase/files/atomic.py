@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,10 +19,6 @@ from spkbase.errors import DataError
 
 TEMPORARY = ".spkver-tmp"
 """Marks names of files and folders in the making: only what bears it may be removed as left by a killed run."""
-
-# Metadata of a field of a dataclass that came after others had been digested: `field(default=..., metadata=LATER)`.
-# With its default it changes nothing, so that no fingerprint and no file of before does.
-LATER = {"later": True}
 
 
 @contextmanager
@@ -182,33 +178,18 @@ def write_text(path: str | Path, text: str) -> None:
 def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
     """Turn dataclasses and mappings into dictionaries with names of text, lists and tuples into lists.
 
-    Parameters
-    ----------
-    value : object
-        A field of a dataclass that is marked `LATER` is left out where it has its default.
-    leaf : function
-        What all other values become.
-
     Examples
     --------
     >>> as_plain({1: (Path("a"), [2.5])}, str)
     {'1': ['a', ['2.5']]}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        kept = (field for field in fields(value) if not _is_later_default(field, getattr(value, field.name)))
-        return {field.name: as_plain(getattr(value, field.name), leaf) for field in kept}
+        return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(name): as_plain(item, leaf) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_plain(item, leaf) for item in value]
     return leaf(value)
-
-
-def _is_later_default(field: Field[Any], value: Any) -> bool:
-    """Whether a field is one that came `LATER` and has its default."""
-    if not field.metadata.get("later"):
-        return False
-    return bool(value == (field.default if field.default_factory is MISSING else field.default_factory()))
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:

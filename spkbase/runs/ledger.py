@@ -26,7 +26,7 @@ LEDGER, SOURCES = "stages.json", "sources.json"
 Json = dict[str, Any]
 
 # What numbers depend on besides this package.
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr", "librosa", "joblib")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
 
 
 @dataclass(frozen=True)

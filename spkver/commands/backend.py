@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spkbase.console import Command, Group, Option, echo_log
+from spkbase.console import Command, Group, echo_log
 
 _PATH = click.Path(path_type=Path)
 _PICKLE = click.option("--allow-pickle", is_flag=True, help="Read pickles too; nothing that they say is run.")
@@ -43,8 +43,6 @@ def backend() -> None:
 @click.option("-o", "--output", required=True, type=_PATH, metavar="BACKEND", help="HDF5 file of the trained chain.")
 @click.option(
     *("--segment-speakers", "speakers"),
-    cls=Option,
-    earlier=["--speakers"],
     type=_PATH,
     metavar="UTT2SPK",
     help="Speakers of the vectors.  [default: as in their file]",
@@ -90,8 +88,6 @@ def train(
 @click.option("--trials", required=True, type=_PATH, metavar="LIST", help="Trials, or a key: model and segment.")
 @click.option(
     *("--model-speakers", "enroll_speakers"),
-    cls=Option,
-    earlier=["--enroll-speakers"],
     type=_PATH,
     metavar="UTT2SPK",
     help="Speakers of the enrolled utterances.",

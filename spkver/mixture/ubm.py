@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import LATER, open_file, read_attribute
 from spkbase.files import fingerprint as digest_of
+from spkbase.files import open_file, read_attribute
 from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, progress
@@ -69,8 +69,8 @@ class UbmConfig:
     iterations: tuple[int, ...] = _SCHEDULE
     variance_floor: float = 0.01
     variance_ceiling: float = 10.0
-    covariance: str = field(default="diagonal", metadata=LATER)
-    full_iterations: int = field(default=4, metadata=LATER)
+    covariance: str = "diagonal"
+    full_iterations: int = 4
 
     def __post_init__(self) -> None:
         n_splits = self.components.bit_length() - 1

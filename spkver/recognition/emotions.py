@@ -37,8 +37,8 @@ from spkver.recognition.recordings import check_recordings, map_recordings
 logger = logging.getLogger(__name__)
 
 _FEW = 4
-# That functionals depend on. Pitch was librosa's once and is the same now: its name keeps finished runs as they are.
-_LIBRARIES = ("numpy", "scipy", "librosa", "soundfile", "soxr")
+# that functionals depend on
+_LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 from evaluation.metrics import effective_prior
 from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
-from spkbase.files import LATER
 from spkbase.runs import Run
 from spkbase.work import Work
 from spkver.backend import Chain, NapConfig, SvmConfig, check_rank
@@ -62,7 +61,7 @@ class ReportConfig:
     c_fa: float = 1.0
     window: str = "sre10"
     formats: tuple[str, ...] = ("png", "pdf", "svg")
-    replicates: int | None = field(default=None, metadata=LATER)
+    replicates: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.p_target < 1 or not self.c_miss > 0 or not self.c_fa > 0:
@@ -116,12 +115,12 @@ class Config:
     svm: SvmConfig = field(default_factory=SvmConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
-    lists: ListsConfig = field(default_factory=ListsConfig, metadata=LATER)
-    given: GivenConfig = field(default_factory=GivenConfig, metadata=LATER)
-    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig, metadata=LATER)
-    joint_factors: JointFactorConfig = field(default_factory=JointFactorConfig, metadata=LATER)
-    ivectors: IVectorsConfig = field(default_factory=IVectorsConfig, metadata=LATER)
-    systems: dict[str, Any] = field(default_factory=dict, metadata=LATER)
+    lists: ListsConfig = field(default_factory=ListsConfig)
+    given: GivenConfig = field(default_factory=GivenConfig)
+    total_variability: TotalVariabilityConfig = field(default_factory=TotalVariabilityConfig)
+    joint_factors: JointFactorConfig = field(default_factory=JointFactorConfig)
+    ivectors: IVectorsConfig = field(default_factory=IVectorsConfig)
+    systems: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from evaluation.formats import write_key
 from evaluation.reports import TRIAL_BY_TRIAL, Scenario
 from evaluation.trials import Key
-from spkbase.files import LATER, write_text
+from spkbase.files import write_text
 from spkbase.runs import Run
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, pooled_key
 
@@ -45,11 +45,11 @@ class Scored:
     attacker: str
     folder: str
     lists: str
-    further: tuple[tuple[int, str], ...] = field(default=(), metadata=LATER)
+    further: tuple[tuple[int, str], ...] = ()
     level: str = TRIAL_BY_TRIAL
     content: str = ""
     tested: tuple[int, ...] = ()
-    lacking: tuple[int, ...] = field(default=(), metadata=LATER)
+    lacking: tuple[int, ...] = ()
 
     @property
     def scores(self) -> str:

@@ -9,7 +9,6 @@ from evaluation.metrics import METHODS
 from evaluation.uncertainty import MOST_REPLICATES
 from evaluation.utility import CONVENTIONS
 from spkbase.errors import ConfigError
-from spkbase.files import LATER
 from spkver.anonymization import BUILT_IN, LEVELS, AnonymizerConfig
 from spkver.attackers import (
     CATALOGUE,
@@ -51,9 +50,9 @@ class TwinConfig(AnonymizerConfig):
     name: str = ""
     training_level: str = "utterance"
     training_draws: int = 4
-    trial_draws: int = field(default=3, metadata=LATER)
-    enrolment_draws: int = field(default=4, metadata=LATER)
-    shared_draws: bool = field(default=False, metadata=LATER)
+    trial_draws: int = 3
+    enrolment_draws: int = 4
+    shared_draws: bool = False
 
     def __post_init__(self) -> None:
         if self.name:
@@ -98,7 +97,7 @@ class EvaluationConfig:
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
-    by_training_draws: bool = field(default=True, metadata=LATER)
+    by_training_draws: bool = True
 
     def __post_init__(self) -> None:
         if self.replicates == 1 or not 0 <= self.replicates <= MOST_REPLICATES:

@@ -30,8 +30,8 @@ Json = dict[str, Any]
 NORMALISER = "basic"
 KINDS = ("original", "anonymised")
 _UNITS = {"wer": "words", "cer": "characters"}
-# That tracks depend on. They were librosa's once and are the same now: its name keeps finished runs from being redone.
-_LIBRARIES = ("numpy", "scipy", "librosa", "soundfile")
+# that tracks depend on
+_LIBRARIES = ("numpy", "scipy", "soundfile")
 _TRACKER: Literal["pyin"] = "pyin"
 
 

@@ -87,7 +87,7 @@ def test_averages_are_weighted_and_only_of_complete_parts(tree: Path) -> None:
 
 
 def test_the_command_writes_tables_and_plots(tree: Path) -> None:
-    command = ["challenge", tree / "exp", "--keys", tree / "data", "-o", tree / "out", "--bootstrap", 20, "-e", "tex"]
+    command = ["challenge", tree / "exp", "--key", tree / "data", "-o", tree / "out", "--bootstrap", 20, "-e", "tex"]
     result = CliRunner().invoke(main, [str(one) for one in command])
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tree / "out").iterdir()}

@@ -46,7 +46,7 @@ def run(*arguments: str) -> Result:
     ],
 )
 def test_folders_patterns_and_several_files(folder: Path, trial: tuple[str, ...]) -> None:
-    result = run(*trial, "--enroll-speakers", "utt2spk")
+    result = run(*trial, "--model-speakers", "utt2spk")
     assert (result.exit_code, result.stdout) == (0, "3 scores -> scores.txt\n"), result.output
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
 
@@ -74,25 +74,25 @@ def test_bad_vectors_are_told_with_their_file(folder: Path, value: float, messag
     bad = VECTORS[:3].copy()
     bad[1] = value
     np.savez("bad.npz", ids=np.array(["t1", "t2", "t3"]), vectors=bad)
-    result = run("--trial", "bad.npz", "--enroll-speakers", "utt2spk")
+    result = run("--trial", "bad.npz", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert result.output.startswith(f"Error: bad.npz: {message}")
     assert ": t2 (extract" in result.output
     np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=bad)
-    result = run("--trial", "kaldi", "--enroll-speakers", "utt2spk")
+    result = run("--trial", "kaldi", "--model-speakers", "utt2spk")
     assert result.output.startswith(f"Error: enrolled.npz: {message}")
 
 
 def test_two_extractors(folder: Path) -> None:
     np.savez("wide.npz", ids=np.array(["t1", "t2", "t3"]), vectors=np.ones((3, 4)))
-    result = run("--trial", "wide.npz", "--enroll-speakers", "utt2spk")
+    result = run("--trial", "wide.npz", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert "got 2 of the enrolled and 4 of the tested (enrolled.npz, wide.npz)" in result.output
 
 
 def test_speakers_whose_mean_is_nothing(folder: Path) -> None:
     np.savez("enrolled.npz", ids=np.array(["e1", "e2", "e3"]), vectors=np.array([[1.0, 1], [-1, -1], [1, 2]]))
-    result = run("--trial", "kaldi", "--enroll-speakers", "utt2spk")
+    result = run("--trial", "kaldi", "--model-speakers", "utt2spk")
     assert result.exit_code == 2
     assert result.output.startswith("Error: enrolled.npz: 1 speaker mean is zero")
 

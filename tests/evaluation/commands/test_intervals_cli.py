@@ -73,7 +73,7 @@ def test_intervals_are_those_of_python(files: Path) -> None:
 
 def test_by_trial_is_narrower(files: Path) -> None:
     widths = []
-    for option in ((), ("--by-trial",)):
+    for option in ((), ("--bootstrap-by", "trial")):
         low, high = run(files, "--bootstrap", "100", *option)["intervals"]["threshold_at_eer"]
         widths.append(high - low)
     assert widths[1] < 0.6 * widths[0]

@@ -348,7 +348,7 @@ def test_real_x_vectors(shared: Path, tmp_path: Path) -> None:
     folder = shared / "formats" / "vpc2020_kaldi_dir"
     files = "--enroll", folder / "enrolls_spk_xvector.ark", "--trial", folder / "enrolls_xvector.1.ark"
     done = run(
-        *files, "--trial-speakers", folder / "enrolls_utt2spk", "--utterances", 1, 3, "all", "--output", tmp_path
+        *files, "--segment-speakers", folder / "enrolls_utt2spk", "--utterances", 1, 3, "all", "--output", tmp_path
     )
     assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "linkability.json").read_text())

@@ -99,8 +99,6 @@ def test_who_insists_is_told_what_was_drawn(files: Path) -> None:
     trials = metrics(files, "--bootstrap", "20", "--bootstrap-by", "trial")["notes"]["intervals"]
     assert "resamples of trials" in trials
     assert "far too narrow" in trials
-    assert metrics(files, "--bootstrap", "20", "--by-trial")["notes"]["intervals"] == trials
-    assert "--bootstrap-by" in refused("metrics", *paths(files), "--by-trial", "--bootstrap-by", "id")
 
 
 def test_groups_are_over_speakers_too(files: Path) -> None:
@@ -136,9 +134,9 @@ def test_linkability_counts_speakers(files: Path) -> None:
         assert (widths[0] >= widths[1]).all()
         assert widths[0][0] > widths[1][0]
     # the option's earlier names were ignored
-    earlier = passes("linkability", *paths(files), "--trial-speakers", files / "utt2spk", "--json", "-").stdout
+    earlier = passes("linkability", *paths(files), "--segment-speakers", files / "utt2spk", "--json", "-").stdout
     assert json.loads(earlier) == found
-    assert "--trial-speakers" not in passes("linkability", "--help").stdout
+    assert "--segment-speakers" not in passes("linkability", "--help").stdout
 
 
 def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 from evaluation.challenges.rank_files import ASR, ASV_ANON, RankFile, make_section, write_rank_file
 from evaluation.cli import main
 
+MAP = "--segment-speakers"
+
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
@@ -35,7 +37,7 @@ def lists(tmp_path: Path) -> Path:
 
 
 def test_wer(lists: Path) -> None:
-    options = ("wer", "--ref", lists / "text", "--utt2spk", lists / "utt2spk", "--bootstrap", 50)
+    options = ("wer", "--ref", lists / "text", MAP, lists / "utt2spk", "--bootstrap", 50)
     done = run(*options, "--hyp", lists / "hyp", "--unit", "wer", "--unit", "cer", "--json", lists / "out.json")
     assert done.exit_code == 0, done.output
     assert "WER" in done.output
@@ -57,7 +59,7 @@ def test_uar(lists: Path) -> None:
         lists / "utt2emo",
         "--predictions",
         lists / "predictions",
-        "--utt2spk",
+        MAP,
         lists / "utt2spk",
     )
     done = run(*options, "--bootstrap", 50)
@@ -97,7 +99,7 @@ def test_f0(tmp_path: Path) -> None:
     assert "shell command" in broken.output
 
 
-WER, UAR = "wer --ref text --utt2spk utt2spk", "uar --ref utt2emo --utt2spk utt2spk"
+WER, UAR = "wer --ref text --segment-speakers utt2spk", "uar --ref utt2emo --segment-speakers utt2spk"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_what_makes_a_figure_wrong_is_told_in_one_line(
 
 def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists: Path) -> None:
     """A rate is pooled, and without speakers a recall is that of one fold."""
-    hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), ("--utt2spk", lists / "utt2spk")
+    hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), (MAP, lists / "utt2spk")
     alone, known = (
         json.loads(run("wer", "--ref", lists / "text", *hyp, *more).stdout)["hyp"]["wer"] for more in ((), map_)
     )
@@ -187,14 +189,29 @@ def test_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["wer", "--ref", "text", "--hyp", "absent", "--utt2spk", "utt2spk"], "absent: cannot be read"),
-        (["wer", "--ref", "text", "--hyp", "utt2emo", "--utt2spk", "absent"], "absent: cannot be read"),
-        (["wer", "--ref", "text", "--hyp", "short", "--utt2spk", "utt2spk"], "2 utterances missing: 'a2', 'b1'"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "--utt2spk", "short"], "expected 'id speaker', got"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", "--utt2spk", "utt2spk"], "two systems have one name"),
-        (["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", "--utt2spk", "utt2spk"], "expected a label"),
-        (["uar", "--ref", "text", "--predictions", "predictions", "--utt2spk", "utt2spk"], "expected 'id emotion'"),
-        (["uar", "--ref", "utt2emo", "--predictions", "short", "--utt2spk", "utt2spk"], "expected 'id emotion'"),
+        (["wer", "--ref", "text", "--hyp", "absent", MAP, "utt2spk"], "absent: cannot be read"),
+        (["wer", "--ref", "text", "--hyp", "utt2emo", MAP, "absent"], "absent: cannot be read"),
+        (
+            ["wer", "--ref", "text", "--hyp", "short", MAP, "utt2spk"],
+            "2 utterances missing: 'a2', 'b1'",
+        ),
+        (["wer", "--ref", "text", "--hyp", "hyp", MAP, "short"], "expected 'id speaker', got"),
+        (
+            ["wer", "--ref", "text", "--hyp", "hyp", "--hyp", "hyp", MAP, "utt2spk"],
+            "two systems have one name",
+        ),
+        (
+            ["wer", "--ref", "text", "--hyp", "hyp", "-l", "a", "-l", "b", MAP, "utt2spk"],
+            "expected a label",
+        ),
+        (
+            ["uar", "--ref", "text", "--predictions", "predictions", MAP, "utt2spk"],
+            "expected 'id emotion'",
+        ),
+        (
+            ["uar", "--ref", "utt2emo", "--predictions", "short", MAP, "utt2spk"],
+            "expected 'id emotion'",
+        ),
         (["f0", "text", "text"], "wav.scp|is not there|cannot be read"),
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
@@ -215,7 +232,15 @@ def test_every_bad_input_gets_one_clear_error(
 
 def test_nothing_is_written_where_something_is_wrong(lists: Path) -> None:
     done = run(
-        "wer", "--ref", lists / "text", "--hyp", lists / "utt2emo", "--utt2spk", lists / "text", "--json", lists / "o"
+        "wer",
+        "--ref",
+        lists / "text",
+        "--hyp",
+        lists / "utt2emo",
+        MAP,
+        lists / "text",
+        "--json",
+        lists / "o",
     )
     assert done.exit_code == 2
     assert not (lists / "o").exists()

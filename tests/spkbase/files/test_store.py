@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
-from spkbase.files.atomic import LATER, as_plain
 from spkbase.files.hdf5 import file_digest, fingerprint, new_file, open_file, read_arrays, stored_array, write_arrays
 
 VALUES = st.recursive(
@@ -38,22 +37,6 @@ def test_fingerprint_is_stable(value):
 def test_fingerprint_takes_parts_one_by_one(first, second):
     assert fingerprint(first, second) != fingerprint([first, second])
     assert fingerprint(first) != fingerprint(first, None)
-
-
-@dataclass(frozen=True)
-class LaterOptions:
-    rank: int = 3
-    name: str = "a"
-    kind: str = field(default="plain", metadata=LATER)
-    inner: Options = field(default_factory=Options, metadata=LATER)
-
-
-def test_a_later_field_changes_no_fingerprint_by_its_default():
-    assert fingerprint(LaterOptions()) == fingerprint(Options())
-    assert as_plain(LaterOptions(), str) == {"rank": "3", "name": "a"}
-    others = (LaterOptions(kind="other"), LaterOptions(inner=Options(rank=4)), LaterOptions(rank=4))
-    assert len({fingerprint(options) for options in (*others, Options())}) == 4
-    assert as_plain(others[0], str)["kind"] == "other"
 
 
 def test_fingerprint_does_not_change_with_the_process():

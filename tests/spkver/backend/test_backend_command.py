@@ -124,7 +124,7 @@ def test_speakers_from_a_map(folder: Path) -> None:
         folder,
         folder / "train.h5",
         folder / "b.txt",
-        "--enroll-speakers",
+        "--model-speakers",
         folder / "utt2spk_both",
         enroll="bare_both.npz",
     )

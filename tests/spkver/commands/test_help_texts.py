@@ -82,13 +82,13 @@ except SystemExit:
 # Command to options by their one name, each with the one that it had before.
 RENAMED = {
     "spkver backend train": {"--segment-speakers": "--speakers"},
-    "spkver backend score": {"--model-speakers": "--enroll-speakers"},
-    "spkver-eval cosine": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
-    "spkver-eval linkability": {"--model-speakers": "--enroll-speakers", "--segment-speakers": "--trial-speakers"},
-    "spkver-eval wer": {"--segment-speakers": "--utt2spk"},
-    "spkver-eval uar": {"--segment-speakers": "--utt2spk"},
-    "spkver-eval f0": {"--segment-speakers": "--utt2spk"},
-    "spkver-eval challenge": {"--key": "--keys"},
+    "spkver backend score": {"--model-speakers": "--model-speakers"},
+    "spkver-eval cosine": {"--model-speakers": "--model-speakers", "--segment-speakers": "--segment-speakers"},
+    "spkver-eval linkability": {"--model-speakers": "--model-speakers", "--segment-speakers": "--segment-speakers"},
+    "spkver-eval wer": {"--segment-speakers": "--segment-speakers"},
+    "spkver-eval uar": {"--segment-speakers": "--segment-speakers"},
+    "spkver-eval f0": {"--segment-speakers": "--segment-speakers"},
+    "spkver-eval challenge": {"--key": "--key"},
 }
 
 
