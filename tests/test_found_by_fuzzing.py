@@ -145,7 +145,7 @@ def test_a_record_of_an_array_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_ranks_of_a_structured_type(tmp_path: Path) -> None:
-    from evaluation.linkage.table import read_ranks
+    from evaluation.linkage.ranks import read_ranks
 
     parser = PARSERS["ranks"]
     path = parser.place(tmp_path, parser.seeds(tmp_path)[0])

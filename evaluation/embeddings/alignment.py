@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings.sets import row_norms
-from evaluation.embeddings.similarity import to_unit
+from evaluation.embeddings.sets import row_norms, to_unit
 from spkbase.errors import DataError
 from spkbase.seeding import stream
 from spkbase.showing import one_line

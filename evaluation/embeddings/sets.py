@@ -5,18 +5,47 @@ Conventions
 An embedding belongs to one utterance, whose id occurs once. Vectors stay as they came, float16 to float64, and may be
 mapped from a file; nothing is normalised here. The order of the file is kept, because "the first utterances of a
 speaker" means it. `evaluation.embeddings.files` reads them.
+
+Cosines of embeddings: single pairs in float64, and how far a float32 product can be off them.
+
+A *gallery* is a table of vectors with their lengths beside it, in memory or in a file; the vectors that it meets are
+scaled to length 1.
+
+One vector a speaker: means of the embeddings of its utterances.
+
+`plain` averages the vectors as they are, as the published tools do; `normalised` scales each to length 1 first, so that
+a long vector does not outvote the others. A trial speaker is the mean of L utterances: with `first` the first L in the
+order of the file, with `random` L that are drawn by a seed, the speaker's name and the ids alone, whatever the order of
+the file. Those of a smaller L are among those of a larger one, so that L alone differs between two curves. A speaker
+with fewer than L utterances is the mean of all it has.
+
+Speaker-Linkability draws at random too, by one generator of a fixed seed for the speakers in turn, anew for each L: its
+choice hangs on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
+those of `random` on average, not utterance by utterance.
+
+Scores of ready embeddings: cosines of enrolled speakers with tested utterances, so that every other command works.
+
+A model is an enrolled speaker, the mean of its embeddings, or else the id of a single enrolled utterance; a segment is
+the id of a tested utterance. Scores are computed in float64, pair by pair, so they do not depend on the list.
+
+Speakers cut into folds, so that what is learnt from some of them is tried on the others.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.trials import Trials, checked_ids, find_rows
-from spkbase.errors import DataError, few
+from evaluation.trials import Scores, Trials, checked_ids, factorise, find_rows
+from spkbase.arrays import Rows
+from spkbase.errors import DataError, Problems, few
+from spkbase.seeding import stream
+from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
 
 logger = logging.getLogger(__name__)
@@ -168,3 +197,346 @@ def _common(first: Embeddings, second: Embeddings) -> tuple[list[str], list[str]
     rows = {name: (row_of[name], row) for row, name in enumerate(second.ids.tolist()) if name in row_of}
     same = [name for name, (one, two) in rows.items() if np.array_equal(first.vectors[one], second.vectors[two])]
     return list(rows), same
+
+
+TIE = 1e-12
+"""Two cosines that are closer cannot be told apart in float64: they are a tie."""
+
+_LEAST_MARGIN = 1e-5
+_PAIRS = 1 << 14
+
+
+def to_unit(vectors: NDArray[np.floating], norms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return rows scaled to length 1, in float64.
+
+    Parameters
+    ----------
+    vectors : ndarray of a floating type of shape (n, D)
+        None of length 0.
+    norms : ndarray of float64 of shape (n,), optional
+        Their lengths, where they are known.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n, D)
+    """
+    unit = np.array(vectors, np.float64)
+    unit /= (np.linalg.norm(unit, axis=1) if norms is None else norms)[:, None]
+    return unit
+
+
+def cosines(
+    gallery: Rows,
+    norms: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    rows: NDArray[np.integer],
+    columns: NDArray[np.integer],
+) -> NDArray[np.float64]:
+    """Return the cosines of single pairs in float64; each is summed in the same way, whatever the others are.
+
+    Parameters
+    ----------
+    gallery : ndarray or stored rows of shape (G, D)
+        Vectors of any length.
+    norms : ndarray of float64 of shape (G,)
+        Their lengths.
+    unit : ndarray of float64 of shape (n, D)
+        Vectors of length 1.
+    rows, columns : ndarray of int of shape (p,)
+        Of each pair the row of the gallery, and the row of `unit`.
+
+    Returns
+    -------
+    ndarray of float64 of shape (p,)
+
+    Examples
+    --------
+    >>> gallery, unit = np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> cosines(gallery, np.array([5.0]), unit, np.array([0, 0]), np.array([0, 1]))
+    array([0.6, 0.8])
+    """
+    values = np.empty(len(rows))
+    for start, stop in chunk_bounds(len(rows), _PAIRS):
+        some = rows[start:stop]
+        left = np.asarray(gallery[some], np.float64)
+        left /= norms[some][:, None]
+        left *= unit[columns[start:stop]]
+        np.add.reduce(left, axis=1, out=values[start:stop])
+    return values
+
+
+def cosine_margin(n_dimensions: int) -> float:
+    """Return the largest error that a cosine can have as a float32 product of so many dimensions.
+
+    A sum of D products of unit vectors is off by at most D u, u = 2**-24, in whatever order it is summed; the rounding
+    of the factors and of what it is compared with comes on top. It is never taken below 1e-5.
+
+    References
+    ----------
+    .. [1] N. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1.
+    """
+    return max(_LEAST_MARGIN, (n_dimensions + 8) * 2.0**-24)
+
+
+_ROWS_OF_SPEAKER_MEANS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """How means are made and utterances are chosen; see the module.
+
+    Attributes
+    ----------
+    mean : {"plain", "normalised"}
+        Whether vectors are scaled to length 1 before they are averaged.
+    choice : {"first", "random"}
+        Which utterances of a trial speaker are used.
+    seed : int
+        Of the random choice.
+    """
+
+    mean: Literal["plain", "normalised"] = "plain"
+    choice: Literal["first", "random"] = "first"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("mean", ("plain", "normalised")), ("choice", ("first", "random"))):
+            if getattr(self, name) not in allowed:
+                raise DataError(f"expected {name} among {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.seed < 0:
+            raise DataError(f"expected a seed from 0, got {self.seed}")
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class SpeakerVectors:
+    """One vector a speaker.
+
+    Attributes
+    ----------
+    names : ndarray of str of shape (P,), dtype object
+        Distinct speakers.
+    vectors : ndarray of shape (P, D)
+        Their vectors, not normalised; float64 where they are means, else as they came, perhaps mapped.
+    norms : ndarray of float64 of shape (P,)
+        Lengths of the vectors, none 0.
+    notes : tuple of str
+        What a reader of the results should know.
+    """
+
+    names: NDArray[np.object_]
+    vectors: NDArray[np.floating]
+    norms: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+
+def speaker_vectors(
+    embeddings: Embeddings,
+    *,
+    averaging: Averaging | None = None,
+    utterances: int | None = None,
+    strict: bool = False,
+    keep_order: bool = False,
+) -> SpeakerVectors:
+    """Return the mean of the embeddings of each speaker's utterances.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Each vector must be finite and not 0.
+    averaging : Averaging, optional
+        How.
+    utterances : int, optional
+        How many utterances to use; all by default.
+    strict : bool
+        Raise an error for speakers that have fewer, instead of a note.
+    keep_order : bool
+        Give the vectors as they are, in their order, where each speaker has one: a mapped file is then not copied.
+
+    Returns
+    -------
+    SpeakerVectors
+        Sorted by name, unless the order was kept.
+
+    Raises
+    ------
+    DataError
+        If a vector or a mean has no direction, the number is below 1, or with `strict`.
+    """
+    averaging = averaging or Averaging()
+    if utterances is not None and utterances < 1:
+        raise DataError(f"expected at least 1 utterance, got {utterances}")
+    norms = embeddings.norms()
+    names, codes = factorise(embeddings.speakers)
+    if len(names) == len(embeddings) and (utterances is None or utterances == 1):
+        if keep_order:
+            return SpeakerVectors(embeddings.speakers, embeddings.vectors, norms, embeddings.notes)
+        order = np.argsort(codes)
+        return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
+    rows, starts = _chosen(embeddings, names, codes, averaging, utterances)
+    counts = np.diff(np.append(starts, len(rows)))
+    notes = embeddings.notes
+    if utterances is not None and (counts < utterances).any():
+        short = names[counts < utterances].tolist()
+        text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
+        if strict:
+            raise DataError(text, remedy="ask for fewer, or leave out --strict-utterances to use all they have")
+        logger.warning("%s; all of theirs are used", text)
+        notes = (*notes, f"{text}; all of theirs are used")
+    vectors = _means(embeddings.vectors, norms, rows, starts, normalised=averaging.mean == "normalised")
+    lengths = row_norms(vectors)
+    check_norms(lengths, names, what="speaker mean")
+    return SpeakerVectors(names, vectors, lengths, notes)
+
+
+def _chosen(
+    embeddings: Embeddings, names: NDArray, codes: NDArray, averaging: Averaging, utterances: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to average, speaker by speaker, and where each speaker starts among them."""
+    if averaging.choice == "random" and utterances is not None:
+        # by id first, so that the draw does not see the order of the file
+        by_id = np.array(sorted(range(len(embeddings)), key=embeddings.ids.__getitem__), np.int64)
+    else:
+        by_id = np.arange(len(embeddings))
+    order = by_id[np.argsort(codes[by_id], kind="stable")]
+    counts = np.bincount(codes, minlength=len(names))
+    starts = np.cumsum(counts) - counts
+    if utterances is None:
+        return order, starts
+    if averaging.choice == "random":
+        for name, start, count in zip(names.tolist(), starts.tolist(), counts.tolist(), strict=True):
+            drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
+            order[start : start + count] = order[start : start + count][drawn]
+    number = np.arange(len(order)) - np.repeat(starts, counts)
+    kept = np.minimum(counts, utterances)
+    return order[number < utterances], np.cumsum(kept) - kept
+
+
+def _means(
+    vectors: NDArray,
+    norms: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    *,
+    normalised: bool,
+) -> NDArray[np.float64]:
+    """Means over the rows of each speaker, some thousand rows at a time."""
+    counts = np.diff(np.append(starts, len(rows)))
+    means = np.empty((len(starts), vectors.shape[1]))
+    first = 0
+    while first < len(starts):
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _ROWS_OF_SPEAKER_MEANS, side="right")) - 1)
+        last = len(starts) if starts[first] + _ROWS_OF_SPEAKER_MEANS >= len(rows) else last
+        some = rows[starts[first] : len(rows) if last == len(starts) else starts[last]]
+        block = np.asarray(vectors[some], np.float64)
+        if normalised:
+            block /= norms[some][:, None]
+        np.add.reduceat(block, starts[first:last] - starts[first], axis=0, out=means[first:last])
+        first = last
+    return means / counts[:, None]
+
+
+def cosine_scores(
+    enrol: Embeddings, trial: Embeddings, trials: Trials, *, averaging: Averaging | None = None
+) -> Scores:
+    """Return the cosine of each trial of a list.
+
+    Parameters
+    ----------
+    enrol, trial : Embeddings
+        Of the enrolled speakers and of the tested utterances.
+    trials : Trials
+        Which model meets which segment.
+    averaging : Averaging, optional
+        How the embeddings of an enrolled speaker are averaged.
+
+    Returns
+    -------
+    Scores
+        Cosines, in the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a model or a segment has no embedding, dimensions differ, or a vector is not finite or 0.
+
+    Examples
+    --------
+    >>> enrol = Embeddings(["a1", "a2"], ["a", "a"], np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> trial = Embeddings(["t"], ["x"], np.array([[0.0, 2.0]]))
+    >>> cosine_scores(enrol, trial, Trials.from_ids(["a", "a1"], ["t", "t"])).values.round(4)
+    array([0.7071, 0.    ])
+    """
+    if enrol.vectors.shape[1] != trial.vectors.shape[1]:
+        got = f"{enrol.vectors.shape[1]} of the enrolled and {trial.vectors.shape[1]} of the tested"
+        files = f" ({enrol.source}, {trial.source})" if enrol.source and trial.source else ""
+        text = f"expected as many dimensions on both sides, got {got}{files}"
+        raise DataError(text, remedy="use one extractor for both")
+    used_models, used_segments = np.unique(trials.models), np.unique(trials.segments)
+    try:
+        gallery = speaker_vectors(enrol, averaging=averaging)
+    except DataError as error:
+        raise DataError(error.text, file=enrol.source or None, remedy=error.remedy) from error
+    speakers = {name: row for row, name in enumerate(gallery.names.tolist())}
+    utterances = {name: row for row, name in enumerate(enrol.ids.tolist())}
+    tested = {name: row for row, name in enumerate(trial.ids.tolist())}
+    problems = Problems()
+    models = trials.model_ids[used_models].tolist()
+    segments = trials.segment_ids[used_segments].tolist()
+    remedy = "a model is an enrolled speaker or utterance: name the speakers by --model-speakers utt2spk,"
+    _check("models", models, speakers.keys() | utterances.keys(), problems, f"{remedy} or leave their trials out")
+    _check("segments", segments, tested.keys(), problems, "extract them, or leave their trials out")
+    problems.raise_if_any()
+    left = np.stack(
+        [gallery.vectors[speakers[name]] if name in speakers else enrol.vectors[utterances[name]] for name in models]
+    ).astype(np.float64)
+    norms = np.linalg.norm(left, axis=1)
+    trial_norms = trial.norms()
+    rows = np.array([tested[name] for name in segments], np.int64)
+    unit = to_unit(trial.vectors[rows], trial_norms[rows])
+    pairs = np.searchsorted(used_models, trials.models), np.searchsorted(used_segments, trials.segments)
+    values: NDArray[np.float64] = np.clip(cosines(left, norms, unit, *pairs), -1.0, 1.0)
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values)
+
+
+def _check(what: str, wanted: list[str], known: object, problems: Problems, remedy: str) -> None:
+    absent = [name for name in wanted if name not in known]  # type: ignore[operator]
+    if absent:
+        problems.add(f"{len(absent)} of {len(wanted)} {what} without an embedding: {few(absent)}", remedy=remedy)
+
+
+def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
+    """Return the fold of each utterance: all those of a speaker are in one; folds differ by one speaker at most.
+
+    Parameters
+    ----------
+    speakers : iterable of str
+        Speaker of each utterance.
+    n_folds : int
+        As many as there are speakers, if there are fewer.
+    seed : int
+        Of the draw of the speakers; their order in the list does not matter.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        From 0 on.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers or folds.
+
+    Examples
+    --------
+    >>> speaker_folds(["anna", "bert", "anna", "cleo"], 3).tolist()
+    [0, 1, 0, 2]
+    """
+    names = list(speakers)
+    known = sorted(set(names))
+    if len(known) < 2 or n_folds < 2:
+        text = f"expected at least two speakers and two folds, got {len(known)} and {n_folds}"
+        raise DataError(text, remedy="what is learnt from a speaker cannot be tried on the same one")
+    order = stream(seed, "folds of speakers").permutation(len(known))
+    fold = {known[place]: number % n_folds for number, place in enumerate(order)}
+    return np.array([fold[name] for name in names], np.int64)

@@ -28,7 +28,7 @@ class Choice:
     Parameters
     ----------
     layout : str or sequence of str, optional
-        Order of the columns of a text without header: a name of `evaluation.formats.layouts`, or roles.
+        Order of the columns of a text without header: a name of `evaluation.formats.text`, or roles.
     model, segment : sequence of str
         Columns of a table with header that form the id together, joined by ``:``.
     score, label : str, optional

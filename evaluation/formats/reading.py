@@ -1,17 +1,200 @@
-"""Files of trials, keys and scores: read by their content, written by their extension."""
+"""Files of trials, keys and scores: read by their content, written by their extension.
+
+The formats of lists that are known: a row each, asked in this order.
+
+A user-supplied format is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
+(``docs/formats.md``); one that everybody should have is one more row here. Detection, readers, writers, help texts and
+the table of ``docs/formats.md`` are made from the rows.
+
+Scores and a key from files, joined; errors name the file and the line of what does not fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+
+from evaluation.formats.binary import MAGIC as _NPZ_MAGIC
+from evaluation.formats.binary import (
+    read_hdf5_key,
+    read_hdf5_scores,
+    read_hdf5_trials,
+    read_npz_key,
+    read_npz_scores,
+    read_npz_trials,
+    write_hdf5_key,
+    write_hdf5_scores,
+    write_hdf5_trials,
+    write_npz,
+)
 from evaluation.formats.format import DETECT, Choice, Format, Kind, ListFile, open_list
-from evaluation.formats.known import FORMATS, TABLE, TEXT, format_for, recognise
-from evaluation.trials import Key, Scores, Trials
+from evaluation.formats.text import (
+    Header,
+    find_header,
+    read_table_key,
+    read_table_scores,
+    read_table_trials,
+    read_text_key,
+    read_text_scores,
+    read_text_trials,
+    write_table,
+    write_text_key,
+    write_text_scores,
+    write_text_trials,
+)
+from evaluation.trials import JoinError, Key, Scores, Trials, split_scores
 from spkbase.errors import DataError
 from spkbase.files import errors_named, inner_suffix, whole_file
+
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+def _header(file: ListFile) -> Header | None:
+    return find_header(file.path, file.text, None if file.kind == "trials" else file.kind, file.choice)
+
+
+def _from_table(read: Callable[[Path, bytes, Header], Trials]) -> Callable[[ListFile], Trials]:
+    """Make a reader of tables, which begins with the header."""
+
+    def read_file(file: ListFile) -> Trials:
+        header = _header(file)
+        if header is None:
+            raise DataError("expected a table with a header", file=file.path, line=1)
+        return read(file.path, file.text, header)
+
+    return read_file
+
+
+def _write_table(path: str | Path, trials: Trials) -> None:
+    write_table(path, trials, delimiter="\t" if inner_suffix(path) == ".tsv" else ",")
+
+
+HDF5 = Format(
+    name="hdf5",
+    suffixes=(".h5", ".hdf5"),
+    # also behind a user block, as Matlab writes
+    recognises=lambda file: any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048)),
+    read_scores=lambda file: read_hdf5_scores(file.path),
+    read_key=lambda file: read_hdf5_key(file.path),
+    read_trials=lambda file: read_hdf5_trials(file.path),
+    write_scores=write_hdf5_scores,
+    write_key=write_hdf5_key,
+    write_trials=write_hdf5_trials,
+    title="HDF5",
+    keeps_attributes=True,
+)
+MATLAB = Format(
+    name="matlab",
+    suffixes=(),
+    recognises=lambda _: False,  # it is read as HDF5
+    write_scores=partial(write_hdf5_scores, matlab=True),
+    title="SIDEKIT's other HDF5 form of scores",
+)
+NPZ = Format(
+    name="npz",
+    suffixes=(".npz",),
+    recognises=lambda file: file.head.startswith(_NPZ_MAGIC),
+    read_scores=lambda file: read_npz_scores(file.path, file.content),
+    read_key=lambda file: read_npz_key(file.path, file.content),
+    read_trials=lambda file: read_npz_trials(file.path, file.content),
+    write_scores=write_npz,
+    write_key=write_npz,
+    write_trials=write_npz,
+)
+TABLE = Format(
+    name="table",
+    suffixes=(".csv", ".tsv"),
+    recognises=lambda file: _header(file) is not None,
+    read_scores=_from_table(read_table_scores),  # type: ignore[arg-type]  # each gives what it is named after
+    read_key=_from_table(read_table_key),  # type: ignore[arg-type]
+    read_trials=_from_table(read_table_trials),
+    write_scores=_write_table,
+    write_key=_write_table,
+    write_trials=_write_table,
+    title="a table",
+    signed=False,
+)
+TEXT = Format(
+    name="text",
+    suffixes=(".txt", "", ".text", ".scores", ".key", ".keys", ".ndx", ".trials", ".trl", ".lst"),
+    recognises=lambda _: True,
+    read_scores=lambda file: read_text_scores(file.path, file.choice, file.text),
+    read_key=lambda file: read_text_key(file.path, file.choice, file.text),
+    read_trials=lambda file: read_text_trials(file.path, file.text),
+    write_scores=write_text_scores,
+    write_key=write_text_key,
+    write_trials=write_text_trials,
+    title="text",
+    signed=False,
+)
+
+FORMATS: tuple[Format, ...] = (HDF5, MATLAB, NPZ, TABLE, TEXT)
+"""All formats, in the order in which they are asked; `TEXT` takes what no other does."""
+
+
+def recognise(file: ListFile, formats: Sequence[Format] = ()) -> Format:
+    """Detect the format of a file.
+
+    Parameters
+    ----------
+    file : ListFile
+    formats : sequence of Format
+        User-supplied formats, which are asked first.
+
+    Raises
+    ------
+    DataError
+        If its extension promises a format that its content is not, or a header lacks a column.
+    """
+    known = (*formats, *file.choice.formats, *FORMATS)
+    suffix = inner_suffix(file.path)
+    promised = next((candidate for candidate in known if candidate.signed and suffix in candidate.suffixes), None)
+    for candidate in known:
+        if (candidate.signed or promised is None) and candidate.recognises(file):
+            return candidate
+    assert promised is not None, "text takes everything"
+    title, got = promised.title or promised.name, "something else" if file.head else "an empty file"
+    text = f"expected {'an' if title in ('HDF5', 'npz') else 'a'} {title} file by its name, got {got}"
+    raise DataError(text, file=file.path, remedy="write it again, or name a text list .txt")
+
+
+def format_for(path: str | Path, formats: Sequence[Format] = ()) -> Format:
+    """Return the format that a list is to be written in, by the extension.
+
+    Raises
+    ------
+    DataError
+        If there is none for it.
+    """
+    known, suffix = (*formats, *FORMATS), inner_suffix(path)
+    form = next((candidate for candidate in known if suffix in candidate.suffixes), None)
+    if form is None:
+        suffixes = [suffix for candidate in known for suffix in candidate.suffixes if suffix]
+        remedy = f"use one of {', '.join(suffixes)}, or none for text, each with .gz too"
+        raise DataError(f"no format of lists is known for the extension {suffix!r}", file=path, remedy=remedy)
+    return form
+
+
+def format_named(name: str, formats: Sequence[Format] = ()) -> Format | None:
+    """Return the format of a name, or None."""
+    return next((candidate for candidate in (*formats, *FORMATS) if candidate.name == name), None)
+
+
+def titles_besides_text(kind: Kind) -> str:
+    """Return the formats beside text that a list may come in, for help texts.
+
+    Examples
+    --------
+    >>> titles_besides_text("scores")
+    'a table, npz or HDF5'
+    """
+    titles = [row.title or row.name for row in reversed(FORMATS) if kind in row.reads() and row is not TEXT]
+    return f"{', '.join(titles[:-1])} or {titles[-1]}"
 
 
 def read_trials(path: str | Path, choice: Choice = DETECT, *, formats: Sequence[Format] = ()) -> Trials:
@@ -197,3 +380,97 @@ def _write(
 ) -> None:
     form = format_for(path, formats)
     write_as(path, kind, trials, form, **({"attributes": attributes} if form.keeps_attributes else {}))
+
+
+def read_split(
+    scores: str | Path,
+    key: str | Path,
+    *,
+    missing: Literal["error", "drop"] = "error",
+    scores_columns: Choice = DETECT,
+    key_columns: Choice = DETECT,
+    binary: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read scores and their key, and split the scores into those of target and of nontarget trials.
+
+    Parameters
+    ----------
+    scores, key : path
+        Files of any format; the same file may be both.
+    missing : {"error", "drop"}
+        What to do with trials without a score and with scores of unknown ids; dropped ones are counted in the log.
+    scores_columns, key_columns : Choice
+        What is said about the columns of each file.
+    binary : bool
+        Scores of 0 and 1 alone are meant; see `read_scores_and_key`.
+
+    Returns
+    -------
+    target, nontarget : ndarray of float64
+
+    Raises
+    ------
+    DataError
+        With file and line, if a file is malformed or the two do not fit together.
+    """
+    return join(
+        *read_scores_and_key(scores, key, scores_columns=scores_columns, key_columns=key_columns, binary=binary),
+        files=(scores, key),
+        missing=missing,
+        columns=(scores_columns, key_columns),
+    )
+
+
+def read_scores_and_key(
+    scores: str | Path,
+    key: str | Path,
+    *,
+    scores_columns: Choice = DETECT,
+    key_columns: Choice = DETECT,
+    binary: bool = False,
+) -> tuple[Scores, Key]:
+    """Read scores and a key.
+
+    Parameters
+    ----------
+    scores, key : path
+        Files of any format; the same file may be both.
+    scores_columns, key_columns : Choice
+        What is said about the columns of each file.
+    binary : bool
+        Scores of 0 and 1 alone are meant: decisions. They are refused otherwise, because labels that are read as scores
+        have an EER of 0.
+
+    Raises
+    ------
+    DataError
+        With file and line, if a file is malformed; or if scores are labels.
+    """
+    found = read_scores(scores, scores_columns)
+    if not binary and np.array_equal(np.unique(np.abs(found.values)), [0, 1]):
+        remedy = "exchange scores and key if this is the key; --binary-scores if such decisions are meant"
+        raise DataError("the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy)
+    return found, read_key(key, key_columns)
+
+
+def join(
+    scores: Scores,
+    key: Key,
+    *,
+    files: tuple[str | Path, str | Path],
+    missing: Literal["error", "drop"] = "error",
+    columns: tuple[Choice, Choice] = (DETECT, DETECT),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split scores by a key as `split_scores` does, with errors that name the place in the files they came from."""
+    try:
+        return split_scores(scores, key, missing=missing, unknown=missing)
+    except DataError as error:
+        remedy = f"{error.remedy}: --missing drop" if error.remedy else "--missing drop leaves such trials out"
+        line = None
+        if isinstance(error, JoinError) and error.row is not None and error.side is not None:
+            place = 0 if error.side == "scores" else 1
+            line = find_line(files[place], error.row, columns[place])
+            if error.side == "key":
+                text = f"with the scores {files[0]}: {error.text}"
+                raise DataError(text, file=files[1], line=line, remedy=remedy) from error
+        raise DataError(f"with the key {files[1]}: {error.text}", file=files[0], line=line, remedy=remedy) from error

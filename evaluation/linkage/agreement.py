@@ -11,6 +11,31 @@ chance, 1 for equal sets, below 0 for sets that avoid each other.
 
 The p-value is the share of permutations (or their exact probability) with an overlap at least as large.
 
+Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.
+
+Speakers are ordered by their linkability, averaged over gallery sizes. With one trial each, the order is that of their
+ranks, whatever the sizes and their weights are, since at every size a lower rank is linked more often.
+
+A quarter of n speakers has n / 4 places, but many speakers can be equal, above all those that are always first. The
+rule for ties says what then becomes of speakers that are equal at the edge of a quarter:
+
+* `nearest`, the default: equal speakers stay together, in or out, whichever brings the set nearer to a quarter; the
+  first group is always in, so a set is never empty.
+* `include`: every speaker at or beyond the quartile (the published tool); the set can be far larger than a quarter.
+* `exclude`: only speakers strictly beyond the quartile; the set can be empty.
+* `random`: as many as a quarter, by a draw among the equal ones with a seed.
+
+Where all speakers are equal there is neither an easy nor a hard one, and both sets are empty under every rule.
+
+Easy-to-link and hard-to-link speakers over conditions: attackers, anonymisers and numbers of utterances.
+
+A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
+*pair* of a factor where they differ in it alone. The similarity of a factor is the mean over its pairs, as published.
+*Global* sets are unions over the numbers of utterances, as published, compared by attacker and by anonymiser. A *joint*
+similarity is that of all levels of a factor at once, or of all conditions: speakers in all sets over speakers in any.
+
+Quarters are taken among the speakers that all conditions share, so that all sets come out of the same speakers.
+
 References
 ----------
 .. [1] J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20, 1960.
@@ -20,13 +45,17 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError
+from spkbase.files import write_text
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -232,3 +261,480 @@ def _check(n_members: int, n_speakers: int, level: float, permutations: int = 1)
         raise DataError(f"expected a level between 0 and 1, got {level}")
     if permutations < 1:
         raise DataError(f"expected at least 1 permutation, got {permutations}")
+
+
+TieSets = Literal["nearest", "include", "exclude", "random"]
+RULES: tuple[TieSets, ...] = get_args(TieSets)
+_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
+
+
+@one_line
+@dataclass(frozen=True)
+class DisclosureSets:
+    """Easy-to-link and hard-to-link speakers.
+
+    Attributes
+    ----------
+    easy, hard : frozenset of str
+        Their names.
+    q1, q3 : float
+        Quartiles of the linkability per speaker.
+    n_speakers : int
+        How many there are.
+    rule : str
+        What was done with ties.
+    notes : tuple of str
+        Where a set is far from a quarter, and why.
+    """
+
+    easy: frozenset[str]
+    hard: frozenset[str]
+    q1: float
+    q3: float
+    n_speakers: int
+    rule: TieSets
+    notes: tuple[str, ...] = ()
+
+
+def disclosure_sets(linkability: Mapping[str, float], *, rule: TieSets = "nearest", seed: int = 0) -> DisclosureSets:
+    """Return the quarter of the speakers that is linked most often, and the quarter that is linked least often.
+
+    Parameters
+    ----------
+    linkability : mapping of str to float
+        Linkability by speaker, or anything that grows with it; at least 4 speakers.
+    rule : {"nearest", "include", "exclude", "random"}
+        What to do with equal speakers at the edge; see the module.
+    seed : int
+        Of the rule `random`.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 4 speakers, a value is not finite, or the rule is unknown.
+
+    Examples
+    --------
+    >>> found = disclosure_sets({"a": 1.0, "b": 0.7, "c": 0.2, "d": 0.1})
+    >>> sorted(found.easy), sorted(found.hard)
+    (['a'], ['d'])
+    """
+    if rule not in RULES:
+        raise DataError(f"expected a rule for ties among {', '.join(RULES)}, got {rule!r}")
+    names = sorted(linkability)
+    values = np.array([linkability[name] for name in names], np.float64)
+    if len(names) < 4:
+        raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
+    if not np.isfinite(values).all():
+        raise DataError(f"expected finite values, got {values[_first_bad(values)]} for {names[_first_bad(values)]!r}")
+    values = values.round(_DIGITS)
+    q1, q3 = (float(quartile) for quartile in np.quantile(values, [0.25, 0.75]))
+    if values.min() == values.max():
+        note = "all speakers are equal: none is easier to link than another"
+        return DisclosureSets(frozenset(), frozenset(), q1, q3, len(names), rule, (note,))
+    if rule in ("include", "exclude"):
+        strict = rule == "exclude"
+        chosen = [values > q3, values < q1] if strict else [values >= q3, values <= q1]
+    else:
+        order = np.random.default_rng(seed).permutation(len(names)) if rule == "random" else None
+        chosen = [_quarter(-values, order), _quarter(values, order)]
+    easy, hard = (frozenset(names[row] for row in np.flatnonzero(members)) for members in chosen)
+    return DisclosureSets(easy, hard, q1, q3, len(names), rule, _notes(easy, hard, len(names)))
+
+
+def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:
+    """Write ``easy_speakers<suffix>.txt`` and ``hard_speakers<suffix>.txt``: a line on top, then a speaker a line.
+
+    Parameters
+    ----------
+    folder : path
+        Where to.
+    sets : DisclosureSets
+        What to write.
+    suffix : str
+        Such as ``_L1``.
+
+    Returns
+    -------
+    dict of str to Path
+        The files, under ``easy`` and ``hard``.
+    """
+    paths = {}
+    for kind, members, quartile in (("easy", sets.easy, f"Q3 {sets.q3:.6g}"), ("hard", sets.hard, f"Q1 {sets.q1:.6g}")):
+        head = f"# {kind} to link: {len(members)} of {sets.n_speakers} speakers, {quartile}, ties {sets.rule}"
+        paths[kind] = Path(folder) / f"{kind}_speakers{suffix}.txt"
+        write_text(paths[kind], "\n".join([head, *sorted(members)]) + "\n")
+    return paths
+
+
+def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """The quarter of lowest values; equal ones together, or in a given order."""
+    places = len(values) / 4
+    chosen = np.zeros(len(values), bool)
+    if order is not None:
+        chosen[np.lexsort((order, values))[: round(places)]] = True
+        return chosen
+    steps, counts = np.unique(values, return_counts=True)
+    sizes = np.cumsum(counts)
+    # the lower of two sizes that are as near
+    return values <= steps[np.argmin(np.abs(sizes - places))]
+
+
+def _notes(easy: frozenset[str], hard: frozenset[str], n_speakers: int) -> tuple[str, ...]:
+    notes = [
+        f"{len(members)} of {n_speakers} speakers are {kind} to link, not a quarter: many are equal"
+        for kind, members in (("easy", easy), ("hard", hard))
+        if abs(len(members) / n_speakers - 0.25) > 0.05 and abs(len(members) - n_speakers / 4) > 1
+    ]
+    if easy & hard:
+        notes.append(f"{len(easy & hard)} speakers are in both sets: they are equal at both quartiles")
+    return tuple(notes)
+
+
+def _first_bad(values: NDArray[np.float64]) -> int:
+    return int(np.flatnonzero(~np.isfinite(values))[0])
+
+
+UTTERANCES = "utterances"
+KINDS = ("easy", "hard")
+QUARTER_CHANCE = 1 / 7
+
+# Jaccard similarities (easy, hard) of the pairs that the Speaker-Linkability project published for CommonVoice:
+# B3 against B5; ECAPA, ResNet and WavLM-ECAPA against each other; 1, 3 and 5 utterances against each other
+# (github.com/OraneD/Speaker-Linkability, plot/plot_mean_jaccard.py).
+# fmt: off
+PUBLISHED: dict[str, tuple[tuple[float, float], ...]] = {
+    "anonymiser": (
+        (0.211, 0.321), (0.236, 0.315), (0.440, 0.319), (0.281, 0.350), (0.287, 0.362), (0.318, 0.381),
+        (0.271, 0.328), (0.289, 0.353), (0.269, 0.368),
+    ),
+    "attacker": (
+        (0.429, 0.513), (0.393, 0.527), (0.415, 0.543), (0.350, 0.455), (0.360, 0.384), (0.367, 0.430),
+        (0.425, 0.494), (0.418, 0.497), (0.428, 0.543), (0.320, 0.533), (0.338, 0.405), (0.347, 0.406),
+        (0.418, 0.480), (0.401, 0.502), (0.430, 0.534), (0.311, 0.434), (0.322, 0.364), (0.329, 0.391),
+    ),
+    UTTERANCES: (
+        (0.253, 0.332), (0.280, 0.332), (0.249, 0.325), (0.254, 0.299), (0.245, 0.317), (0.232, 0.411),
+        (0.288, 0.343), (0.261, 0.344), (0.255, 0.313), (0.244, 0.323), (0.263, 0.329), (0.240, 0.354),
+        (0.334, 0.416), (0.324, 0.401), (0.295, 0.348), (0.286, 0.352), (0.307, 0.405), (0.287, 0.387),
+    ),
+}
+# fmt: on
+
+
+@one_line
+@dataclass(frozen=True)
+class LinkageCondition:
+    """One level of each factor, in the order of the factors.
+
+    Attributes
+    ----------
+    levels : tuple of (str, str)
+        Factor and level; the number of utterances is the factor ``utterances``.
+    """
+
+    levels: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """Words for a table, such as ``ECAPA/B3, L = 3``."""
+        others = "/".join(level for factor, level in self.levels if factor != UTTERANCES)
+        number = dict(self.levels).get(UTTERANCES)
+        return others if number is None else f"{others}, L = {number}" if others else f"L = {number}"
+
+
+@one_line
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of levels that differ in one factor (or in all, where there is no factor).
+
+    Attributes
+    ----------
+    factor : str
+        What differs; ``all`` for all conditions at once.
+    fixed : tuple of (str, str)
+        Levels of the other factors.
+    compared : tuple of str
+        The levels.
+    easy, hard : Agreement
+        How far the sets agree.
+    """
+
+    factor: str
+    fixed: tuple[tuple[str, str], ...]
+    compared: tuple[str, ...]
+    easy: Agreement
+    hard: Agreement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        return {
+            "factor": self.factor,
+            "fixed": dict(self.fixed),
+            "compared": list(self.compared),
+            "easy": asdict(self.easy),
+            "hard": asdict(self.hard),
+        }
+
+
+@one_line
+@dataclass(frozen=True)
+class Comparisons:
+    """All comparisons of some conditions.
+
+    Attributes
+    ----------
+    n_speakers : int
+        Speakers that all conditions share.
+    sets : dict of LinkageCondition to DisclosureSets
+        The quarters.
+    factors : dict of str to dict of str to Agreement
+        Mean over the pairs of each factor, ``easy`` and ``hard``.
+    pairs, unions, joint : tuple of Comparison
+        Each pair; pairs of unions over utterances; all levels of a factor, and all conditions, at once.
+    settings : dict
+        Rule for ties, level, permutations, seed.
+    notes : tuple of str
+        Speakers left out, sets that are no quarters.
+    """
+
+    n_speakers: int
+    sets: dict[LinkageCondition, DisclosureSets]
+    factors: dict[str, dict[str, Agreement]]
+    pairs: tuple[Comparison, ...]
+    unions: tuple[Comparison, ...]
+    joint: tuple[Comparison, ...]
+    settings: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything by name, with the published figures of the same factors."""
+        return {
+            "n_speakers": self.n_speakers,
+            **self.settings,
+            "conditions": [
+                {
+                    **dict(condition.levels),
+                    "n_easy": len(quarters.easy),
+                    "n_hard": len(quarters.hard),
+                    "q1": quarters.q1,
+                    "q3": quarters.q3,
+                }
+                for condition, quarters in self.sets.items()
+            ],
+            "factors": {
+                factor: {kind: asdict(agreement) for kind, agreement in kinds.items()}
+                for factor, kinds in self.factors.items()
+            },
+            "pairs": [comparison.to_dict() for comparison in self.pairs],
+            "global": [comparison.to_dict() for comparison in self.unions],
+            "joint": [comparison.to_dict() for comparison in self.joint],
+            "published": published(),
+            "notes": list(self.notes),
+        }
+
+
+def published() -> dict[str, dict[str, dict[str, float]]]:
+    """Return the published mean similarities by factor, corrected for the chance level of two random quarters, 1/7.
+
+    Examples
+    --------
+    >>> {kind: round(one["jaccard"], 3) for kind, one in published()["anonymiser"].items()}
+    {'easy': 0.289, 'hard': 0.344}
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for factor, pairs in PUBLISHED.items():
+        found[factor] = {}
+        for kind, values in zip(KINDS, np.array(pairs).T, strict=True):
+            mean = float(values.mean())
+            found[factor][kind] = {
+                "jaccard": mean,
+                "spread": float(values.std()),
+                "n_pairs": len(values),
+                "chance": QUARTER_CHANCE,
+                "corrected": corrected_for_chance(mean, QUARTER_CHANCE),
+            }
+    return found
+
+
+def compare_conditions(
+    linkability: Mapping[LinkageCondition, Mapping[str, float]],
+    *,
+    rule: TieSets = "nearest",
+    permutations: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Comparisons:
+    """Return who is easy and who is hard to link in each condition, and how far conditions agree on it.
+
+    Parameters
+    ----------
+    linkability : mapping of LinkageCondition to mapping of str to float
+        Linkability by speaker in each condition, at least 2 of them with the same factors.
+    rule : {"nearest", "include", "exclude", "random"}
+        For equal speakers; see `evaluation.linkage.agreement`.
+    permutations : int
+        For means over pairs and joint similarities.
+    seed : int
+        Of permutations, and of the rule `random`.
+    level : float
+        Share of permutations that the intervals of chance hold.
+
+    Returns
+    -------
+    Comparisons
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 conditions, their factors differ, or they share fewer than 4 speakers.
+    """
+    conditions = list(linkability)
+    factors = _checked(conditions)
+    shared = set.intersection(*(set(values) for values in linkability.values()))
+    if len(shared) < 4:
+        raise DataError(f"expected at least 4 speakers that all conditions share, got {len(shared)}")
+    notes = [
+        f"{condition.name}: {len(values) - len(shared)} speakers left out that not all conditions have"
+        for condition, values in linkability.items()
+        if len(values) > len(shared)
+    ]
+    sets = {
+        condition: disclosure_sets({name: values[name] for name in shared}, rule=rule, seed=seed + number)
+        for number, (condition, values) in enumerate(linkability.items())
+    }
+    notes += [f"{condition.name}: {note}" for condition, quarters in sets.items() for note in quarters.notes]
+    comparing = _Comparing(conditions, factors, sets, sorted(shared), permutations, seed, level)
+    return Comparisons(
+        n_speakers=len(shared),
+        sets=sets,
+        factors=comparing.means(),
+        pairs=tuple(comparing.pairs()),
+        unions=tuple(comparing.unions()),
+        joint=tuple(comparing.joint()),
+        settings={"tie_rule": rule, "level": level, "permutations": permutations, "seed": seed},
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    conditions: Sequence[LinkageCondition]
+    factors: Sequence[str]
+    sets: Mapping[LinkageCondition, DisclosureSets]
+    speakers: Sequence[str]
+    permutations: int
+    seed: int
+    level: float
+
+    def means(self) -> dict[str, dict[str, Agreement]]:
+        """Return the mean over the pairs of each factor."""
+        found = {}
+        for factor in self.factors:
+            pairs = self._pairs_differing_in(factor)
+            if pairs:
+                draws: dict[str, Any] = {"permutations": self.permutations, "seed": self.seed, "level": self.level}
+                found[factor] = {
+                    kind: mean_agreement(self._members(kind, self.conditions), pairs, **draws) for kind in KINDS
+                }
+        return found
+
+    def pairs(self) -> list[Comparison]:
+        """Return each pair of conditions that differ in one factor."""
+        found = []
+        for factor in self.factors:
+            for left, right in self._pairs_differing_in(factor):
+                pair = self.conditions[left], self.conditions[right]
+                found.append(self._compare(factor, *pair, lambda kind, which: getattr(self.sets[which], kind)))
+        return found
+
+    def unions(self) -> list[Comparison]:
+        """Compare unions over utterances by the other factors; nothing where there is one number of utterances."""
+        if len({dict(condition.levels).get(UTTERANCES) for condition in self.conditions}) < 2:
+            return []
+        groups: dict[LinkageCondition, list[LinkageCondition]] = {}
+        for condition in self.conditions:
+            rest = LinkageCondition(tuple(level for level in condition.levels if level[0] != UTTERANCES))
+            groups.setdefault(rest, []).append(condition)
+
+        def union(kind: str, which: LinkageCondition) -> frozenset[str]:
+            return frozenset().union(*(getattr(self.sets[condition], kind) for condition in groups[which]))
+
+        return [
+            self._compare(factor, left, right, union)
+            for factor in self.factors
+            if factor != UTTERANCES
+            for left, right in combinations(groups, 2)
+            if _differ_in(left, right) == [factor]
+        ]
+
+    def joint(self) -> list[Comparison]:
+        """Compare three or more levels of a factor at once, and all conditions."""
+        found = []
+        for factor in self.factors:
+            groups: dict[tuple[tuple[str, str], ...], list[LinkageCondition]] = {}
+            for condition in self.conditions:
+                fixed = tuple(level for level in condition.levels if level[0] != factor)
+                groups.setdefault(fixed, []).append(condition)
+            for fixed, members in groups.items():
+                if len(members) > 2:
+                    levels = [dict(condition.levels)[factor] for condition in members]
+                    found.append(self._jointly(factor, fixed, levels, members))
+        if len(self.conditions) > 2:
+            names = [condition.name for condition in self.conditions]
+            found.append(self._jointly("all", (), names, self.conditions))
+        return found
+
+    def _compare(
+        self,
+        factor: str,
+        left: LinkageCondition,
+        right: LinkageCondition,
+        members: Callable[[str, LinkageCondition], frozenset[str]],
+    ) -> Comparison:
+        easy, hard = (
+            pair_agreement(members(kind, left), members(kind, right), len(self.speakers), level=self.level)
+            for kind in KINDS
+        )
+        fixed = tuple(level for level in left.levels if level[0] != factor)
+        return Comparison(factor, fixed, (dict(left.levels)[factor], dict(right.levels)[factor]), easy, hard)
+
+    def _jointly(
+        self, factor: str, fixed: tuple[tuple[str, str], ...], levels: list[str], members: Sequence[LinkageCondition]
+    ) -> Comparison:
+        easy, hard = (
+            joint_agreement(
+                self._members(kind, members), permutations=self.permutations, seed=self.seed, level=self.level
+            )
+            for kind in KINDS
+        )
+        return Comparison(factor, fixed, tuple(levels), easy, hard)
+
+    def _members(self, kind: str, conditions: Sequence[LinkageCondition]) -> NDArray[np.bool_]:
+        rows = [[name in getattr(self.sets[condition], kind) for name in self.speakers] for condition in conditions]
+        return np.array(rows, bool)
+
+    def _pairs_differing_in(self, factor: str) -> list[tuple[int, int]]:
+        numbered = combinations(range(len(self.conditions)), 2)
+        return [
+            (left, right)
+            for left, right in numbered
+            if _differ_in(self.conditions[left], self.conditions[right]) == [factor]
+        ]
+
+
+def _differ_in(left: LinkageCondition, right: LinkageCondition) -> list[str]:
+    return [first[0] for first, second in zip(left.levels, right.levels, strict=True) if first != second]
+
+
+def _checked(conditions: Sequence[LinkageCondition]) -> list[str]:
+    if len(conditions) < 2:
+        raise DataError(f"expected at least 2 conditions to compare, got {len(conditions)}", remedy="give more runs")
+    factors = [factor for factor, _ in conditions[0].levels]
+    for condition in conditions:
+        if [factor for factor, _ in condition.levels] != factors:
+            raise DataError(
+                f"expected the factors {', '.join(factors)} in all conditions, got {condition.name!r} with others",
+                remedy="label all runs in the same way, as ATTACKER/ANONYMISER=PATH or as LABEL=PATH",
+            )
+    return factors

@@ -37,8 +37,8 @@ from evaluation.embeddings import (
     speaker_folds,
     to_unit,
 )
-from evaluation.linkage.intervals import linkability_curve
-from evaluation.linkage.table import Ranks
+from evaluation.linkage.curve import linkability_curve
+from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError, few
 from spkbase.showing import one_line

@@ -18,6 +18,38 @@ Measures of N. The mean over N of a row has a closed form, with H the harmonic n
 from 2 to G counts 1 / N, that is alike on a log scale, (G (H_G - H_k) / (G - k) - 1) / (H_G - 1); `uniform`, where each
 N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a grid of sizes.
 
+Intervals of linkability: speakers are drawn anew, and every size of the gallery gets an interval.
+
+Each choice is made for a reason, and docs/linkability.md shows how often such intervals hold the true value:
+
+* *Speakers are drawn, with all rows of each*, since rows of a speaker are alike: P out of P with replacement. So an
+  interval says how sure the mean over speakers *like these* is.
+* *The gallery stays*, since counts of beaters do not tell which impostors beat whom: nothing can be drawn anew there.
+  Against another gallery the mean is less sure.
+* *Student's t on the logit scale*, from the standard deviation of the resampled values, as in
+  `evaluation.uncertainty.intervals`: a mean of probabilities is skewed near 0 and 1, its logit hardly, and the ends
+stay inside.
+* *Degrees of freedom by how many speakers carry the value*: (sum x)^2 / (sum x^2) of what is linked, or of what is
+  missing to 1, whichever are fewer; at least 1. Near 1 few speakers account for all that is missing, and near 0 few for
+  all there is, and resamples then hardly show the spread: with P - 1 degrees intervals hold far too seldom.
+* *No wider than the interval of Clopper and Pearson for a share out of P*: a mean of numbers from 0 to 1 is as sure as
+  a share at least. This is the whole interval where resamples show no spread, such as where all speakers are linked.
+
+Linkability over draws: several anonymised versions of the same trials, each with random numbers of its own.
+
+The mean over draws is the linkability of all rows together, and resamples of speakers take all rows of a speaker, of
+all draws. What the draws add to such an interval is in `evaluation.uncertainty.intervals`; linkability is a mean over
+speakers, so the three parts of its variance need no resamples. With r_pd for the sum over the rows of speaker p in
+draw d less as many times the draw's mean, in units of the mean number of rows:
+
+    S = sum over p of (mean over d of r_pd)^2 / (P (P - 1))
+    I = sum over p and d of (r_pd - mean over d of r_pd)^2 / (P (P - 1) D (D - 1))
+
+Linkability in one call: from embeddings, or from scores with their key, to the curve over sizes of the gallery.
+
+What it puts together can be used step by step: `ranks` finds where owners rank, `curve` and `intervals` make curves and
+intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
+
 References
 ----------
 .. [1] N. Vauquier et al., "Legally validated evaluation framework for voice anonymization", Interspeech 2025.
@@ -29,15 +61,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.table import Ranks, TieRule
+from evaluation.linkage.ranks import Ranks, TieRule
+from evaluation.metrics import Method, clopper_pearson
+from evaluation.uncertainty import (
+    BLOCK,
+    Interval,
+    Resampling,
+    block_generator,
+    draw_counts,
+    from_scale,
+    to_scale,
+)
 from spkbase.errors import DataError
-from spkbase.showing import one_line
+from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evaluation.embeddings import Embeddings
+from evaluation.linkage.ranks import ranks_from_embeddings, ranks_from_scores
+from evaluation.trials import Key, Scores
+from evaluation.uncertainty import widening
+from spkbase.work import ALL_CORES, Work
+
+if TYPE_CHECKING:
+    from evaluation.linkage.ranks import TieRule
+
 
 Measure = Literal["log", "uniform"]
 MEASURES: tuple[Measure, ...] = ("log", "uniform")
@@ -359,3 +416,331 @@ def by_speaker(speakers: Sequence[str] | NDArray[np.str_], values: NDArray[np.fl
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.bincount(codes, values, len(names))
     return dict(zip(names.tolist(), (sums / np.bincount(codes, minlength=len(names))).tolist(), strict=True))
+
+
+METHOD = "t on the logit scale, degrees of freedom by how many speakers carry it"
+_LOGIT = Method("logit", lower=0, upper=1)
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Curve(Tabular):
+    """Linkability against the size of the gallery, with the ends of its intervals.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64 of shape (S,)
+        Sizes of the gallery, owner included.
+    values, low, high, chance : ndarray of float64 of shape (S,)
+        Linkability, the ends (NaN without intervals, or where undefined), and what scores that say nothing give.
+    top : int
+        The r of "among the first r".
+    level : float
+        Share of true values that the intervals should cover; NaN where that is not known.
+    """
+
+    sizes: NDArray[np.int64]
+    values: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    top: int = 1
+    level: float = float("nan")
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each size of the gallery."""
+        columns = {"size": self.sizes, "linkability": self.values, "low": self.low, "high": self.high}
+        return columns | {"chance": self.chance}
+
+
+@one_blas_thread()
+def linkability_curve(
+    ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1, resampling: Resampling | None = None
+) -> Curve:
+    """Return linkability for many sizes of the gallery, with intervals by a bootstrap of the speakers.
+
+    Parameters
+    ----------
+    ranks, sizes, ties, top
+        See `evaluation.linkage.linkability_at_sizes`.
+    resampling : Resampling, optional
+        Of the intervals; none by default.
+
+    Returns
+    -------
+    Curve
+
+    Raises
+    ------
+    DataError
+        If a size or `top` is out of range, or there is no such rule.
+    """
+    sizes = checked_sizes(ranks, sizes)
+    blank = np.full(len(sizes), np.nan)
+    if resampling is None or not resampling.replicates:
+        values = linkability_at_sizes(ranks, sizes, ties=ties, top=top)
+        return Curve(sizes, values, blank, blank.copy(), chance(sizes, top=top), top)
+    spans = distinct_spans(ranks, ties)
+    shares = np.bincount(spans.inverse, minlength=len(spans.low)) / len(ranks)
+    counts = _counts(ranks, spans)
+    n_speakers = counts.shape[0]
+    drawn = _drawn_in_blocks(n_speakers, resampling)
+    weights = np.asarray((counts.T @ drawn.T).T)  # of each kind of row in each resample
+    weights /= weights.sum(axis=1, keepdims=True)
+    # speakers of one row each are as many as there are rows of a kind; others are taken one by one
+    single = len(ranks) == n_speakers
+    rows = np.ones((len(spans.low), 1)) if single else np.asarray(counts.sum(axis=1), np.float64)[:, None]
+    alike = np.asarray(counts.sum(axis=0), np.float64) if single else np.ones(n_speakers)
+    parts = []
+    for block in probability_blocks(spans, sizes, top):
+        step = max(1, _CELLS // max(resampling.replicates, len(rows)))
+        for start, stop in chunk_bounds(block.shape[1], step):
+            some = block[:, start:stop]
+            freedom = carriers(some if single else counts @ some, rows, alike)
+            values = shares @ some
+            parts.append((values, *_ends(values, weights @ some, freedom, n_speakers, resampling.level)))
+    values, low, high = map(np.concatenate, zip(*parts, strict=True)) if parts else (blank, blank, blank)
+    return Curve(sizes, values, low, high, chance(sizes, top=top), top, resampling.level)
+
+
+@one_blas_thread()
+def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> Interval:
+    """Return the mean of values between 0 and 1, one a speaker, with its interval as for a size of `linkability_curve`.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (P,)
+        Between 0 and 1.
+    resampling : Resampling, optional
+        By default that of `Resampling`; without replicates the ends are NaN.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> found = mean_interval([0.0, 1.0] * 50)
+    >>> found.value, round(found.low, 2), round(found.high, 2)
+    (0.5, 0.4, 0.6)
+    """
+    values, resampling = np.asarray(values, np.float64), resampling or Resampling()
+    mean = float(values.mean())
+    if not resampling.replicates:
+        return Interval(mean)
+    drawn = _drawn_in_blocks(len(values), resampling) @ values / len(values)
+    freedom = carriers(values[:, None], np.ones((len(values), 1)), np.ones(len(values)))
+    low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
+    return Interval(mean, float(low[0]), float(high[0]), METHOD)
+
+
+def carriers(linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many speakers carry each mean alike: the degrees of freedom of its interval.
+
+    Of amounts x, as many equal ones as would have their sum and their sum of squares: (sum x)^2 / (sum x^2). Of what
+    speakers have linked, or of what they are missing, whichever are fewer, and never more than the speakers less one.
+
+    Parameters
+    ----------
+    linked : ndarray of float64 of shape (K, S)
+        Rows linked of each kind of speaker, at each size.
+    rows : ndarray of float64 of shape (K, 1)
+        Rows that each kind has.
+    alike : ndarray of float64 of shape (K,)
+        Speakers of each kind.
+
+    Returns
+    -------
+    ndarray of float64 of shape (S,)
+    """
+    freedom = np.full(linked.shape[1], max(alike.sum() - 1.0, 0.0))
+    for part in (linked, rows - linked):
+        squares = alike @ np.square(part)
+        some = squares > 0
+        freedom[some] = np.minimum(freedom[some], (alike @ part)[some] ** 2 / squares[some])
+    return freedom
+
+
+def _drawn_in_blocks(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
+    """Count how often each unit comes in each resample, shape (replicates, n_units)."""
+    drawn = np.empty((resampling.replicates, n_units))
+    for block, (start, stop) in enumerate(chunk_bounds(len(drawn), BLOCK)):
+        drawn[start:stop] = draw_counts(n_units, stop - start, block_generator(resampling.seed, block), one_by_one=True)
+    return drawn
+
+
+def _counts(ranks: Ranks, spans: Spans) -> csr_array:
+    """Count the rows of each kind that each speaker has, shape (n_speakers, D)."""
+    from scipy.sparse import coo_array
+
+    names, speakers = np.unique(ranks.speakers, return_inverse=True)
+    shape = len(names), len(spans.low)
+    return coo_array((np.ones(len(ranks)), (speakers.reshape(-1), spans.inverse)), shape=shape).tocsr()
+
+
+def _ends(
+    values: NDArray[np.float64],
+    resampled: NDArray[np.float64],
+    freedom: NDArray[np.float64],
+    n_units: int,
+    level: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the intervals of each column, from its value, its resampled values and their degrees of freedom."""
+    from scipy.special import stdtrit
+
+    if n_units < 2:
+        return np.full(len(values), np.nan), np.full(len(values), np.nan)
+    # products sum in one order for the value and in another for its resamples, so 1 may come out an ulp aside
+    values, resampled = _snapped(values), _snapped(resampled)
+    scaled = to_scale(np.vstack([resampled, values]), _LOGIT)
+    scaled, centre = scaled[:-1], scaled[-1]
+    factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
+    reach = factor * scaled.std(axis=0, ddof=1)
+    low, high = share_ends(values, n_units, level)
+    spread = ~(resampled == resampled[0]).all(axis=0) & (reach > 0)
+    low[spread] = np.maximum(low, from_scale(centre - reach, _LOGIT))[spread]
+    high[spread] = np.minimum(high, from_scale(centre + reach, _LOGIT))[spread]
+    return low, high
+
+
+def share_ends(
+    values: NDArray[np.float64], count: int, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the intervals of shares out of `count`, after Clopper and Pearson; also for parts of one."""
+    return clopper_pearson(values * count, (1 - values) * count, level=level)
+
+
+def _snapped(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Put what is within rounding of 0 or 1 there."""
+    values = np.where(values < 1e-300, 0.0, values)
+    return np.where(np.abs(1 - values) < 1e-12, 1.0, values)
+
+
+def linkability_over_draws(
+    draws: Sequence[Ranks], sizes: ArrayLike, *, top: int = 1, resampling: Resampling | None = None
+) -> Curve:
+    """Return the mean linkability over draws for many sizes of the gallery, its intervals hold speakers and draws.
+
+    Parameters
+    ----------
+    draws : sequence of Ranks
+        One a draw, of the same rows.
+    sizes, top, resampling
+        See `linkability_curve`, which this is for one draw.
+
+    Returns
+    -------
+    Curve
+    """
+    curve = linkability_curve(all_draws(draws), sizes, top=top, resampling=resampling)
+    if len(draws) < 2 or resampling is None or not resampling.replicates or np.isnan(curve.low).all():
+        return curve
+    speakers, added, n_units = _parts(draws, curve.sizes, top)
+    factor = widening(speakers, added, n_units=n_units, n_draws=len(draws), level=resampling.level)
+    centre, low, high = to_scale(np.stack([curve.values, curve.low, curve.high]), _LOGIT)
+    ends = [from_scale(centre + factor * (end - centre), _LOGIT) for end in (low, high)]
+    wider = factor > 1
+    return replace(curve, low=np.where(wider, ends[0], curve.low), high=np.where(wider, ends[1], curve.high))
+
+
+def all_draws(draws: Sequence[Ranks]) -> Ranks:
+    """Return the rows of all draws in one table."""
+    if len(draws) == 1:
+        return draws[0]
+    names = ("speakers", "beaters", "ties", "impostors", "mated")
+    columns = {name: np.concatenate([getattr(ranks, name) for ranks in draws]) for name in names}
+    return Ranks(**columns, notes=tuple(dict.fromkeys(note for ranks in draws for note in ranks.notes)))
+
+
+def _parts(
+    draws: Sequence[Ranks], sizes: NDArray[np.int64], top: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
+    names = np.unique(draws[0].speakers)
+    residuals, means = [], []
+    for ranks in draws:
+        speakers = np.searchsorted(names, ranks.speakers)
+        values = linkability_by_row(ranks, sizes, top=top)
+        sums = np.zeros((len(names), len(sizes)))
+        np.add.at(sums, speakers, values)
+        rows = np.bincount(speakers, minlength=len(names))[:, None]
+        means.append(sums.sum(axis=0) / len(ranks))
+        residuals.append((sums - rows * means[-1]) * len(names) / len(ranks))
+    stacked, count, n_draws = np.stack(residuals), len(names), len(draws)
+    shared = stacked.mean(axis=0)
+    pairs = max(count * (count - 1), 1)
+    both = np.square(stacked - shared).sum(axis=(0, 1)) / (pairs * n_draws * (n_draws - 1))
+    spread = np.var(np.stack(means), axis=0, ddof=1) / n_draws
+    return np.square(shared).sum(axis=0) / pairs, np.maximum(0.0, spread - both), count
+
+
+def linkability(
+    enrolled: Embeddings | Scores,
+    tested: Embeddings | Key,
+    sizes: ArrayLike | None = None,
+    *,
+    utterances: int | Literal["all"] | None = None,
+    ties: TieRule = "shared",
+    resampling: Resampling | None = None,
+    work: Work = ALL_CORES,
+) -> Curve:
+    """Return how often the owner of a voice scores highest among N enrolled speakers, for many N.
+
+    Parameters
+    ----------
+    enrolled, tested : Embeddings and Embeddings, or Scores and Key
+        Embeddings of the enrolled speakers and of the trials, compared by cosine; or scores of any kind, each model one
+        enrolled speaker, with the key whose target trials say who the owner is.
+    sizes : array_like of int of shape (S,), optional
+        Sizes N of the gallery, owner included; all from 2 on by default, above 100,000 a thousand alike on a log scale.
+    utterances : int or "all", optional
+        Of how many utterances a trial is the mean. By default one: of embeddings the first of each speaker, of scores
+        each segment, which then is a trial of its own.
+    ties : {"shared", "strict", "lenient"}
+        What an impostor with the owner's score counts; see `evaluation.linkage.curve`.
+    resampling : Resampling, optional
+        Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
+    work : Work
+        Who computes; the result does not depend on it.
+
+    Returns
+    -------
+    Curve
+        `sizes`, `values`, `low`, `high`, and `chance`, which is 1 / N.
+
+    Raises
+    ------
+    DataError
+        If the two do not go together, ids or dimensions do not fit, a vector has no direction, or a size is beyond the
+        gallery.
+
+    References
+    ----------
+    .. [1] N. Vauquier et al., "Legally validated evaluation framework for voice anonymization", Interspeech 2025.
+
+    Examples
+    --------
+    Fifty speakers, and another, noisy utterance of each:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> names = [f"s{number:02d}" for number in range(50)]
+    >>> voices = rng.standard_normal((50, 16))
+    >>> enrolled = Embeddings(names, names, voices)
+    >>> tested = Embeddings([f"{name}-b" for name in names], names, voices + 1.5 * rng.standard_normal((50, 16)))
+    >>> curve = linkability(enrolled, tested, [2, 10, 50])
+    >>> curve.values.round(2)
+    array([0.96, 0.85, 0.66])
+    >>> bool((curve.low < curve.values).all() and (curve.values < curve.high).all())
+    True
+    """
+    if isinstance(enrolled, Embeddings) and isinstance(tested, Embeddings):
+        number = 1 if utterances is None else None if utterances == "all" else utterances
+        ranks = ranks_from_embeddings(enrolled, tested, utterances=number, work=work)
+    elif isinstance(enrolled, Scores) and isinstance(tested, Key):
+        ranks = ranks_from_scores(enrolled, tested, utterances=utterances)
+    else:
+        got = f"{type(enrolled).__name__} and {type(tested).__name__}"
+        raise DataError(f"expected Embeddings and Embeddings, or Scores and Key, got {got}")
+    wanted = all_sizes(ranks.largest_size) if sizes is None else sizes
+    return linkability_curve(ranks, wanted, ties=ties, resampling=resampling or Resampling())

@@ -3,25 +3,478 @@
 From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
 row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
 Segments without a target trial have no owner among the enrolled and make no row.
+
+Where the owner of each trial ranks: a table of counts, and its file.
+
+A *row* is one trial: a trial embedding with one gallery, or a tested segment with the models that it was scored
+against. Its owner is the enrolled speaker that it comes from; all others are impostors. A row knows how many impostors
+score strictly higher than the owner (beaters), how many the same (ties), and how many there are.
+
+The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
+
+Counts of beaters on a device (`spkbase.work`): its float32 decides what is certain, the rest is float64 here.
+
+The margin around the owner's cosine is that of `evaluation.embeddings.sets`: the largest error of a float32
+product, in whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in
+float64, are the proof on the spot: each must come out of the device within its margin, and a device where one does
+not is refused.
+
+How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.
+
+The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
+which are compared with the owner's cosine from float64, a margin above it and a margin below. The margin is 1e-5, or
+the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies outside is
+certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever the shape
+of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
+tell apart, are a tie.
+
+The products of a device (`evaluation.linkage.ranks`) have a text of their own. On the cores comparisons are
+summed eight at a time in the bytes of words, which the array namespace cannot say: its text takes 1.7 times as long
+here.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.linkage.table import Ranks
+from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
+from spkbase.arrays import Rows, part, stored_rows
 from spkbase.errors import DataError, few
-from spkbase.work import ALL_CORES, Work
+from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
+from spkbase.showing import Tabular, one_line
+from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, on_device, ordered_map, progress, ships_items
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
+
+
+TieRule = Literal["shared", "strict", "lenient"]
+TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
+_FIELDS = {"speakers": np.str_, "beaters": np.int64, "ties": np.int64, "impostors": np.int64, "mated": np.float64}
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Ranks(Tabular):
+    """The rank of the owner in each row; see the module.
+
+    Attributes
+    ----------
+    speakers : ndarray of str of shape (n,)
+        Owner of each row.
+    beaters : ndarray of int64 of shape (n,)
+        Impostors that score strictly higher than the owner.
+    ties : ndarray of int64 of shape (n,)
+        Impostors that score the same.
+    impostors : ndarray of int64 of shape (n,)
+        Impostors that the row was compared with, at least as many as beaters and ties.
+    mated : ndarray of float64 of shape (n,)
+        Score of the owner.
+    notes : tuple of str
+        What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, there is no row, or counts are negative or exceed the impostors.
+
+    Examples
+    --------
+    >>> Ranks.of([0, 2], [0, 1], 9).places("shared")
+    array([1. , 3.5])
+    """
+
+    speakers: NDArray[np.str_]
+    beaters: NDArray[np.int64]
+    ties: NDArray[np.int64]
+    impostors: NDArray[np.int64]
+    mated: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, dtype in _FIELDS.items():
+            column = np.asarray(getattr(self, name))
+            object.__setattr__(self, name, column.astype(dtype, copy=False))
+            if column.ndim != 1 or len(column) != len(np.asarray(self.beaters)):
+                raise DataError(f"expected {name} of shape ({len(self.beaters)},), got {column.shape}")
+        if not len(self):
+            raise DataError("expected at least one trial with its owner among the enrolled, got none")
+        broken = next((name for name in self.speakers.tolist() if "\n" in name or "\r" in name), None)
+        if broken is not None:  # lists of speakers have one a line
+            raise DataError(f"expected names of speakers in one line each, got {broken!r:.80}")
+        least = min(int(counts.min()) for counts in (self.beaters, self.ties, self.impostors))
+        if least < 0 or (self.beaters + self.ties > self.impostors).any():
+            raise DataError("expected counts from 0, and no more beaters and ties than impostors")
+
+    def __len__(self) -> int:
+        return len(self.beaters)
+
+    @classmethod
+    def of(cls, beaters: Any, ties: Any, impostors: Any, *, speakers: Any = None, mated: Any = None) -> Ranks:
+        """Return ranks of counts; a single number of impostors serves all rows, and rows without speakers get names."""
+        beaters = np.asarray(beaters, np.int64)
+        names = [f"s{row:0{len(str(len(beaters)))}d}" for row in range(len(beaters))] if speakers is None else speakers
+        return cls(
+            np.asarray(names, np.str_),
+            beaters,
+            np.broadcast_to(np.asarray(ties, np.int64), beaters.shape),
+            np.broadcast_to(np.asarray(impostors, np.int64), beaters.shape),
+            np.full(len(beaters), np.nan) if mated is None else np.asarray(mated, np.float64),
+        )
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each trial."""
+        return {"speaker": self.speakers} | {name: getattr(self, name) for name in list(_FIELDS)[1:]}
+
+    @property
+    def largest_size(self) -> int:
+        """The largest gallery, owner included, that every row can serve."""
+        return int(self.impostors.min()) + 1
+
+    def span(self, ties: TieRule = "shared") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the largest number of beaters of each row under a rule for ties; see `places`.
+
+        All numbers between them are as likely.
+
+        Raises
+        ------
+        DataError
+            If there is no such rule.
+        """
+        if ties not in TIE_RULES:
+            raise DataError(f"expected a rule for ties among {', '.join(TIE_RULES)}, got {ties!r}")
+        most = self.beaters + self.ties
+        return (most if ties == "strict" else self.beaters), (self.beaters if ties == "lenient" else most)
+
+    def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
+        """Return the mean rank of the owner in the whole gallery, from 1.
+
+        `strict` puts the owner behind all that score the same, `lenient` before them, `shared` anywhere among them.
+        """
+        low, high = self.span(ties)
+        return 1 + (low + high) / 2
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted for each trial.
+
+    Attributes
+    ----------
+    beaters, ties : ndarray of int64 of shape (n,)
+        Vectors of the gallery, the owner's left out, that score higher than the owner, and the same.
+    mated : ndarray of float64 of shape (n,)
+        Cosine of each trial with its owner.
+    """
+
+    beaters: NDArray[np.int64]
+    ties: NDArray[np.int64]
+    mated: NDArray[np.float64]
+
+
+def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
+    """Write tables by their number of utterances (0 for all of them), whole or not at all."""
+    columns = {f"{number}/{name}": getattr(table, name) for number, table in ranks.items() for name in _FIELDS}
+    notes = {f"{number}/notes": np.asarray(table.notes, np.str_) for number, table in ranks.items() if table.notes}
+    with atomic_file(path) as file:
+        np.savez_compressed(file, **columns, **notes)  # type: ignore[arg-type]
+
+
+def read_ranks(path: str | Path) -> dict[int, Ranks]:
+    """Return the tables that `write_ranks` wrote, by their number of utterances.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken, or holds no such tables.
+    """
+    try:
+        columns = read_npz(Path(path))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except BROKEN_NPZ as error:
+        raise DataError(f"is no file of ranks: {error}", file=path, remedy="write it again") from error
+    try:
+        numbers = sorted({int(name.partition("/")[0]) for name in columns})
+        tables = {number: {name: columns[f"{number}/{name}"] for name in _FIELDS} for number in numbers}
+    except (ValueError, KeyError) as error:
+        raise DataError(f"is no file of ranks: {error}", file=path, remedy="write it again") from error
+    if not tables:
+        raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
+    nothing = np.empty(0, np.str_)
+    try:
+        return {
+            number: Ranks(**table, notes=tuple(columns.get(f"{number}/notes", nothing).tolist()))
+            for number, table in tables.items()
+        }
+    except (DataError, TypeError, ValueError) as error:
+        text = error.text if isinstance(error, DataError) else f"is no file of ranks: {error}"
+        raise DataError(text, file=path, remedy="write it again") from error
+
+
+_TRIALS = 8192
+_PAIR_BYTES = 8  # a similarity, two comparisons and what lies between
+
+
+@on_device
+def count_on_device(
+    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], device: Device
+) -> Counts:
+    """Return for each trial how many vectors of a gallery beat its owner, and how many tie.
+
+    Parameters
+    ----------
+    gallery, norms, trials, owners
+        As for `evaluation.linkage.count_beaters`.
+    device : Device
+
+    Returns
+    -------
+    Counts
+
+    Raises
+    ------
+    DataError
+        If an owner's cosine comes out further off than the margin.
+    """
+    unit = to_unit(trials)
+    mated = cosines(gallery, norms, unit, owners, np.arange(len(unit)))
+    margin = cosine_margin(unit.shape[1])
+    beaters, ties = np.zeros(len(unit), np.int64), np.zeros(len(unit), np.int64)
+    blocks = chunk_bounds(len(unit), _TRIALS)
+    blocks_on_device = [_Block(unit[start:stop], mated[start:stop], margin, device) for start, stop in blocks]
+    height = device.rows_of(_PAIR_BYTES * min(len(unit), _TRIALS) + 20 * unit.shape[1])
+    n_owners = 0
+    galleries = chunk_bounds(len(gallery), height)
+    for start, stop in progress(galleries, description="ranks", total=len(galleries)):
+        vectors = np.asarray(gallery[start:stop])
+        sent = _to_unit(vectors, norms[start:stop], device)
+        for (at, end), block in zip(blocks, blocks_on_device, strict=True):
+            certain, rows, columns = block.compare(sent)
+            beaters[at:end] += certain
+            columns += at
+            others = rows + start != owners[columns]
+            n_owners += len(rows) - int(np.count_nonzero(others))
+            rows, columns = rows[others], columns[others]
+            above = cosines(vectors, norms[start:stop], unit, rows, columns) - mated[columns]
+            np.add.at(beaters, columns[above > TIE], 1)
+            np.add.at(ties, columns[np.abs(above) <= TIE], 1)
+    if n_owners != len(unit):
+        text = (
+            f"device {device.name} gave {len(unit) - n_owners} of {len(unit)} cosines with an error above {margin:.1e}"
+        )
+        raise DataError(text, remedy="its float32 products cannot be relied on: leave --device out")
+    return Counts(beaters, ties, mated)
+
+
+class _Block:
+    """Trials on the device, with the ends of what is certain."""
+
+    def __init__(self, unit: NDArray[np.float64], mated: NDArray[np.float64], margin: float, device: Device) -> None:
+        self._device = device
+        self._trials = device.xp.matrix_transpose(device.asarray(unit, np.float32))
+        self._low, self._high = (device.asarray(mated + shift, np.float32) for shift in (-margin, margin))
+
+    def compare(self, gallery: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Count for each trial the cosines surely above the owner's, and find rows and columns of the doubtful."""
+        xp = self._device.xp
+        cosine = gallery @ self._trials
+        above = cosine > self._high
+        doubtful = xp.nonzero((cosine > self._low) & ~above)
+        rows, columns = (self._device.to_numpy(indices).astype(np.int64) for indices in doubtful)
+        return self._device.to_numpy(xp.count_nonzero(above, axis=0)), rows, columns
+
+
+def _to_unit(vectors: NDArray, norms: NDArray[np.float64], device: Device) -> Array:
+    """Rows of length 1 in float32, rounded once from float64 as on the cores."""
+    xp = device.xp
+    held = vectors if vectors.dtype in (np.float32, np.float64) else vectors.astype(np.float64)
+    scaled = xp.astype(device.asarray(held), xp.float64) * device.asarray(1 / norms[:, None])
+    return xp.astype(scaled, xp.float32)
+
+
+# Sums of comparisons are made eight at a time, in the bytes of one word: at most 255 rows go into a byte.
+_GROUP = 255
+_WORD = 8
+GALLERY_BLOCK = 4 * _GROUP
+TRIAL_BLOCK = 2048
+_FEW = 8
+_BLOCKS_SENT = 8  # in a piece of work that goes to another process, so that it is worth the way
+_NOBODY = np.float32(-2.0)  # below any cosine
+
+
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """Trials, ready for products; padded to whole blocks of words with columns that nothing beats."""
+
+    unit: NDArray[np.float64]  # (n, D)
+    bounds: list[tuple[int, int]]  # of each block
+    padded: list[NDArray[np.float32]]  # for each block (at least as many, D)
+    mated: NDArray[np.float64]  # (n,)
+    low: list[NDArray[np.float32]]
+    high: list[NDArray[np.float32]]
+    owners: NDArray[np.int64]  # rows of the gallery, sorted
+    owned: NDArray[np.int64]  # the trial of each
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some rows of a gallery, in memory or in a file."""
+
+    start: int
+    vectors: Rows  # (m, D)
+    norms: NDArray[np.float64]  # (m,)
+
+
+def count_beaters(
+    gallery: Rows,
+    norms: NDArray[np.float64],
+    trials: NDArray[np.floating],
+    owners: NDArray[np.int64],
+    *,
+    work: Work = ALL_CORES,
+    blocks: tuple[int, int] = (GALLERY_BLOCK, TRIAL_BLOCK),
+) -> Counts:
+    """Return for each trial how many vectors of a gallery beat its owner.
+
+    Parameters
+    ----------
+    gallery : ndarray of shape (G, D)
+        Vectors of the enrolled, of any floating type; they may stand in a file, and are read block by block, once.
+    norms : ndarray of float64 of shape (G,)
+        Their lengths, none 0.
+    trials : ndarray of shape (n, D)
+        Vectors of the trials, none of length 0.
+    owners : ndarray of int64 of shape (n,)
+        For each trial the row of its owner in the gallery.
+    work : Work
+        Who computes; the counts do not depend on it. Where workers are other processes, a mapped gallery travels as the
+        name of its file, another one in parts.
+    blocks : (int, int)
+        Rows and columns of a block of similarities; without effect on a device, whose memory says its own.
+
+    Returns
+    -------
+    Counts
+    """
+    if work.device is not None:
+        return count_on_device(gallery, norms, trials, owners, work.device)
+    gallery_block, trial_block = blocks
+    prepared = _prepare(gallery, norms, trials, owners, trial_block)
+    rows = stored_rows(gallery) if ships_items() else gallery
+    bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
+    parts = (_Part(start, part(rows, start, stop), norms[start:stop]) for start, stop in bounds)
+    count = partial(_count_part, prepared, gallery_block)
+    n_trials = len(trials)
+    beaters, ties = np.zeros(n_trials, np.int64), np.zeros(n_trials, np.int64)
+    for more, same in ordered_map(count, parts, jobs=work.jobs, threads=True, description="ranks", total=len(bounds)):
+        beaters += more
+        ties += same
+    return Counts(beaters, ties, prepared.mated)
+
+
+def _prepare(
+    gallery: Rows, norms: NDArray[np.float64], trials: NDArray, owners: NDArray[np.int64], trial_block: int
+) -> _Trials:
+    unit = to_unit(trials)
+    n_trials, n_dimensions = unit.shape
+    mated = cosines(gallery, norms, unit, owners, np.arange(n_trials))
+    margin = cosine_margin(n_dimensions)
+    padded: list[NDArray[np.float32]] = []
+    bounds = chunk_bounds(n_trials, trial_block)
+    low: list[NDArray[np.float32]] = []
+    high: list[NDArray[np.float32]] = []
+    for start, stop in bounds:
+        length = -(-(stop - start) // _WORD) * _WORD
+        block = np.zeros((length, n_dimensions), np.float32)
+        block[: stop - start] = unit[start:stop]
+        padded.append(block)
+        for ends, shift in ((low, -margin), (high, margin)):
+            end = np.full(length, np.inf, np.float32)
+            end[: stop - start] = mated[start:stop] + shift
+            ends.append(end)
+    order = np.argsort(owners, kind="stable")
+    return _Trials(unit, bounds, padded, mated, low, high, owners[order], order)
+
+
+def _count_part(trials: _Trials, height: int, rows: _Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count over some rows of the gallery: for each trial those that are higher, and those that are the same."""
+    beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
+    for start, stop in chunk_bounds(len(rows.norms), height):
+        block = np.asarray(part(rows.vectors, start, stop))
+        more, same = _count_block(block, rows.norms[start:stop], trials, rows.start + start)
+        beaters += more
+        ties += same
+    return beaters, ties
+
+
+def _count_block(
+    block: NDArray, norms: NDArray[np.float64], trials: _Trials, start: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same over a block, the rows of the gallery from `start` on."""
+    vectors = np.empty(block.shape, np.float32)
+    np.multiply(block, (1 / norms)[:, None], out=vectors, casting="same_kind")
+    first, last = np.searchsorted(trials.owners, [start, start + len(block)])
+    own_rows, own_columns = trials.owners[first:last] - start, trials.owned[first:last]
+    beaters, ties = np.zeros(len(trials.mated), np.int64), np.zeros(len(trials.mated), np.int64)
+    similarities, flags = None, None
+    for (at, end), padded, low, high in zip(trials.bounds, trials.padded, trials.low, trials.high, strict=True):
+        width = end - at
+        if similarities is None or similarities.shape[1] != len(padded):
+            similarities = np.empty((len(vectors), len(padded)), np.float32)
+            flags = np.empty((min(_GROUP, len(vectors)), len(padded)), bool)
+        assert flags is not None
+        np.matmul(vectors, padded.T, out=similarities)
+        inside = (own_columns >= at) & (own_columns < end)
+        similarities[own_rows[inside], own_columns[inside] - at] = _NOBODY
+        for group in range(0, len(similarities), _GROUP):
+            rows = similarities[group : group + _GROUP]
+            certain, near_rows, columns = _compare(rows, low, high, flags[: len(rows)])
+            beaters[at:end] += certain[:width]
+            if len(columns):
+                columns = columns + at
+                exact = cosines(block, norms, trials.unit, near_rows + group, columns)
+                above = exact - trials.mated[columns]
+                np.add.at(beaters, columns[above > TIE], 1)
+                np.add.at(ties, columns[np.abs(above) <= TIE], 1)
+    return beaters, ties
+
+
+def _compare(
+    rows: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32], flags: NDArray[np.bool_]
+) -> tuple[NDArray[np.integer], NDArray[np.intp], NDArray[np.intp]]:
+    """Count in each column the values above `high`, and find (rows, columns) of those between `low` and `high`."""
+    np.greater(rows, low, out=flags)
+    possible = _column_sums(flags)
+    columns = np.flatnonzero(possible)
+    if len(columns) * _FEW < len(low):  # most owners are beaten by none of the group: look at the others alone
+        certain = np.zeros(len(low), np.uint8)
+        values = rows[:, columns]
+        certain[columns] = (values > high[columns]).sum(axis=0)
+        columns = columns[possible[columns] > certain[columns]]
+    else:
+        np.greater(rows, high, out=flags)
+        certain = _column_sums(flags)
+        columns = np.flatnonzero(possible > certain)
+    values = rows[:, columns]
+    near_rows, near_columns = np.nonzero((values > low[columns]) & ~(values > high[columns]))
+    return certain, near_rows, columns[near_columns]
+
+
+def _column_sums(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Sum at most 255 rows of flags, in the bytes of words."""
+    return np.add.reduce(flags.view(np.uint64), axis=0).view(np.uint8)
+
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +532,6 @@ def rank_speakers(
     work: Work = ALL_CORES,
 ) -> Ranks:
     """Return the rank of each trial vector's owner in a gallery; see `ranks_from_embeddings`, which makes both."""
-    from evaluation.linkage.counts import count_beaters
 
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
         got = f"{gallery.vectors.shape[1]} of the enrolled and {trials.vectors.shape[1]} of the trials"

@@ -37,7 +37,7 @@ from evaluation.embeddings import (
     speaker_vectors,
     to_unit,
 )
-from evaluation.linkage.intervals import mean_interval
+from evaluation.linkage.curve import mean_interval
 from evaluation.trials import factorise
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError

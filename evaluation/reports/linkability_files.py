@@ -7,7 +7,7 @@
 ``curve.csv``              ``utterances,size,linkability,low,high,chance,kind``; kind is ``measured`` or
                            ``extrapolated``
 ``cmc.csv``                ``utterances,place,share``: the owner among the first places of the whole gallery
-``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.table`)
+``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
 ``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``, all ``extrapolated``
 ``linkability.png``        and ``.svg``: measured curves, and on grey ground what was extrapolated
 ``extrapolation_L*.png``   and ``.svg``: what each method says

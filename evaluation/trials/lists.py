@@ -8,20 +8,424 @@ models times segments. A pair occurs once in a list. The order of the trials is 
 have their tables sorted by code point, so that the tables do not depend on that order.
 
 Lists are joined by id pair, never by row.
+
+Arithmetic of id pairs: ids become codes, a pair of codes one number, and lists are joined by these numbers.
+
+Columns of data frames, and scores that come with labels: what notebooks hold instead of files.
+
+Series and data frames of pandas, polars and their like are taken for what they can do, not for what they are, so none
+of these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame what
+has ``columns`` and gives a column by name.
+
+Lists that belong together, joined by id pair and never by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from hashlib import blake2b
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evaluation.trials.frames import frame_columns, ids_of, numbers_of, truth_of
-from evaluation.trials.pairs import checked_codes, checked_ids, factorise, find_repeat
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, html_table
+
+# Up to this many cells a table over all pairs is quicker than a sort, and small (4 bytes a cell).
+_MAX_CELLS = 1 << 25
+
+
+def find_codes(wanted: np.ndarray, present: np.ndarray, n_cells: int) -> np.ndarray:
+    """Return for each wanted pair its place among the distinct ones that are present, or -1.
+
+    Parameters
+    ----------
+    wanted, present : ndarray of int64 of shapes (N,) and (K,)
+        Pair codes below `n_cells`; a wanted -1 is found nowhere.
+    n_cells : int
+        Number of possible pairs.
+    """
+    if n_cells <= max(_MAX_CELLS, 8 * len(present)):
+        table = np.full(n_cells + 1, -1, np.int32)  # the last cell serves the wanted code -1
+        table[present] = np.arange(len(present), dtype=np.int32)
+        return table[wanted]
+    if not len(present):
+        return np.full(len(wanted), -1)
+    # both sorted: a search for neighbours one after the other is 30 times quicker than in random order
+    order, wanted_order = np.argsort(present), np.argsort(wanted)
+    present, wanted = present[order], wanted[wanted_order]
+    place = np.minimum(np.searchsorted(present, wanted), len(present) - 1)
+    rows = np.empty(len(wanted), np.int64)
+    rows[wanted_order] = np.where(present[place] == wanted, order[place], -1)
+    return rows
+
+
+def find_repeat(models: np.ndarray, segments: np.ndarray, n_segments: int, n_models: int) -> tuple[int, int] | None:
+    """Find the first trial that repeats an earlier one: (row of the earlier one, row of the repetition), or None."""
+    pairs = pair_codes(models, segments, n_segments)
+    if n_models * n_segments <= max(_MAX_CELLS, 8 * len(pairs)):
+        seen = np.zeros(n_models * n_segments, bool)
+        seen[pairs] = True
+        distinct = np.count_nonzero(seen) == len(pairs)
+    else:
+        in_order = np.sort(pairs)
+        distinct = bool((in_order[1:] != in_order[:-1]).all())
+    if distinct:
+        return None
+    order = np.argsort(pairs, kind="stable")
+    repeats = order[1:][pairs[order[1:]] == pairs[order[:-1]]]
+    later = int(repeats.min())
+    return int(np.flatnonzero(pairs == pairs[later])[0]), later
+
+
+def sorted_table(ids: Sequence[str], codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort a table of ids by code point and renumber the codes into it."""
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    rank = np.empty(len(ids), np.int32)
+    rank[order] = np.arange(len(ids), dtype=np.int32)
+    return np.array([ids[place] for place in order], dtype=object), rank[codes]
+
+
+def factorise(ids: Sequence[str] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted table of the distinct ids, and the code of each id."""
+    if isinstance(ids, np.ndarray):
+        ids = ids.tolist()
+    table: defaultdict[str, int] = defaultdict()
+    table.default_factory = table.__len__  # a new id gets the next number
+    codes = np.fromiter(map(table.__getitem__, ids), np.int32, count=len(ids))
+    return sorted_table(checked_ids(np.array(list(table), dtype=object), "ids").tolist(), codes)
+
+
+def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
+    """Check a table: distinct strings, none empty."""
+    ids = np.asarray(ids, dtype=object)
+    if ids.ndim != 1:
+        raise DataError(f"expected {name} of one dimension, got shape {ids.shape}")
+    for identity in ids:
+        if not isinstance(identity, str) or not identity:
+            raise DataError(f"expected {name} to be strings that are not empty, got {identity!r}")
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        repeated = next(identity for identity in ids if identity in seen or seen.add(identity))  # type: ignore[func-returns-value]
+        raise DataError(f"{name}: {repeated!r} is repeated", remedy="each id may stand in the table once")
+    return ids
+
+
+def checked_codes(codes: np.ndarray, name: str, n_ids: int) -> np.ndarray:
+    """Check codes into a table of `n_ids`, and give them as int32."""
+    codes = np.asarray(codes)
+    if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
+        raise DataError(f"expected {name} to be integers of shape (N,), got {codes.dtype} of shape {codes.shape}")
+    if codes.size and not (codes.min() >= 0 and codes.max() < n_ids):
+        raise DataError(f"expected {name} from 0 to {n_ids - 1}, got {codes.min()} to {codes.max()}")
+    return codes.astype(np.int32, copy=False)
+
+
+def pair_codes(models: np.ndarray, segments: np.ndarray, n_segments: int) -> np.ndarray:
+    """Make one number of each pair of codes."""
+    return models.astype(np.int64) * n_segments + segments
+
+
+def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return the place of each id in another table, or -1."""
+    if len(ids) == len(table) and ids.tolist() == table.tolist():
+        return np.arange(len(ids), dtype=np.int32)
+    places = {identity: place for place, identity in enumerate(table.tolist())}
+    return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)
+
+
+TRUTHS = {"target": True, "nontarget": False, "1": True, "0": False, "true": True, "false": False}
+"""What a label says; in any case of letters."""
+COLUMN_NAMES = {
+    "model": (
+        *("model", "model_id", "modelid", "enrol", "enroll", "enrolment", "enrollment", "enrol_id", "enroll_id"),
+        *("enrolment_id", "enrollment_id", "reference", "bio_ref_template_id", "bio_ref_subject_id"),
+        *("enrol_utt", "enroll_utt", "enrol_path", "enroll_path", "enrol_file", "enroll_file", "enrol_wav"),
+        *("enroll_wav", "utt1", "file1", "path1", "wav1", "audio1", "id1"),
+    ),
+    "segment": (
+        *("segment", "segment_id", "segmentid", "test", "test_id", "trial", "trial_id", "utterance", "utt"),
+        *("probe", "probe_id", "probe_template_id", "probe_key"),
+        *("test_utt", "test_path", "test_file", "test_wav", "utt2", "file2", "path2", "wav2", "audio2", "id2"),
+    ),
+    "score": (
+        *("score", "scores", "llr", "value", "similarity", "cos_sim", "cosine", "cosine_score", "cosine_similarity"),
+        *("plda", "plda_score", "sim"),
+    ),
+    "label": (
+        *("target", "is_target", "label", "targettype", "truth", "labels", "same", "is_same", "same_speaker"),
+        *("ground_truth", "gt", "y_true"),
+    ),
+    "claimed": ("bio_ref_subject_id",),
+    "real": ("probe_subject_id",),
+}
+"""Names of columns that headers of tables and data frames have, by role; in any case of letters."""
+_MANY = 20  # numbers: so many 0 and 1 beside other numbers are labels
+
+
+def column_of(values: Any, name: str) -> np.ndarray:
+    """Return a column as an array of shape (N,).
+
+    Parameters
+    ----------
+    values : array_like, or a Series of pandas, polars or their like
+        What it holds.
+    name : str
+        What it is, for the error: ``"scores"``, say.
+
+    Raises
+    ------
+    DataError
+        If it is no column of values.
+    """
+    try:
+        if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device
+            values = values.detach().cpu()
+            values = values.float() if "bfloat16" in str(values.dtype) else values  # which NumPy does not know
+        column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"expected {name} of shape (N,), got {type(values).__name__}: {error}") from error
+    if column.ndim != 1:
+        remedy = "choose the column of the data frame" if hasattr(values, "columns") else None
+        raise DataError(f"expected {name} of shape (N,), got {column.shape}", remedy=remedy)
+    return column
+
+
+def truth_of(labels: Any, name: str = "labels") -> np.ndarray:
+    """Return whether each label says target.
+
+    Parameters
+    ----------
+    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
+        Text is ``target`` or ``nontarget``, ``true`` or ``false``, ``1`` or ``0``.
+    name : str
+        What they are, for the error.
+
+    Returns
+    -------
+    ndarray of bool of shape (N,)
+
+    Raises
+    ------
+    DataError
+        If a label says neither; the first few are named.
+
+    Examples
+    --------
+    >>> truth_of(["target", "nontarget"]).tolist(), truth_of([1, 0, 0]).tolist()
+    ([True, False], [True, False, False])
+    """
+    column = column_of(labels, name)
+    if column.dtype.kind == "b":
+        return column
+    if column.dtype.kind in "iuf" and ((column == 0) | (column == 1)).all():
+        return column == 1
+    truths = np.zeros(len(column), bool)
+    strange: list[str] = []
+    for row, label in enumerate(column.tolist()):
+        truth = TRUTHS.get(label.lower()) if isinstance(label, str) else _number_says(label)
+        if truth is None:
+            strange.append(f"{label!r:.40} (row {row})")
+        else:
+            truths[row] = truth
+    if strange:
+        remedy = "true and false, 1 and 0, or target and nontarget; are scores and labels exchanged?"
+        raise DataError(f"expected target or nontarget as {name}, got {few(strange)}", remedy=remedy)
+    return truths
+
+
+def are_labels(others: Any) -> bool:
+    """Return whether what stands beside scores are their labels, and not scores of the other class.
+
+    Truth values and text are labels; numbers 0 and 1 are not taken for them, but `evaluation.metrics.sort_scores`
+    refuses them beside scores.
+
+    Examples
+    --------
+    >>> are_labels([True, False]), are_labels([0.2, 0.0])
+    (True, False)
+    """
+    column = np.asarray(others.to_numpy() if hasattr(others, "to_numpy") else others)
+    is_text = column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column.flat)
+    return bool(column.size) and (column.dtype.kind in "bUST" or is_text)
+
+
+def refuse_labels(target: np.ndarray, nontarget: np.ndarray) -> None:
+    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``.
+
+    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, beside as many scores. Two values on either
+    side (decisions), and a few numbers with a point, may be the scores of either class.
+
+    Parameters
+    ----------
+    target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
+        What was given as scores.
+
+    Raises
+    ------
+    DataError
+        If one of the two holds labels.
+    """
+    for name, labels, scores in (("target", target, nontarget), ("nontarget", nontarget, target)):
+        kinds = labels.dtype.kind, scores.dtype.kind
+        if labels.shape != scores.shape or not labels.size or kinds[0] not in "biuf" or kinds[1] not in "iuf":
+            continue
+        low, high = labels.min(), labels.max()
+        if kinds[0] != "b" and not ((low, high) in ((0, 1), (-1, 1)) and ((labels == low) | (labels == high)).all()):
+            continue
+        with np.errstate(invalid="ignore"):
+            no_doubt = kinds[0] == "b" or (kinds[0] in "iu" and (scores % 1 > 0).any())
+        if no_doubt or (len(labels) >= _MANY and len(np.unique(scores)) > 2):
+            text = f"expected {name} scores, got {len(labels)} labels ({low + 0:g} and {high:g}), one for each score"
+            remedy = f"give scores[labels == 1], scores[labels == {low + 0:g}]; ev.evaluate takes labels=labels"
+            raise DataError(text, remedy=remedy)
+
+
+def split_by_labels(scores: Any, labels: Any, weights: ArrayLike | None = None) -> dict[str, np.ndarray]:
+    """Split scores into those of target and of nontarget trials by the label of each.
+
+    Parameters
+    ----------
+    scores : array_like of float of shape (N,)
+        Scores, or a Series.
+    labels : array_like of bool, of 0 and 1, or of str of shape (N,)
+        See `truth_of`.
+    weights : array_like of float of shape (N,), optional
+        How often each trial counts.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
+        `evaluation.metrics.sort_scores` takes them.
+
+    Raises
+    ------
+    DataError
+        If lengths or the indices of two Series differ, a label says neither, or a score is no number or NaN.
+    """
+    _check_indices(scores, labels)
+    values, is_target = numbers_of(scores, "scores"), truth_of(labels)
+    if len(values) != len(is_target):
+        raise DataError(f"expected a label for each of {len(values)} scores, got {len(is_target)}")
+    split = {"target": values[is_target], "nontarget": values[~is_target]}
+    if weights is not None:
+        given = numbers_of(weights, "weights")
+        if len(given) != len(values):
+            raise DataError(f"expected a weight for each of {len(values)} scores, got {len(given)}")
+        split |= {"target_weights": given[is_target], "nontarget_weights": given[~is_target]}
+    return split
+
+
+def numbers_of(values: Any, name: str) -> np.ndarray:
+    """Return a column as float64.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (N,), or a Series
+        Infinite ones are legal.
+    name : str
+        What they are, for the error.
+
+    Raises
+    ------
+    DataError
+        If one is no number, NaN or missing; the first row is named.
+    """
+    column = column_of(values, name)
+    if column.dtype.kind not in "iuf":
+        cells = enumerate(column.tolist())
+        strange = [row for row, cell in cells if isinstance(cell, bool) or not isinstance(cell, (int, float))]
+        if strange:
+            got = f"{column[strange[0]]!r:.60} in row {strange[0]}"
+            raise DataError(f"expected numbers as {name}, got {got}", remedy="give numbers: no text, no truth, no gap")
+    numbers = column.astype(np.float64)
+    bad = np.flatnonzero(np.isnan(numbers))
+    if len(bad):
+        text = f"expected numbers as {name}, got {len(bad)} NaN or missing among {len(numbers)} (row {bad[0]} first)"
+        raise DataError(text, remedy="score these trials anew, or drop their rows")
+    return numbers
+
+
+def frame_columns(
+    frame: Any, wanted: Mapping[str, str | None], optional: Mapping[str, str] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the columns of a data frame by their roles.
+
+    Parameters
+    ----------
+    frame : data frame, or mapping of str to columns
+        Of pandas, polars or their like.
+    wanted : mapping of str to str
+        For each role the name of its column; None for the first name in `COLUMN_NAMES` that the frame has.
+    optional : mapping of str to str, optional
+        Columns that may be there, by role.
+
+    Returns
+    -------
+    dict of str to ndarray
+        By role; what is optional only where it is there.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, is there twice, or has another length; all that are missing are named at once.
+    """
+    names = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
+    places = {role: name if name is not None else _known(role, names) for role, name in wanted.items()}
+    lacking = [role for role, name in places.items() if name not in names]
+    if lacking:
+        text = f"expected a column for {' and '.join(lacking)}, got {', '.join(names)[:200] or 'none'}"
+        raise DataError(text, remedy=f"name it: {', '.join(f'{role}=...' for role in lacking)}")
+    places |= {role: name for role, name in (optional or {}).items() if name in names}
+    for name in places.values():
+        if names.count(str(name)) > 1:
+            raise DataError(f"expected one column {name!r}, got {names.count(str(name))}", remedy="rename one of them")
+    columns = {role: column_of(frame[name], f"column {name!r}") for role, name in places.items()}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise DataError(f"expected columns of one length, got {sorted(lengths)}")
+    return columns
+
+
+def ids_of(column: np.ndarray, name: str) -> list[str]:
+    """Return a column of ids as text; whole numbers are written out, since data frames read ids of digits as numbers.
+
+    Raises
+    ------
+    DataError
+        If an id is empty, missing, or neither text nor a whole number; the first row is named.
+    """
+    ids = column.tolist()
+    for row, identity in enumerate(ids):
+        if isinstance(identity, int) and not isinstance(identity, bool):
+            ids[row] = str(identity)
+        elif not isinstance(identity, str) or not identity:
+            got = f"{identity!r:.60} in row {row}"
+            raise DataError(f"expected ids of {name}s as text, got {got}", remedy="read the column as text, no gaps")
+    return ids
+
+
+def _known(role: str, names: Sequence[str]) -> str | None:
+    lower = [name.lower() for name in names]
+    return next((names[lower.index(known)] for known in COLUMN_NAMES[role] if known in lower), None)
+
+
+def _number_says(label: Any) -> bool | None:
+    return bool(label) if isinstance(label, (bool, int, float)) and label in (0, 1) else None
+
+
+def _check_indices(scores: Any, labels: Any) -> None:
+    """Refuse two Series whose rows are not the same ones: taken by position they would give wrong numbers silently."""
+    ours, theirs = getattr(scores, "index", None), getattr(labels, "index", None)
+    if ours is not None and hasattr(ours, "equals") and hasattr(theirs, "equals") and not ours.equals(theirs):
+        remedy = "sort or join them by their index, or give arrays if the order is right"
+        raise DataError("expected scores and labels with the same index, but the two differ", remedy=remedy)
+
 
 _MAX_NAMED = 3
 _ROWS = 10  # in a notebook
@@ -344,3 +748,166 @@ def name_some(trials: Trials, rows: np.ndarray) -> str:
     """Name the first few of some trials, for an error."""
     names = ", ".join(name_trial(trials, row) for row in rows[:_MAX_NAMED])
     return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")
+
+
+logger = logging.getLogger(__name__)
+
+_ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)  # multipliers that spread bits over a word
+
+
+class JoinError(DataError):
+    """Scores and key do not fit together: the first trial that does not stands in `row` of the `side`."""
+
+    side: Literal["scores", "key"] | None = None
+    row: int | None = None
+
+
+def order_free_digest(key: Key) -> int:
+    """Return a number of 64 bits that keys share which hold the same trials with the same truth, in whatever order.
+
+    It is the sum over trials of a mixed hash of model, segment and truth: no sort, and no text for each trial.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, False])
+    >>> order_free_digest(key) == order_free_digest(key.subset([1, 0]))
+    True
+    >>> order_free_digest(key) == order_free_digest(Key.from_ids(["a", "b"], ["s", "t"], is_target=[True, True]))
+    False
+    """
+    models, segments = map(_hashes, (key.model_ids, key.segment_ids))
+    mixed = models[key.models] * np.uint64(_ODD[0]) + segments[key.segments] * np.uint64(_ODD[1]) + key.is_target
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(_ODD[2])
+    return int((mixed ^ (mixed >> np.uint64(29))).sum(dtype=np.uint64))
+
+
+def _hashes(ids: np.ndarray) -> np.ndarray:
+    digests = (blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest() for name in ids)
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+def split_scores(
+    scores: Scores,
+    key: Key,
+    *,
+    missing: Literal["error", "drop"] = "error",
+    unknown: Literal["error", "drop"] = "error",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split scores into those of target and of nontarget trials, joined by id pair.
+
+    A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
+    out, with a count in the log. An id that the key does not know is an error, because it may be a misspelt one.
+
+    Parameters
+    ----------
+    scores : Scores
+        Scores in any order.
+    key : Key
+        The truth.
+    missing : {"error", "drop"}
+        What to do with trials of the key that have no score; dropped ones are counted in the log.
+    unknown : {"error", "drop"}
+        What to do with scores of models or segments that the key does not know.
+
+    Returns
+    -------
+    target : ndarray of float64 of shape (n_target,)
+        Scores of target trials, in the order of the key.
+    nontarget : ndarray of float64 of shape (n_nontarget,)
+        Scores of nontarget trials, in the order of the key.
+
+    Raises
+    ------
+    DataError
+        If a trial has no score or an id is unknown, unless these are to be dropped. The first few are named.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "s"], is_target=[True, False])
+    >>> split_scores(Scores.from_ids(["b", "a"], ["s", "s"], [-1.0, 2.0]), key)
+    (array([2.]), array([-1.]))
+    """
+    for name, choice in (("missing", missing), ("unknown", unknown)):
+        if choice not in ("error", "drop"):
+            raise DataError(f"expected {name} to be 'error' or 'drop', got {choice!r}")
+    rows = find_rows(key, scores)
+    absent = np.flatnonzero(rows < 0)
+    # the unknown ids first: where both stand, a misspelt id is the cause and the missing trials its effect
+    if len(key) - len(absent) < len(scores):
+        _report_extra(scores, key, len(scores) - (len(key) - len(absent)), unknown)
+    if len(absent):
+        _report_missing(key, absent, missing)
+    present = rows >= 0
+    values = scores.values[rows[present]]
+    is_target = key.is_target[present]
+    return values[is_target], values[~is_target]
+
+
+def align(scores: Scores, trials: Trials) -> np.ndarray:
+    """Return the score of each trial, in the order of the trials.
+
+    Returns
+    -------
+    ndarray of float64 of shape (len(trials),)
+
+    Raises
+    ------
+    DataError
+        If a trial has no score; the first few are named.
+    """
+    rows = find_rows(trials, scores)
+    absent = np.flatnonzero(rows < 0)
+    if len(absent):
+        _report_missing(trials, absent, "error")
+    return scores.values[rows]
+
+
+def find_rows(trials: Trials, within: Trials) -> np.ndarray:
+    """Find each trial in another list, by its id pair.
+
+    Returns
+    -------
+    ndarray of int of shape (len(trials),)
+        Row in `within`, or -1 where the pair is not there.
+    """
+    models = recode(trials.model_ids, within.model_ids)[trials.models]
+    segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
+    if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
+        return np.arange(len(trials))
+    wanted = pair_codes(models, segments, len(within.segment_ids))
+    wanted[(models < 0) | (segments < 0)] = -1
+    present = pair_codes(within.models, within.segments, len(within.segment_ids))
+    return find_codes(wanted, present, len(within.model_ids) * len(within.segment_ids))
+
+
+def _report_missing(trials: Trials, absent: np.ndarray, missing: str) -> None:
+    text = f"{counted(len(absent), 'trial')} of {len(trials)} without a score: {name_some(trials, absent)}"
+    if missing == "error":
+        raise _join_error(text, "key", absent[0], "score every trial, or ask to drop missing ones")
+    logger.warning("dropped %s", text)
+
+
+def _report_extra(scores: Scores, key: Key, n_extra: int, unknown: str) -> None:
+    """Report scores outside the key: unknown ids are an error or a warning, other pairs a line in the log."""
+    strange_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
+    strange = np.flatnonzero(strange_models | (recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0))
+    if len(strange):
+        row = strange[0]
+        strange_id = (
+            scores.model_ids[scores.models[row]] if strange_models[row] else scores.segment_ids[scores.segments[row]]
+        )
+        text = (
+            f"{counted(len(strange), 'score')} with an id that the key does not know, such as the "
+            f"{'model' if strange_models[row] else 'segment'} '{strange_id}': {name_some(scores, strange)}"
+        )
+        if unknown == "error":
+            raise _join_error(text, "scores", row, "check the ids, or ask to drop unknown ones")
+        logger.warning("dropped %s", text)
+    if n_extra > len(strange):
+        logger.info("left out %s of pairs that the key does not ask for", counted(n_extra - len(strange), "score"))
+
+
+def _join_error(text: str, side: Literal["scores", "key"], row: int, remedy: str) -> JoinError:
+    error = JoinError(text, remedy=remedy)
+    error.side, error.row = side, int(row)
+    return error

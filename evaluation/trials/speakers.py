@@ -10,20 +10,35 @@ counts them). The two names of a target trial are never kept apart: where both s
 that is an error.
 
 Nontarget trials within one speaker are legal (the right speaker with the wrong sentence, say).
+
+Whether ids can be taken for speakers where no map names them.
+
+A command that draws speakers must know them. An id without a map passes for a speaker, which makes intervals far too
+narrow where it is one of several models, or one of several recordings, of a speaker. Two signs tell: a segment that is
+a target of several models, and ids of which several begin alike up to a separator (``m101_001``, ``m101_002``).
+
+Tables about models, segments or speakers (sex, accent, language, ...), and the groups of trials that they make.
+
+A table has a header; its first column holds ids of models, of segments, or of speakers. Where both sides of a trial
+have a group, the trial belongs to it if they agree; a trial across groups belongs to none. Where the table knows the
+ids of one side alone, that side decides.
 """
 
 from __future__ import annotations
 
+import csv
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from evaluation.trials.lists import Key
-from spkbase.errors import DataError, few
-from spkbase.files import read_id_list
+from evaluation.trials.lists import Key, recode
+from spkbase.errors import DataError, Problems, few
+from spkbase.files import read_id_list, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -177,3 +192,282 @@ def _warn_of_strangers(key: Key) -> None:
             n_alone,
             int(used.sum()),
         )
+
+
+_SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why ids may not be speakers.
+
+    Attributes
+    ----------
+    side : {"model", "segment"}
+        Whose ids.
+    text : str
+        What was seen.
+    """
+
+    side: str
+    text: str
+
+    def error(self) -> DataError:
+        """Return the refusal of intervals over speakers, with its remedy."""
+        remedy = (
+            f"give the speakers of the {self.side}s, lines 'id speaker': --{self.side}-speakers FILE; if each id is a"
+            " speaker say --bootstrap-by id; --bootstrap-by trial is far too narrow where trials share speakers"
+        )
+        return DataError(f"the speakers are not known: {self.text}", remedy=remedy)
+
+
+def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
+    """Return the ids of which several begin alike, by their common beginning.
+
+    The beginning is what stands before a separator (one of ``- _ / . : | # + @ ~``), the first one that parts the ids
+    into several groups of which at least one has several members. A beginning that all ids have tells nothing.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        Distinct ids.
+
+    Returns
+    -------
+    dict of str to list of str
+        The groups with several members, each in the order of the ids; empty where there is none.
+
+    Examples
+    --------
+    >>> shared_prefixes(["m101_001", "m101_002", "m102_001"])
+    {'m101': ['m101_001', 'm101_002']}
+    >>> shared_prefixes(["spk_1", "spk_2", "spk_3"])
+    {}
+    """
+    parts = {name: [match.start() for match in _SEPARATOR.finditer(name)] for name in ids}
+    for place in range(max(map(len, parts.values()), default=0)):
+        groups: dict[str, list[str]] = {}
+        for name, cuts in parts.items():
+            groups.setdefault(name[: cuts[place]] if place < len(cuts) else name, []).append(name)
+        if 1 < len(groups) < len(parts):
+            return {prefix: names for prefix, names in groups.items() if len(names) > 1}
+    return {}
+
+
+def doubt_speakers(
+    key: Key, *, model_speakers: Mapping[str, str] | None = None, segment_speakers: Mapping[str, str] | None = None
+) -> Doubt | None:
+    """Return why the ids of a key may not be speakers, as far as neither a map nor a target trial names theirs.
+
+    Parameters
+    ----------
+    key : Key
+        Trials with their truth.
+    model_speakers, segment_speakers : mapping of str to str, optional
+        See `find_speakers`. A model without a map has the speaker of its target segments where these have a map, and
+        the other way round.
+
+    Returns
+    -------
+    Doubt or None
+        None where every speaker is named, or nothing tells against an id as a speaker.
+    """
+    if model_speakers is None:
+        unnamed = _unnamed(key.models, key.models[key.is_target] if segment_speakers is not None else None)
+        if segment_speakers is None and (several := _targets_of_several(key)):
+            text = f"{len(several)} segments are targets of several models: {few(several, repr)}"
+            return Doubt("model", text)
+        if doubt := _doubt_prefixes("model", key.model_ids[unnamed].tolist()):
+            return doubt
+    if segment_speakers is None:
+        strangers = _unnamed(key.segments, key.segments[key.is_target])
+        return _doubt_prefixes("segment", key.segment_ids[strangers].tolist())
+    return None
+
+
+def own_trials(key: Key) -> list[str]:
+    """Return the ids of the target trials whose model and segment have the same id.
+
+    Examples
+    --------
+    >>> own_trials(Key.from_ids(["u1", "u1", "u2"], ["u1", "u2", "u2"], [True, True, False]))
+    ['u1']
+    """
+    same = key.is_target & (recode(key.model_ids, key.segment_ids)[key.models] == key.segments)
+    own: list[str] = key.model_ids[np.unique(key.models[same])].tolist()
+    return own
+
+
+def _unnamed(codes: np.ndarray, named: np.ndarray | None) -> np.ndarray:
+    return np.unique(codes) if named is None else np.setdiff1d(codes, named)
+
+
+def _targets_of_several(key: Key) -> list[str]:
+    found, counts = np.unique(key.segments[key.is_target], return_counts=True)
+    several: list[str] = key.segment_ids[found[counts > 1]].tolist()
+    return several
+
+
+def _doubt_prefixes(side: str, ids: list[str]) -> Doubt | None:
+    groups = shared_prefixes(ids)
+    if not groups:
+        return None
+    largest = max(groups.values(), key=len)
+    more = " that are in no target trial" if side == "segment" else ""
+    n_alike = sum(map(len, groups.values()))
+    text = f"{n_alike} of {len(ids)} {side}s{more} have ids that begin alike, such as {few(largest, repr)}"
+    return Doubt(side, text)
+
+
+Side = Literal["both", "model", "segment"]
+
+
+def read_metadata(path: str | Path, column: str) -> dict[str, str]:
+    """Read one column of a table with a header.
+
+    Parameters
+    ----------
+    path : path
+        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, whichever the header holds first in
+        this order. The first column holds ids.
+    column : str
+        Name of the wanted column, as in the header.
+
+    Returns
+    -------
+    dict of str to str
+        The value for each id; blank where the table has nothing.
+
+    Raises
+    ------
+    DataError
+        With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
+    """
+    path = Path(path)
+    header, *rows = _table(path)
+    if column not in header[1:]:
+        columns = ", ".join(header[1:]) or "none"
+        raise DataError(f"no column {column!r} beside the ids; there are: {columns}", file=path, line=1)
+    place = header.index(column, 1)
+    values: dict[str, str] = {}
+    problems = Problems(path)
+    for number, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            problems.add(f"expected {len(header)} columns as in the header, got {len(row)}", line=number)
+            continue
+        row_id, value = row[0].strip(), row[place].strip()
+        if values.setdefault(row_id, value) != value:
+            problems.add(f"{row_id!r} is {value!r} here, but {values[row_id]!r} further up", line=number)
+    problems.raise_if_any()
+    return values
+
+
+def metadata_columns(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table, without that of the ids.
+
+    Raises
+    ------
+    DataError
+        As `read_metadata`; if there is no column beside the ids.
+    """
+    columns = _table(Path(path))[0][1:]
+    if not columns:
+        raise DataError("expected a header with columns beside the ids", file=Path(path), line=1)
+    return columns
+
+
+def group_trials(
+    key: Key, metadata: Mapping[str, str], *, speakers: TrialSpeakers | None = None, side: Side = "both"
+) -> tuple[np.ndarray, list[str]]:
+    """Find the group of each trial.
+
+    Parameters
+    ----------
+    key : Key
+        Trials.
+    metadata : mapping of str to str
+        Group of each id of a model or a segment, or else of its speaker.
+    speakers : TrialSpeakers, optional
+        In the order of the key; needed where the metadata name speakers.
+    side : {"both", "model", "segment"}
+        Which side decides.
+
+    Returns
+    -------
+    codes : ndarray of int32 of shape (N,)
+        Place of the group of each trial in `names`; -1 for trials across groups, -2 where a group is blank.
+    names : list of str
+        Sorted.
+
+    Raises
+    ------
+    DataError
+        If the metadata know some ids of a side but not all, or no side is known.
+    """
+    names = sorted({value for value in metadata.values() if value})
+    places = {"": -2} | {name: place for place, name in enumerate(names)}
+    sides = []
+    for what, ids, codes, by_speaker in (
+        ("model", key.model_ids, key.models, None if speakers is None else speakers.models),
+        ("segment", key.segment_ids, key.segments, None if speakers is None else speakers.segments),
+    ):
+        if side in ("both", what):
+            found = _look_up(ids, codes, metadata, places, what)
+            if found is None and speakers is not None and by_speaker is not None:
+                found = _look_up(speakers.names, by_speaker, metadata, places, f"speakers of the {what}")
+            sides += [] if found is None else [found]
+    if not sides:
+        remedy = "the first column of the table must hold ids of models, segments or speakers"
+        raise DataError(
+            f"no {'model or segment' if side == 'both' else side} of the key is in the table", remedy=remedy
+        )
+    group = sides[0].copy()
+    group[sides[0] != sides[-1]] = -1
+    group[np.minimum(sides[0], sides[-1]) == -2] = -2
+    used = np.unique(group[group >= 0])
+    rank = np.full(len(names), -1, np.int32)
+    rank[used] = np.arange(len(used))
+    return np.where(group >= 0, rank[group], group).astype(np.int32), [names[place] for place in used.tolist()]
+
+
+def _look_up(
+    ids: np.ndarray, codes: np.ndarray, metadata: Mapping[str, str], places: Mapping[str, int], what: str
+) -> np.ndarray | None:
+    """Group of each trial by one side, or None if the table knows none of its ids."""
+    used = np.unique(codes).tolist()
+    absent = [ids[code] for code in used if ids[code] not in metadata]
+    if len(absent) == len(used):
+        return None
+    if absent:
+        remedy = "add them, with a blank value where it is not known"
+        raise DataError(
+            f"{len(absent)} of {len(used)} {what}s are not in the table: {few(absent, repr)}", remedy=remedy
+        )
+    table = np.full(len(ids), -2, np.int32)
+    table[used] = [places[metadata[ids[code]]] for code in used]
+    return table[codes]
+
+
+def _table(path: Path) -> list[list[str]]:
+    """The rows of a table, its header first."""
+    try:
+        lines = whole_file(path).read_bytes().decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path, remedy="check the path") from error
+    except UnicodeDecodeError as error:
+        raise DataError("expected a table in UTF-8", file=path, remedy="give text with a header") from error
+    if not lines or not lines[0].strip():
+        raise DataError("expected a header with names of columns, got a blank line", file=path, line=1)
+    try:
+        return _rows(lines)
+    except csv.Error as error:
+        raise DataError(f"expected a table: {error}", file=path, remedy="write it again") from error
+
+
+def _rows(lines: list[str]) -> list[list[str]]:
+    for mark in "\t,;":
+        if mark in lines[0]:
+            return list(csv.reader(lines, delimiter=mark))
+    return [line.split() for line in lines]

@@ -28,9 +28,7 @@ from numpy.typing import ArrayLike
 
 from evaluation.metrics import Method, is_prior, method_of, metrics_of
 from evaluation.trials import Key, Scores, doubt_speakers, find_rows, find_speakers, split_scores
-from evaluation.uncertainty.intervals import Interval, interval
-from evaluation.uncertainty.named import Differences, Intervals
-from evaluation.uncertainty.over_draws import interval_over_draws
+from evaluation.uncertainty.intervals import Differences, Interval, Intervals, interval, interval_over_draws
 from evaluation.uncertainty.resampling import Sample, Statistic, bootstrap, sample_of
 from spkbase.errors import DataError
 
@@ -156,7 +154,7 @@ def confidence_over_draws(
     Returns
     -------
     Intervals
-        A dict of str to `Interval`, see `evaluation.uncertainty.over_draws` for how they are made.
+        A dict of str to `Interval`, see `evaluation.uncertainty.intervals` for how they are made.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-`evaluation.trials.metadata` says which group a trial belongs to; trials across groups belong to none and are counted.
+`evaluation.trials.speakers` says which group a trial belongs to; trials across groups belong to none and are counted.
 
 The highest of several estimates is too high, and the gap between highest and lowest too wide, even if all groups are
 alike. So the intervals of the highest value, the lowest one and the gap come from intervals that hold for all groups

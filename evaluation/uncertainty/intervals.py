@@ -18,31 +18,193 @@ the bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A leas
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/uncertainty.md.
 
-Error rates of few errors have another interval (`evaluation.uncertainty.few_errors`).
+Error rates of few errors have another interval (`evaluation.uncertainty.intervals`).
 
 On a log or logit scale resampled values of 0 count as half an error. Where resampled values are infinite, an interval
 is one of percentiles. Where they are all the same, nothing is known about the spread, and the interval is undefined.
+
+Intervals of error rates where errors are few: resamples of a handful of errors do not show how many there might be.
+
+The resamples' variance v says how many independent trials a rate p is worth, p (1 - p) / v, and p times that how many
+independent errors it rests on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors the
+usual interval holds. Below, an interval of a binomial share takes its place, by Jeffreys' prior [4]_, of as many trials
+as the resamples show, but with fewer than `TRUSTED` errors of fewer ones: down to what trials are worth where there is
+no error at all. Between `ALONE` and `PLENTY` errors the two are mixed on the logit scale, so that nothing jumps.
+
+Without an error the interval is a bound from above alone, at the whole level: the rate at which n speakers with N / n
+trials each would show no error in 5 % of the cases. Nothing tells then how often a speaker's trials fail together; they
+do as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more than in studies of ours. No interval
+of more errors ends below that bound, so that the upper end does not fall as errors grow; and none is narrower than one
+error of one trial.
+
+Intervals by the name of their metric: dicts that show themselves as tables.
+
+Intervals of a mean over draws: several anonymised versions of the same trials, each with random numbers of its own.
+
+The speakers are the same in every draw, so there are two factors that cross, P speakers and D draws. With effects of
+speakers (variance a), of draws (b) and of a speaker in a draw (c, which holds utterances and trials too) the mean over
+draws has the variance
+
+    a / P + b / D + c / (P D).
+
+Resamples of speakers that are shared by all draws see the first and the last term, S = a / P + c / (P D). The spread of
+the draws' own values, divided by D, sees the last two, B = b / D + c / (P D). What is in both is seen by what the draws
+differ by within a resample: with t_d(w) for the metric of draw d in resample w and t(w) for their mean,
+
+    I = sum over d of Var_w (t_d(w) - t(w)) / (D (D - 1))    estimates    c / (P D).
+
+So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval of
+`evaluation.uncertainty.intervals` is made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and
+S as many as there are speakers, less one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a
+draw of its own, b is nothing and most of what draws differ by is I: then it is the speakers that are few.
 
 References
 ----------
 .. [1] B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", chapters 12 to 14, 1993.
 .. [2] P. Groeneboom and G. Jongbloed, "Nonparametric Estimation under Shape Constraints", 2014 (rates of isotonic
    estimates).
+.. [3] E. Korn and B. Graubard, "Confidence intervals for proportions with small expected number of positive counts
+   estimated from survey data", Survey Methodology 24, 1998.
+.. [4] L. Brown, T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16, 2001.
+.. [5] C. Cameron, J. Gelbach and D. Miller, "Robust inference with multiway clustering", Journal of Business and
+   Economic Statistics 29, 2011.
+.. [6] A. Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007.
+.. [7] F. Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method
-from evaluation.uncertainty.few_errors import PLENTY, end_without_error, independent_errors, mixed, rate_interval
 from spkbase.errors import DataError
-from spkbase.showing import Tabular, one_line
+from spkbase.files import format_table
+from spkbase.showing import Tabular, brief, one_line
+
+TRUSTED, ALONE, PLENTY = 2.0, 1.0, 4.0
+OF_SPEAKERS = 0.7
+_LEAST = 1e-9
+
+
+def independent_errors(rate: float, variance: float, n_trials: int) -> float:
+    """Return how many independent errors a rate rests on: p * min(N, p (1 - p) / v).
+
+    Parameters
+    ----------
+    rate : float
+        Error rate p, below 1.
+    variance : float
+        Of its resamples; 0 where they are all the same.
+    n_trials : int
+        Number N of trials of the scarcer class.
+
+    Examples
+    --------
+    >>> independent_errors(0.1, 0.1 * 0.9 / 50, 400)
+    5.0
+    """
+    trials = rate * (1 - rate) / variance if variance > 0 else float(n_trials)
+    return float(rate * min(trials, n_trials))
+
+
+@cache
+def end_without_error(n_units: int, n_trials: int, level: float = 0.95) -> float:
+    """Return the rate at which no error would be seen in a share 1 - level of the cases.
+
+    Parameters
+    ----------
+    n_units : int
+        Number n of speakers, whose scores have an effect u of their own.
+    n_trials : int
+        Number N of trials of the scarcer class, N / n a speaker.
+    level : float
+        Of a bound from above alone.
+
+    Returns
+    -------
+    float
+        p of (E[(1 - q(u))^(N / n)])^n = 1 - level, where q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), s =
+        `OF_SPEAKERS` and u is standard normal.
+
+    Examples
+    --------
+    >>> round(end_without_error(10, 70), 3)
+    0.093
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    effects, weights = np.polynomial.hermite_e.hermegauss(151)
+
+    def excess(scaled: float) -> float:
+        passed = ndtr(-(scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS))
+        return float((passed ** (n_trials / n_units) @ weights / weights.sum()) ** n_units - (1 - level))
+
+    return float(ndtr(brentq(excess, -12.0, 12.0)))
+
+
+def rate_interval(
+    rate: float, variance: float, *, n_units: int, n_trials: int, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of an error rate of few errors.
+
+    Parameters
+    ----------
+    rate, variance, n_trials
+        See `independent_errors`.
+    n_units : int
+        Number n of speakers.
+    level : float
+        Share of true values that such intervals should cover at least.
+
+    Returns
+    -------
+    low, high : float
+        Jeffreys' interval of p m errors in m trials, where m = m0 + (p (1 - p) / v - m0) min(1, e / `TRUSTED`) for e
+        independent errors and 1 - (1 - level)^(1 / m0) = `end_without_error`, which is the least upper end and, from 0,
+        the interval without an error.
+
+    Examples
+    --------
+    >>> low, high = rate_interval(0.0, 0.0, n_units=23, n_trials=200)
+    >>> low, round(high, 2)
+    (0.0, 0.03)
+    """
+    from scipy.special import betaincinv
+
+    least = end_without_error(n_units, n_trials, level)
+    if rate <= 0:
+        return 0.0, least
+    errors, blank = independent_errors(rate, variance, n_trials), float(np.log(1 - level) / np.log1p(-least))
+    trials = errors / rate
+    if trials > blank:
+        trials = blank + (trials - blank) * min(1.0, errors / TRUSTED)
+    prior = rate * trials + 0.5, trials - rate * trials + 0.5
+    low, high = (float(betaincinv(*prior, share)) for share in ((1 - level) / 2, (1 + level) / 2))
+    low = min(low, rate)
+    return low, min(1.0, max(high, rate, low + 1 / n_trials, least))
+
+
+def mixed(few: tuple[float, float], usual: tuple[float, float], errors: float) -> tuple[float, float]:
+    """Return the ends between those of `rate_interval` and the usual ones, by the number of independent errors.
+
+    Examples
+    --------
+    >>> mixed((0.1, 0.2), (0.3, 0.4), 0.5), mixed((0.1, 0.2), (0.3, 0.4), 7)
+    ((0.1, 0.2), (0.3, 0.4))
+    """
+    share = min(1.0, max(0.0, (errors - ALONE) / (PLENTY - ALONE)))
+    if share in (0.0, 1.0):
+        return usual if share else few
+    ends = np.clip(np.array([few, usual]), _LEAST, 1 - _LEAST)
+    low, high = (np.array([1 - share, share]) @ np.log(ends / (1 - ends))).tolist()
+    return float(1 / (1 + np.exp(-low))), float(1 / (1 + np.exp(-high)))
 
 
 @one_line
@@ -297,3 +459,156 @@ def _normal(level: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
+
+
+class _Shown(Tabular):
+    def __str__(self) -> str:
+        columns = self.to_columns()
+        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        return format_table(rows, dict.fromkeys(columns, ".4g"))
+
+
+class Intervals(_Shown, dict[str, Interval]):
+    """An interval for each metric.
+
+    Examples
+    --------
+    >>> Intervals({"eer.rocch": Interval(0.1, 0.05, 0.2)}).to_columns()["high"]
+    [0.2]
+    """
+
+    def __repr__(self) -> str:
+        return f"Intervals({brief(dict(self), 180)})"
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each metric: its name, value, the ends, the method and the note."""
+        fields = ("value", "low", "high", "method", "note")
+        return {"metric": list(self)} | {name: [getattr(part, name) for part in self.values()] for name in fields}
+
+
+class Differences(_Shown, dict[str, dict[str, Interval]]):
+    """For each system the differences of its metrics from those of the first one."""
+
+    def __repr__(self) -> str:
+        return f"Differences({brief(dict(self), 180)})"
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for each system and metric; see `Intervals.to_columns`."""
+        tables = {system: Intervals(intervals).to_columns() for system, intervals in self.items()}
+        columns = {"system": [system for system, table in tables.items() for _ in table["metric"]]}
+        names = Intervals().to_columns()
+        return columns | {name: [cell for table in tables.values() for cell in table[name]] for name in names}
+
+
+TOLD = 1.5
+"""How many times as wide draws make an interval, from which on its note says so."""
+
+
+def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
+    """Return the variance of a mean over draws that speakers account for, and what draws add to it.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (D,)
+        The metric in each draw, D at least 2.
+    resampled : array_like of float of shape (D, B)
+        The metric of each draw in resamples of speakers that all draws share.
+    n_units : int
+        Number of speakers, at least 2.
+
+    Returns
+    -------
+    speakers, draws : float
+        S and max(0, B - I) of the module.
+
+    Examples
+    --------
+    >>> draw_variance([0.1, 0.3], [[0.0, 0.2, 0.1], [0.2, 0.4, 0.3]], n_units=1000)[1].__round__(6)
+    0.01
+    """
+    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
+    count = len(of_draws)
+    correction = n_units / (n_units - 1)
+    means = resamples.mean(axis=0)
+    speakers = correction * float(means.var(ddof=1))
+    both = correction * float((resamples - means).var(axis=1, ddof=1).sum()) / (count * (count - 1))
+    return speakers, max(0.0, float(of_draws.var(ddof=1)) / count - both)
+
+
+def widening(speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float) -> NDArray:
+    """Return how many times as wide an interval by speakers alone becomes with what draws add.
+
+    Parameters
+    ----------
+    speakers, draws : array_like of float
+        Of `draw_variance`; 1 comes back where speakers have no spread.
+    n_units : array_like of float
+        Number of speakers, or one more than the degrees of freedom that the interval was made with.
+    n_draws : int
+        Number of draws, at least 2.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    ndarray of float64
+        The ratio of deviations times that of the quantiles of Student's t; at least 1.
+    """
+    from scipy.special import stdtrit
+
+    first, second = np.asarray(speakers, np.float64), np.asarray(draws, np.float64)
+    freedom = np.maximum(np.asarray(n_units, np.float64) - 1, 1.0)
+    known = (first > 0) & (second > 0) & np.isfinite(first + second)
+    share = np.divide(second, first, out=np.zeros(np.broadcast(first, second).shape), where=known)
+    joint = (1 + share) ** 2 / (1 / freedom + share**2 / (n_draws - 1))
+    ratio = stdtrit(np.minimum(joint, freedom), (1 + level) / 2) / stdtrit(freedom, (1 + level) / 2)
+    return np.where(known, np.sqrt(1 + share) * ratio, 1.0)
+
+
+def interval_over_draws(
+    values: ArrayLike,
+    resampled: ArrayLike,
+    *,
+    method: Method,
+    n_units: int,
+    n_trials: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Return the mean of a metric over draws, with an interval that holds speakers and draws.
+
+    Parameters
+    ----------
+    values : array_like of float of shape (D,)
+        The metric in each draw.
+    resampled : array_like of float of shape (D, B)
+        The metric of each draw in resamples of speakers that all draws share; resamples with a NaN do not count.
+    method, n_units, level
+        See `evaluation.uncertainty.intervals.interval`.
+    n_trials : int
+        Number of trials of the scarcer class in one draw.
+
+    Returns
+    -------
+    Interval
+        Of one draw that of `interval`.
+
+    Raises
+    ------
+    DataError
+        If the level or the number of units is out of range.
+    """
+    of_draws, resamples = np.asarray(values, np.float64), np.asarray(resampled, np.float64)
+    count = len(of_draws)
+    means = resamples.mean(axis=0)
+    there = ~np.isnan(means)
+    known = np.isfinite(resamples[:, there]).all() and np.isfinite(of_draws).all()
+    factor = 1.0
+    if count > 1 and n_units > 1 and known and there.sum() > 1 and 0 < level < 1:
+        parts = draw_variance(of_draws, resamples[:, there], n_units=n_units)
+        factor = float(widening(*parts, n_units=n_units, n_draws=count, level=level))
+    settings = {"n_units": n_units, "n_trials": n_trials * count, "level": level, "widening": factor}
+    found = interval(float(of_draws.mean()), means[there], method=method, **settings)  # type: ignore[arg-type]
+    if factor < TOLD:
+        return found
+    note = f"the {count} draws differ: they make the interval {factor:.1f} times as wide as speakers alone would"
+    return replace(found, note="; ".join(filter(None, [note, found.note])))

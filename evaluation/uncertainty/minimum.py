@@ -28,10 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics import SortedScores, eer_of, method_of, sort_scores
-from evaluation.uncertainty.draws import Resampling
-from evaluation.uncertainty.intervals import Interval
-from evaluation.uncertainty.over_draws import interval_over_draws
-from evaluation.uncertainty.resampling import Sample, bootstrap
+from evaluation.uncertainty.intervals import Interval, interval_over_draws
+from evaluation.uncertainty.resampling import Resampling, Sample, bootstrap
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 

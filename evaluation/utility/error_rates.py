@@ -8,6 +8,16 @@ costs 1); the total is unique, how it parts into kinds is that of one best align
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 
+What becomes of a transcript before it is compared; each way has a name, which stands in every result.
+
+none
+    Nothing: words are what white space separates. So VoicePrivacy 2022 and 2024 compare, whose texts are upper case.
+basic
+    Unicode NFKC, lower case, typographic apostrophes to ', punctuation and symbols to blanks. An apostrophe inside a
+    word stays, a hyphen parts it. VoicePrivacy 2026 takes punctuation off its multilingual sets in such a way.
+
+No normaliser here spells numbers out or unites spellings; where the recogniser writes digits, normalise beforehand.
+
 References
 ----------
 .. [1] V. Levenshtein, "Binary codes capable of correcting deletions, insertions and reversals", 1966.
@@ -16,21 +26,48 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import check_same, speakers_of
-from evaluation.utility.normalisers import NORMALISERS
-from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
+from evaluation.utility.lists import (
+    DEFAULT,
+    check_same,
+    interval_by_speaker,
+    speaker_codes,
+    speakers_of,
+    sum_by_speaker,
+)
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
+
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u0060\u00b4\uff07", "'"))
+_OUTER_APOSTROPHE = re.compile(r"(?<!\w)'|'(?!\w)")
+
+
+def _none(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _basic(text: str) -> str:
+    # before NFKC, which would make a blank and an accent of some of them
+    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
+    kept = "".join(letter if letter == "'" or unicodedata.category(letter)[0] not in "PSC" else " " for letter in text)
+    return " ".join(_OUTER_APOSTROPHE.sub(" ", kept).split())
+
+
+NORMALISERS: Mapping[str, Callable[[str], str]] = MappingProxyType({"none": _none, "basic": _basic})
+"""Functions from a transcript to its words, with single blanks between them, by name."""
+
 
 Unit = Literal["words", "characters", "characters without blanks"]
 UNITS: tuple[Unit, ...] = ("words", "characters", "characters without blanks")
@@ -126,7 +163,7 @@ def count_errors(
         Transcript of each utterance.
     unit : {"words", "characters", "characters without blanks"}
     normaliser : {"none", "basic"}
-        See `evaluation.utility.normalisers`.
+        See `evaluation.utility.error_rates`.
     missing : {"error", "empty", "drop"}
         What to do with utterances that have no hypothesis: stop; count all their words as deleted; leave them out.
         An utterance without a reference is an error in any case but ``drop``.

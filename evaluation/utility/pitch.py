@@ -16,29 +16,65 @@ vpc2022      any lag, by a circular shift (what leaves at one end comes in at th
              0 Hz, so that the voicing alone correlates; an undefined correlation counts 0
 ===========  ========================================================================================================
 
-The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz; see `evaluation.utility.pitch_tracks` for ours.
+The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz; see `evaluation.utility.pitch` for ours.
 Numbers under ``vpc2022`` are comparable in what is done with the tracks, not in the tracks.
+
+Pitch by probabilistic YIN: candidates of every frame with their probabilities, and the likeliest path through them.
+
+1. YIN's difference function of each frame, divided by its own running mean, dips at the period and its multiples.
+2. A dip counts with the probability that a threshold drawn from a beta distribution selects it.
+3. A hidden Markov model of pitches with and without voice joins the frames, and Viterbi's algorithm finds the path.
+
+Formulas are those of the papers. Where these leave a choice it is made as `librosa.pyin` can be seen to make it, so
+that tracks, and the figures that rest on them, are the same; `tests/evaluation/utility/test_probabilistic_yin.py`
+compares.
+
+Pitch tracks of audio files, every 10 ms between 75 and 500 Hz.
+
+==========  ==========================================================================================================
+tracker     what it is
+==========  ==========================================================================================================
+pyin        probabilistic YIN, with its own voicing decision; the default, always there (`probabilistic_yin`)
+dio         DIO with StoneMask of the WORLD vocoder (pyworld, extra ``[world]``); faster
+==========  ==========================================================================================================
 
 References
 ----------
 N. Tomashenko et al., "The VoicePrivacy 2022 Challenge evaluation plan", arXiv 2203.12468.
+.. [1] A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music", Journal of the
+   Acoustical Society of America 111(4), 2002.
+.. [2] M. Mauch and S. Dixon, "pYIN: a fundamental frequency estimator using probabilistic threshold distributions",
+   ICASSP 2014.
+M. Mauch and S. Dixon, "pYIN: a fundamental frequency estimator using probabilistic threshold distributions", ICASSP
+2014.
+M. Morise, H. Kawahara and H. Katayose, "Fast and reliable F0 estimation method based on the period extraction of vocal
+fold vibration of singing voice and speech", AES 35th International Conference, 2009.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import speakers_of
-from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes, sum_by_speaker
-from spkbase.errors import DataError
+from evaluation.utility.lists import (
+    DEFAULT,
+    check_same,
+    interval_by_speaker,
+    speaker_codes,
+    speakers_of,
+    sum_by_speaker,
+)
+from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
-from spkbase.work import one_blas_thread
+from spkbase.work import one_blas_thread, ordered_map
 
 Convention = Literal["default", "vpc2022"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2022")
@@ -233,3 +269,426 @@ def _pearson(one: NDArray, other: NDArray) -> float:
     # a constant less its mean may leave crumbs
     scale = np.sqrt((one @ one) * (other @ other))
     return float(one @ other / scale) if scale > 1e-9 else np.nan
+
+
+N_THRESHOLDS = 100
+THRESHOLD_SHAPE = (2.0, 18.0)  # of the beta distribution: a mean of 0.1
+EARLIER = 2.0  # each dip below the threshold counts exp(-2) of the one before it
+NO_DIP = 0.01  # share that the lowest dip has of the thresholds below it
+SWITCH = 0.01  # probability that voice begins or ends from one frame to the next
+OCTAVES_PER_SECOND = 35.92  # which the pitch may move
+_TINY = np.finfo(np.float64).tiny
+_BLOCK = 1 << 18  # samples in frames that are held at once
+
+
+class Candidates(NamedTuple):
+    """Periods that frames may have.
+
+    Attributes
+    ----------
+    frames : ndarray of int64 of shape (K,)
+        Frame of each candidate, ascending.
+    periods : ndarray of float64 of shape (K,) [samples]
+        Ascending within a frame.
+    probabilities : ndarray of float64 of shape (K,)
+    """
+
+    frames: NDArray[np.int64]
+    periods: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+
+
+def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]:
+    """Return how much each frame differs from itself at each lag, over the mean of the lags up to there.
+
+    With ``x_j = 0`` beyond the frame's L samples, ``d(t) = sum_j (x_j - x_{j+t})^2`` over all j of the frame (equation
+    6 of [1]_, by the autocorrelation as in its equation 7), and ``d'(t) = d(t) t / (x_0^2 + d(1) + ... + d(t))``.
+    Equation 8 lacks the first sample, which moves a period by a part in a million; the tracks that we compare with
+    count it.
+
+    Parameters
+    ----------
+    frames : ndarray of float of shape (T, L)
+    longest : int
+        Largest lag, below L.
+
+    Returns
+    -------
+    ndarray of float64 of shape (T, longest)
+        For the lags 1, 2, ..., `longest`; 0 where a frame is silent.
+    """
+    from scipy.fft import next_fast_len
+
+    length = frames.shape[1]
+    size = next_fast_len(length + longest, real=True)
+    spectra = np.fft.rfft(frames, size, axis=1)
+    correlations = np.fft.irfft(spectra.real**2 + spectra.imag**2, size, axis=1)[:, 1 : longest + 1]
+    energies = (frames**2).sum(axis=1, keepdims=True)
+    remaining = energies - np.cumsum(frames[:, :longest] ** 2, axis=1)
+    differences = energies + remaining - 2 * correlations
+    lags = np.arange(1, longest + 1)
+    sums = np.cumsum(differences, axis=1) + frames[:, :1] ** 2
+    return np.asarray(differences / (sums / lags + _TINY))
+
+
+def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows and columns of local minima: the first of a flat one, and ends below their neighbour."""
+    lower = np.zeros(curves.shape, bool)
+    lower[:, 1:-1] = (curves[:, 1:-1] < curves[:, :-2]) & (curves[:, 1:-1] <= curves[:, 2:])
+    lower[:, 0] = curves[:, 0] < curves[:, 1]
+    lower[:, -1] = curves[:, -1] < curves[:, -2]
+    rows, columns = np.nonzero(lower)
+    return rows, columns
+
+
+def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[np.float64]:
+    """Return the probability of each dip: of the thresholds that it lies below, by its place among those that do.
+
+    A threshold s has the prior P(s) of `threshold_prior`. Of the N dips of a frame below s the one at place r = 0, 1,
+    ... takes ``exp(-2 r) / sum_{q < N} exp(-2 q)`` of P(s). The lowest dip takes `NO_DIP` of all s that no dip lies
+    below.
+
+    Parameters
+    ----------
+    heights : ndarray of float of shape (K,)
+    rows : ndarray of int of shape (K,)
+        Frame of each dip, ascending.
+    n_rows : int
+        Number of frames.
+
+    Returns
+    -------
+    ndarray of float64 of shape (K,)
+    """
+    thresholds, prior = threshold_prior()
+    below = heights[:, None] < thresholds
+    counts = np.cumsum(below, axis=0, dtype=np.int32)
+    firsts = np.searchsorted(rows, np.arange(n_rows + 1))
+    before = np.concatenate([np.zeros((1, len(prior)), np.int32), counts])[firsts]
+    places = np.where(below, counts - before[rows] - 1, 0)
+    totals = np.diff(before, axis=0)
+    longest = int(totals.max(initial=1))
+    shares = np.exp(-EARLIER * np.arange(longest))
+    wholes = prior / np.maximum(np.concatenate([[0.0], np.cumsum(shares)])[totals], 1.0)
+    probabilities = (np.where(below, shares[places], 0.0) * wholes[rows]).sum(axis=1)
+    # the first of the lowest dips of each frame
+    order = np.lexsort((heights, rows))
+    lowest = order[np.searchsorted(rows, np.unique(rows))]
+    probabilities[lowest] += NO_DIP * (~below[lowest] @ prior)
+    return np.asarray(probabilities)
+
+
+def threshold_prior() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return thresholds from 0.01 to 1 and what the beta distribution gives each, from the one below it."""
+    from scipy.special import betainc
+
+    edges = np.linspace(0, 1, N_THRESHOLDS + 1)
+    return edges[1:], np.diff(betainc(*THRESHOLD_SHAPE, edges))
+
+
+def likeliest_path(
+    observed: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]], n_frames: int, n_bins: int, reach: int
+) -> NDArray[np.int64]:
+    """Return the likeliest bin of each frame, -1 without voice, by Viterbi's algorithm in the log domain.
+
+    Each bin is a state with and one without voice. A bin is seen with voice by its probability; what a frame leaves to
+    1 is shared by all bins without voice. From bin i the path moves to j by ``(reach + 1 - |i - j|)`` over the sum of
+    these weights of the bins within reach, and changes between voice and none by `SWITCH`. It starts anywhere.
+
+    Parameters
+    ----------
+    observed : tuple of ndarrays of shape (K,)
+        Frames (ascending), bins (each once in a frame), probabilities above 0.
+    n_frames, n_bins : int
+    reach : int [bins]
+        Furthest step from one frame to the next.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_frames,)
+    """
+    rows, bins, probabilities = observed
+    firsts = np.searchsorted(rows, np.arange(n_frames + 1))
+    seen = np.log(probabilities)
+    sums = np.bincount(rows, probabilities, minlength=n_frames)
+    unseen = np.log(np.clip(1 - sums, 0, 1) / n_bins + _TINY)
+    weights = reach + 1.0 - np.abs(np.arange(-reach, reach + 1))
+    kernel, leaving = np.log(weights), np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins])
+    # what led to each state: the step between bins, and whether voice began or ended
+    steps = np.empty((n_frames, 2, n_bins), np.min_scalar_type(2 * reach))
+    switched = np.empty((n_frames, 2, n_bins), bool)
+    padded = np.full((2, n_bins + 2 * reach), -np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=1)
+    scores = np.empty(windows.shape)
+    starts = np.arange(2 * n_bins).reshape(2, n_bins) * len(kernel)
+    states = np.full((2, n_bins), -math.log(2 * n_bins))  # with voice, without
+    for frame in range(n_frames):
+        if frame:
+            staying = states + (math.log(1 - SWITCH) - leaving)
+            switching = states[::-1] + (math.log(SWITCH) - leaving)
+            np.greater(switching, staying, out=switched[frame])
+            np.maximum(staying, switching, out=padded[:, reach : reach + n_bins])
+            np.add(windows, kernel, out=scores)
+            best = scores.argmax(axis=2)
+            steps[frame] = best
+            states = scores.ravel()[best + starts]
+        here = slice(firsts[frame], firsts[frame + 1])
+        voiced = states[0, bins[here]] + seen[here]
+        states[0] += math.log(_TINY)
+        states[0, bins[here]] = voiced
+        states[1] += unseen[frame]
+    return _followed_back(states, steps, switched, reach)
+
+
+def _followed_back(states: NDArray, steps: NDArray, switched: NDArray, reach: int) -> NDArray[np.int64]:
+    """The path that ends in the best state, without voice as -1."""
+    path = np.empty(len(steps), np.int64)
+    kind, place = divmod(int(states.argmax()), states.shape[1])
+    for frame in range(len(steps) - 1, -1, -1):
+        path[frame] = -1 if kind else place
+        if frame:
+            place += int(steps[frame, kind, place]) - reach
+            kind ^= int(switched[frame, kind, place])
+    return path
+
+
+def pitch_candidates(
+    samples: NDArray, rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
+) -> Candidates:
+    """Return the periods that each frame of a signal may have: where parabolas through the dips are lowest.
+
+    Parameters
+    ----------
+    samples : ndarray of float64 of shape (n,)
+        One frame at least.
+    rate : int [Hz]
+    pitch_range : tuple of two floats [Hz]
+    frame, shift : int [samples]
+    """
+    shortest = max(1, math.floor(rate / pitch_range[1]))
+    longest = min(math.ceil(rate / pitch_range[0]), frame - 1)
+    framed = np.lib.stride_tricks.sliding_window_view(samples, frame)[::shift]
+    size = max(1, _BLOCK // frame)
+    found = []
+    for start in range(0, len(framed), size):
+        block = framed[start : start + size]
+        curves = normalised_differences(block, longest)[:, shortest - 1 :]
+        rows, columns = dips(curves)
+        heights = curves[rows, columns]
+        probabilities = dip_probabilities(heights, rows, len(block))
+        periods = shortest + columns + _vertices(curves, rows, columns)
+        found.append(Candidates(rows + start, periods, probabilities))
+    return Candidates(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def pyin_track(
+    samples: NDArray,
+    rate: int,
+    pitch_range: tuple[float, float],
+    *,
+    frame: int,
+    shift: int,
+    resolution: float = 0.1,
+    centred: bool = True,
+) -> NDArray[np.float64]:
+    """Return the pitch of a recording by probabilistic YIN.
+
+    Parameters
+    ----------
+    samples : ndarray of float of shape (n,)
+        Finite.
+    rate : int [Hz]
+    pitch_range : tuple of two floats [Hz]
+        Lowest and highest pitch.
+    frame, shift : int [samples]
+        Length of a frame, and the way to the next one.
+    resolution : float [semitones]
+        Distance of the pitches that a track can take, between 0 and 1.
+    centred : bool
+        Frame t is centred on sample ``t * shift``, with zeros beyond the ends; otherwise it begins there.
+
+    Returns
+    -------
+    ndarray of float64 of shape (T,) [Hz]
+        0 where there is no voice; empty where there is no whole frame.
+
+    Raises
+    ------
+    DataError
+        If a sample is not finite, or a setting is out of its range.
+    """
+    lowest, highest = pitch_range
+    if not 0 < lowest < highest <= rate / 2:
+        text = f"expected a pitch between 0 and half of the rate of {rate} Hz, got {lowest:g} to {highest:g} Hz"
+        raise DataError(text, remedy="resample to a higher rate, or lower the highest pitch")
+    if not 0 < resolution < 1 or shift < 1 or frame < 2 * rate / highest:
+        text = "expected a resolution between 0 and 1, shift >= 1 and frames of two of the shortest periods at least"
+        raise DataError(f"{text}, got {resolution:g}, {shift} and {frame}")
+    samples = np.ascontiguousarray(samples, np.float64)
+    if samples.ndim != 1 or not np.isfinite(samples).all():
+        raise DataError("expected one channel of finite samples to track the pitch of")
+    if centred:
+        samples = np.pad(samples, frame // 2)
+    if len(samples) < frame:
+        return np.zeros(0)
+    found = pitch_candidates(samples, rate, pitch_range, frame=frame, shift=shift)
+    per_octave = 12 * math.ceil(1 / resolution)
+    n_bins = math.floor(per_octave * math.log2(highest / lowest)) + 1
+    bins = np.rint(per_octave * np.log2(rate / found.periods / lowest)).astype(np.int64)
+    observed = _in_bins(found, np.clip(bins, 0, n_bins), n_bins)
+    reach = round(OCTAVES_PER_SECOND * 12 * shift / rate) * (per_octave // 12) // 2
+    path = likeliest_path(observed, 1 + (len(samples) - frame) // shift, n_bins, reach)
+    return np.where(path < 0, 0.0, lowest * 2.0 ** (path / per_octave))
+
+
+def _in_bins(
+    found: Candidates, bins: NDArray[np.int64], n_bins: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """One candidate of a frame in a bin: the longest period of several; pitches above the last bin are left out."""
+    likely = found.probabilities > 0
+    frames, bins, probabilities = found.frames[likely], bins[likely], found.probabilities[likely]
+    last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
+    kept = last & (bins < n_bins)
+    return frames[kept], bins[kept], probabilities[kept]
+
+
+def _vertices(curves: NDArray, rows: NDArray, columns: NDArray) -> NDArray[np.float64]:
+    """Where the parabola through a dip and its neighbours is lowest, from the dip; 0 at the ends and if outside."""
+    inside = (columns > 0) & (columns < curves.shape[1] - 1)
+    middle = np.clip(columns, 1, curves.shape[1] - 2)
+    before, here, after = (curves[rows, middle + step] for step in (-1, 0, 1))
+    slope, bend = (after - before) / 2, after + before - 2 * here
+    moved = inside & (np.abs(slope) < np.abs(bend))
+    return np.where(moved, -slope / np.where(moved, bend, 1.0), 0.0)
+
+
+Tracker = Literal["pyin", "dio"]
+TRACKERS: tuple[Tracker, ...] = ("pyin", "dio")
+LOWEST, HIGHEST = 75.0, 500.0
+
+
+def pitch_track(samples: NDArray, rate: int, *, tracker: Tracker = "pyin") -> NDArray[np.float64]:
+    """Return the pitch of a recording.
+
+    Parameters
+    ----------
+    samples : ndarray of float of shape (n,)
+    rate : int [Hz]
+    tracker : {"pyin", "dio"}
+
+    Returns
+    -------
+    ndarray of float64 of shape (T,) [Hz]
+        One value each 10 ms, 0 where there is no voice.
+
+    Raises
+    ------
+    DataError
+        If the tracker is unknown or not installed, or there are no samples.
+    """
+    if tracker not in TRACKERS:
+        raise DataError(f"expected a tracker among {', '.join(TRACKERS)}, got {tracker!r}")
+    samples = np.ascontiguousarray(samples, np.float64)
+    if not len(samples):
+        raise DataError("no samples to track the pitch of")
+    return _pyin(samples, rate) if tracker == "pyin" else _dio(samples, rate)
+
+
+def compare_recordings(
+    original: Mapping[str, Path],
+    anonymised: Mapping[str, Path],
+    *,
+    tracker: Tracker = "pyin",
+    convention: Convention = "default",
+    jobs: int | None = None,
+    file: str | Path | None = None,
+) -> dict[str, TrackComparison]:
+    """Return how the pitch of recordings compares with that of their anonymised twins.
+
+    Parameters
+    ----------
+    original, anonymised : mapping of str to Path
+        Audio file of each utterance.
+    tracker : {"pyin", "dio"}
+    convention : {"default", "vpc2022"}
+        See `evaluation.utility.pitch`.
+    jobs : int, optional
+        Workers; the result does not depend on it.
+    file : path, optional
+        The list of the anonymised ones, for errors.
+
+    Raises
+    ------
+    DataError
+        If utterances differ, or audio files cannot be read; all of them are named.
+    """
+    check_same(original, anonymised, file=file, what="utterances")
+    if tracker == "dio":
+        _import_pyworld()
+    utterances = sorted(original)
+    pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
+    compare = partial(_compare, tracker=tracker, convention=convention)
+    problems = Problems()
+    compared = {}
+    comparisons = ordered_map(compare, pairs, jobs=jobs, description="pitch")
+    for utterance, comparison in zip(utterances, comparisons, strict=True):
+        if isinstance(comparison, DataError):
+            problems.note(comparison)
+        else:
+            compared[utterance] = comparison
+    problems.raise_if_any()
+    return compared
+
+
+def _compare(pair: tuple[Path, Path], tracker: Tracker, convention: Convention) -> TrackComparison | DataError:
+    try:
+        tracks = [_track_of(path, tracker) for path in pair]
+        return compare_tracks(tracks[0], tracks[1], convention=convention)
+    except DataError as error:
+        return error
+
+
+def _track_of(path: Path, tracker: Tracker) -> NDArray[np.float64]:
+    samples, rate = _read(path)
+    try:
+        return pitch_track(samples, rate, tracker=tracker)
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error
+
+
+def _read(path: Path) -> tuple[NDArray[np.float64], int]:
+    import soundfile
+
+    try:
+        samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
+    except (soundfile.LibsndfileError, OSError) as error:
+        reason = getattr(error, "error_string", None) or str(error)
+        raise DataError(f"not readable as audio: {reason}", file=path, remedy="give WAV, FLAC or SPHERE") from error
+    if not len(samples) or samples.shape[1] != 1 or not np.isfinite(samples).all():
+        text = f"expected one channel of finite samples, got {samples.shape[1]} channels of {len(samples)} samples"
+        raise DataError(text, file=path, remedy="write the file again")
+    return samples[:, 0], rate
+
+
+def _pyin(samples: NDArray, rate: int) -> NDArray[np.float64]:
+    shift = round(FRAME_SHIFT * rate)
+    if len(samples) < 2 * rate / LOWEST or not samples.any():  # too short for a period to come back, or silence
+        return np.zeros(1 + len(samples) // shift)
+    # four periods of the lowest pitch at least
+    frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
+    return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
+
+
+def _dio(samples: NDArray, rate: int) -> NDArray[np.float64]:
+    pyworld = _import_pyworld()
+    settings = {"f0_floor": LOWEST, "f0_ceil": HIGHEST, "frame_period": 1000 * FRAME_SHIFT}
+    track, times = pyworld.dio(samples, rate, **settings)
+    return np.asarray(pyworld.stonemask(samples, track, times, rate), np.float64)
+
+
+def _import_pyworld():  # type: ignore[no-untyped-def]  # a module without types
+    try:
+        import pyworld
+    except ImportError as error:
+        raise DataError("the tracker dio needs pyworld", remedy="pip install 'spkver[world]', or use pyin") from error
+    return pyworld

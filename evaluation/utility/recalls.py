@@ -17,25 +17,45 @@ pooled       one fold of all utterances
 Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker that is drawn twice
 counts as two.
 
+Attributes of speakers that vectors still tell, before and after anonymisation: sex, age, accent, whatever is known.
+
+A linear classifier reads an attribute from vectors of speakers that it has not learnt from; how well, is the unweighted
+average recall over all utterances, with an interval by speakers. Who attacks, learns from
+
+============  =================  =================
+scenario      learns from        is tested with
+============  =================  =================
+original      original           original
+ignorant      original           anonymised
+informed      anonymised         anonymised
+============  =================  =================
+
+Learning is from a training set of other speakers where there is one, else from the other folds of the tested speakers
+(cross-validation), which with few speakers reads less than an adversary with more data would.
+
 References
 ----------
 .. [1] B. Schuller, S. Steidl and A. Batliner, "The INTERSPEECH 2009 Emotion Challenge", Interspeech 2009 (the measure).
 .. [2] N. Tomashenko et al., "The VoicePrivacy 2024 Challenge evaluation plan", arXiv 2404.02677.
+P.-G. Noé et al., "Towards a unified assessment framework of speech pseudonymisation", Computer Speech & Language 72,
+2022 (attributes beside identity).
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import Embeddings
 from evaluation.uncertainty import Interval, Resampling
-from evaluation.utility.lists import check_same, named, speakers_of
-from evaluation.utility.resampling import DEFAULT, interval_by_speaker, speaker_codes
+from evaluation.utility.lists import DEFAULT, check_same, interval_by_speaker, named, speaker_codes, speakers_of
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -278,3 +298,235 @@ def _truths(counted: Confusions) -> dict[tuple[str, str], float]:
         for name, count in zip(counted.classes, row, strict=True)
         if count
     }
+
+
+FOLDS = 10
+"""Of the tested speakers, where there is no training set; fewer where a class has fewer speakers."""
+
+PENALTY = 0.1
+"""C of the logistic regression on standardised vectors: of 1, 0.1, 0.01 and 0.001 the best for the sex of 251 training
+speakers by two networks."""
+
+_ROUNDS = 2000
+_LEAST = 1e-6  # of the largest deviation: a dimension that moves less says nothing
+
+
+class Sides(NamedTuple):
+    """Vectors of the same utterances before and after anonymisation.
+
+    Attributes
+    ----------
+    original : Embeddings
+    anonymised : Embeddings or None
+    """
+
+    original: Embeddings
+    anonymised: Embeddings | None = None
+
+
+@one_line
+@dataclass(frozen=True)
+class Leakage:
+    """What vectors tell of an attribute.
+
+    Attributes
+    ----------
+    recalls : dict of str to Recalls
+        By scenario: original, ignorant, informed, as far as there are vectors.
+    differences : dict of str to Interval
+        What the other scenarios' UAR is above that of original, under shared draws.
+    learnt_from : str
+        "training" or "folds".
+    notes : tuple of str
+        What was left out.
+    """
+
+    recalls: dict[str, Recalls]
+    differences: dict[str, Interval]
+    learnt_from: str
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it by name, for a report."""
+        return {
+            "learnt_from": self.learnt_from,
+            "notes": list(self.notes),
+            **{scenario: found.to_dict() for scenario, found in self.recalls.items()},
+            "differences": {scenario: found.to_dict() for scenario, found in self.differences.items()},
+        }
+
+
+@one_blas_thread()
+def predict_labels(vectors: NDArray, labels: Sequence[str], tested: NDArray) -> list[str]:
+    """Return the class of vectors by a logistic regression, learnt with all classes alike.
+
+    Each dimension is brought to mean 0 and deviation 1 over the training vectors; see `PENALTY`.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, D)
+    labels : sequence of str, length n
+        At least two classes.
+    tested : ndarray of shape (m, D)
+
+    Returns
+    -------
+    list of str, length m
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    vectors = np.asarray(vectors, np.float64)
+    mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+    deviation[deviation <= _LEAST * deviation.max()] = np.inf
+    machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of what is apart there is no largest likelihood
+        machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
+    return [str(label) for label in machine.predict((np.asarray(tested, np.float64) - mean) / deviation)]
+
+
+def attribute_leakage(
+    tested: Sides,
+    labels: Mapping[str, str],
+    *,
+    training: Sides | None = None,
+    missing: Literal["error", "drop"] = "error",
+    resampling: Resampling = DEFAULT,
+) -> Leakage:
+    """Return how well an attribute is read from vectors.
+
+    Parameters
+    ----------
+    tested : Sides
+        Of the speakers that are asked about; both sides hold the same utterances.
+    labels : mapping of str to str
+        The attribute by speaker, or by utterance where it knows one of the utterances; blank where it is not known.
+    training : Sides, optional
+        Of other speakers, with the same attribute: speakers that are tested are left out of it.
+    missing : {"error", "drop"}
+        What to do with tested utterances whose attribute is not known.
+    resampling : Resampling
+        Of speakers.
+
+    Raises
+    ------
+    DataError
+        If ids do not fit, vectors are not finite, or fewer than two classes have two speakers each.
+    """
+    sides = [side for side in (tested.original, training and training.original) if side is not None]
+    notes = [
+        f"{note}, so one voice is learnt from and tested, and recalls are too high: give the speakers of the utterances"
+        for note in dict.fromkeys(note for side in sides for note in side.notes)
+        if "has no speakers" in note
+    ]
+    truth = _labels_of(tested.original, labels, missing, notes)
+    speakers = dict(zip(tested.original.ids.tolist(), tested.original.speakers.tolist(), strict=True))
+    if tested.anonymised is not None:
+        ids, others = (dict.fromkeys(side.ids.tolist()) for side in (tested.original, tested.anonymised))
+        check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
+    learnt_from = "folds" if training is None else "training"
+    truth = _without_rare(truth, speakers, notes) if training is None else truth
+    known = None if training is None else _labels_of(training.original, labels, "drop", [])
+    if training is not None and known is not None:
+        own = set(speakers.values())
+        of = dict(zip(training.original.ids.tolist(), training.original.speakers.tolist(), strict=True))
+        known = _without_rare({name: label for name, label in known.items() if of[name] not in own}, of, [])
+        classes = set(known.values())
+        strange = sorted({label for label in truth.values() if label not in classes})
+        if strange:
+            notes.append(f"no training speakers are {named(strange)}: never read")
+    _check_dimensions(tested, training)
+    counted: dict[str, Confusions] = {}
+    for scenario, learns, hears in _scenarios(tested, training):
+        folds = _folds(truth, speakers) if known is None else [list(truth)]
+        heard: dict[str, str] = {}
+        for fold in folds:
+            examples = _others(truth, speakers, fold) if known is None else known
+            source = (tested if training is None else training)[learns]
+            vectors, rows = _rows(source, list(examples)), _rows(tested[hears], fold)
+            heard |= dict(zip(fold, predict_labels(vectors, list(examples.values()), rows), strict=True))
+        counted[scenario] = confusions(truth, heard, speakers, convention="pooled")
+    recalls = {scenario: average_recall(found, resampling) for scenario, found in counted.items()}
+    gaps = recall_differences(list(counted.values()), resampling) if len(counted) > 1 else []
+    differences = dict(zip(list(counted)[1:], gaps, strict=True))
+    return Leakage(recalls, differences, learnt_from, tuple(notes))
+
+
+def _check_dimensions(*sides: Sides | None) -> None:
+    there = [side for both in sides if both is not None for side in both if side is not None]
+    for other in there[1:]:
+        if (got := other.vectors.shape[1]) != (expected := there[0].vectors.shape[1]):
+            text = f"expected vectors of {expected} dimensions as those of the original, got {got}"
+            raise DataError(text, file=other.source or None, remedy="give vectors of one extractor")
+
+
+def _scenarios(tested: Sides, training: Sides | None) -> list[tuple[str, int, int]]:
+    """Scenarios that there are vectors for, each with the side that is learnt from and the side that is tested."""
+    found = [("original", 0, 0)]
+    if tested.anonymised is not None:
+        found.append(("ignorant", 0, 1))
+        if training is None or training.anonymised is not None:
+            found.append(("informed", 1, 1))
+    return found
+
+
+def _labels_of(
+    embeddings: Embeddings, labels: Mapping[str, str], missing: Literal["error", "drop"], notes: list[str]
+) -> dict[str, str]:
+    """The attribute of each utterance, by its id or its speaker's."""
+    ids = embeddings.ids.tolist()
+    by = ids if any(name in labels for name in ids) else embeddings.speakers.tolist()
+    found = {name: labels[key] for name, key in sorted(zip(ids, by, strict=True)) if labels.get(key, "")}
+    unknown = [name for name in ids if name not in found]
+    if unknown and (missing == "error" or not found):
+        text = f"{len(unknown)} of {len(ids)} utterances without a label: {named(unknown)}"
+        raise DataError(text, file=embeddings.source or None, remedy="add their labels, or drop what has none")
+    if unknown:
+        notes.append(f"{len(unknown)} of {len(ids)} utterances without a label were left out")
+    return found
+
+
+def _without_rare(truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]) -> dict[str, str]:
+    """Classes that at least two speakers have: of the others nothing can be learnt and tested."""
+    owners = {label: {speakers[name] for name, own in truth.items() if own == label} for label in set(truth.values())}
+    rare = sorted(label for label, of in owners.items() if len(of) < 2)
+    if len(owners) - len(rare) < 2:
+        got = ", ".join(f"{label!r} with {len(of)}" for label, of in sorted(owners.items())[:5]) or "none"
+        text = f"expected at least two classes with two speakers each, got {got}"
+        raise DataError(text, remedy="give labels of more speakers, or another attribute")
+    if rare:
+        notes.append(f"classes of one speaker were left out: {named(rare)}")
+    return {name: label for name, label in truth.items() if label not in rare}
+
+
+def _folds(truth: Mapping[str, str], speakers: Mapping[str, str]) -> list[list[str]]:
+    """Utterances of each fold; speakers are dealt in turn, class by class, by what most of their utterances are."""
+    labels: dict[str, Counter[str]] = {}
+    for name, label in sorted(truth.items()):
+        labels.setdefault(speakers[name], Counter())[label] += 1
+    order = sorted(labels, key=lambda speaker: (labels[speaker].most_common(1)[0][0], speaker))
+    fewest = min(sum(label in of for of in labels.values()) for label in set(truth.values()))
+    n_folds = min(FOLDS, fewest)
+    place = {speaker: number % n_folds for number, speaker in enumerate(order)}
+    return [[name for name in sorted(truth) if place[speakers[name]] == number] for number in range(n_folds)]
+
+
+def _others(truth: Mapping[str, str], speakers: Mapping[str, str], fold: Sequence[str]) -> dict[str, str]:
+    inside = {speakers[name] for name in fold}
+    return {name: truth[name] for name in sorted(truth) if speakers[name] not in inside}
+
+
+def _rows(embeddings: Embeddings | None, names: Sequence[str]) -> NDArray[np.float64]:
+    assert embeddings is not None  # scenarios without a side are left out
+    row = {name: number for number, name in enumerate(embeddings.ids.tolist())}
+    missing = [name for name in names if name not in row]
+    if missing:
+        text = f"{len(missing)} utterances without a vector: {named(missing)}"
+        raise DataError(text, file=embeddings.source or None, remedy="extract them")
+    vectors = np.asarray(embeddings.vectors, np.float64)[[row[name] for name in names]]
+    bad = [names[row] for row in np.unique(np.argwhere(~np.isfinite(vectors))[:, 0])]
+    if bad:
+        text = f"{len(bad)} vectors are not finite: {named(bad)}"
+        raise DataError(text, file=embeddings.source or None, remedy="extract them again")
+    return vectors

@@ -1,7 +1,8 @@
 """Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.
 
-Two numbers: the equal error rate of scores that are centred over the enrolled (`evaluation.score_maps.closed_set`), and
-how often the speaker of an utterance is first among all enrolled. Both need a trial list that is a full cross.
+Two numbers: the equal error rate of scores that are centred over the enrolled
+(`evaluation.score_maps.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled. Both
+need a trial list that is a full cross.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The numbers of a condition: every metric with intervals, linkability, closed sets, and each speaker's own.
 
 Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
-speakers and draws (`evaluation.uncertainty.over_draws`); what each draw gives stands beside it.
+speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives stands beside it.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from evaluation.challenges.results_2022 import read_results
 from evaluation.embeddings.kaldi import read_scp
 from evaluation.formats.format import Choice
 from evaluation.trials.lists import Key, Scores, Trials
-from evaluation.trials.metadata import read_metadata
-from evaluation.trials.speakers import read_speakers
+from evaluation.trials.speakers import read_metadata, read_speakers
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
 from spkbase.errors import Problems
 from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, read_rsr2015
@@ -208,7 +207,7 @@ def _texts(folder: Path) -> list[bytes]:
 
 
 def _matlab(folder: Path) -> list[bytes]:
-    from evaluation.formats.hdf5 import write_hdf5_scores
+    from evaluation.formats.binary import write_hdf5_scores
 
     typed = Key(
         KEY.model_ids,

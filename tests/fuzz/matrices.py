@@ -21,7 +21,7 @@ import numpy as np
 from evaluation.embeddings.files import read_embeddings, write_embeddings
 from evaluation.embeddings.kaldi import read_ark
 from evaluation.embeddings.sets import Embeddings
-from evaluation.linkage.table import Ranks, read_ranks, write_ranks
+from evaluation.linkage.ranks import Ranks, read_ranks, write_ranks
 from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.files.plain_pickle import read_pickle
 from spkbase.files.torch_files import read_torch

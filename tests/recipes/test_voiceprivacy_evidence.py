@@ -15,7 +15,7 @@ from voiceprivacy_runs import REPLICATES, run_recipe, write_layout
 from evaluation.cli import main as evaluate_main
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import worst_case_from
-from evaluation.linkage.table import Ranks
+from evaluation.linkage.ranks import Ranks
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
 from spkver.voiceprivacy.evidence import add_evidence, add_minima, match_by_rank, worst_of

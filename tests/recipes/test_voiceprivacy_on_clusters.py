@@ -128,7 +128,7 @@ def metrics_command(folder: Path) -> list[object]:
 
 @pytest.mark.parametrize("make", [linkability_command, metrics_command])
 def test_counts_and_intervals_are_the_same_when_a_worker_is_killed(own, tmp_path, monkeypatch, make):
-    monkeypatch.setattr("evaluation.linkage.counts._BLOCKS_SENT", 1)
+    monkeypatch.setattr("evaluation.linkage.ranks._BLOCKS_SENT", 1)
     command = make(tmp_path)
     here = run(*command, *HERE, group=evaluation_main)
     cluster = own(2)

@@ -17,10 +17,9 @@ from interruptions import named
 from network_oracle import random_ge2e
 from torch_writer import write_torch
 
-from evaluation.embeddings.speaker_means import SpeakerVectors
-from evaluation.linkage.counts import count_beaters
-from evaluation.linkage.impostors import largest_impostor_scores
-from evaluation.linkage.table import Ranks
+from evaluation.embeddings.sets import SpeakerVectors
+from evaluation.linkage.disclosure import largest_impostor_scores
+from evaluation.linkage.ranks import Ranks, count_beaters
 from evaluation.metrics.summary import Metrics
 from evaluation.trials.lists import Trials
 from evaluation.trials.speakers import TrialSpeakers

@@ -15,12 +15,12 @@ from network_oracle import random_ge2e
 from scipy.special import expit
 
 from evaluation.embeddings import Embeddings
-from evaluation.linkage.intervals import mean_interval
+from evaluation.linkage.curve import mean_interval
 from evaluation.metrics.summary import evaluate
 from evaluation.metrics.zebra_profile import expected_disclosure
 from evaluation.score_maps.affine import apply_affine, train_affine
 from evaluation.trials import Trials
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.work.blas_threads import one_blas_thread
 from spkver.backend import train_chain
 from spkver.extractors.ge2e import ge2e_network

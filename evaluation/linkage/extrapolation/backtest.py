@@ -21,7 +21,7 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 if TYPE_CHECKING:
-    from evaluation.linkage.table import Ranks, TieRule
+    from evaluation.linkage.ranks import Ranks, TieRule
 
 HIDDEN = 20
 LEAST_LEFT = 10  # impostors of each trial
@@ -127,7 +127,7 @@ def backtest(
 
 
 def _thinned(ranks: Ranks, left: NDArray[np.int64], rng: np.random.Generator) -> Ranks:
-    from evaluation.linkage.table import Ranks
+    from evaluation.linkage.ranks import Ranks
 
     beaters = rng.hypergeometric(ranks.beaters, ranks.impostors - ranks.beaters, left)
     rest = ranks.impostors - ranks.beaters - ranks.ties

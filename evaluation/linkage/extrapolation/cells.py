@@ -20,7 +20,7 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 if TYPE_CHECKING:
-    from evaluation.linkage.table import Ranks, TieRule
+    from evaluation.linkage.ranks import Ranks, TieRule
 
 LOW, HIGH, STEP = -4.0, 10.0, 0.08
 _EXACT = 24  # counts up to this one have a cell each

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.linkage.curve import share_ends
 from evaluation.linkage.extrapolation.bounds import curve_bounds
 from evaluation.linkage.extrapolation.cells import Cells, first_probability, margins, rank_cells
 from evaluation.linkage.extrapolation.mixtures import MAX_COMPONENTS, Family, Fit, fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import MIN_KEPT, beat_probabilities, fit_tail, influences
-from evaluation.linkage.intervals import share_ends
 from evaluation.uncertainty import Resampling
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
 
 if TYPE_CHECKING:
-    from evaluation.linkage.table import Ranks, TieRule
+    from evaluation.linkage.ranks import Ranks, TieRule
 
 Array = NDArray[np.float64]
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)

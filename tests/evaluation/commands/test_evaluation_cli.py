@@ -176,7 +176,7 @@ def test_an_interrupt_ends_cleanly(lists: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupted(path: Path, choice: formats.Choice) -> Scores:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evaluation.formats.joining.read_scores", interrupted)
+    monkeypatch.setattr("evaluation.formats.reading.read_scores", interrupted)
     result = run("metrics", "-s", lists / "scores.h5", "-k", lists / "key.h5")
     assert result.exit_code == 130
     assert result.stderr.startswith("interrupted")

@@ -15,12 +15,10 @@ from torch_writer import write_torch
 
 from evaluation import formats
 from evaluation.cli import main
-from evaluation.embeddings.cosine import cosine_scores
 from evaluation.embeddings.files import read_embeddings, write_embeddings
-from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings.sets import Embeddings, cosine_scores
 from evaluation.linkage.curve import linkability_at_sizes, linkability_over_sizes
-from evaluation.linkage.ranks import ranks_from_embeddings
-from evaluation.linkage.table import Ranks, read_ranks
+from evaluation.linkage.ranks import Ranks, ranks_from_embeddings, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.errors import DataError
@@ -368,7 +366,7 @@ def test_models_are_speakers_or_utterances() -> None:
     trial = Embeddings(["t"], ["x"], np.array([[0.0, 0.5]]))
     trials = Trials.from_ids(["a", "b", "a1", "a2"], ["t"] * 4)
     assert cosine_scores(enrol, trial, trials).values == pytest.approx([3 / 10**0.5, 0.5**0.5, 0.0, 1.0])
-    from evaluation.embeddings.speaker_means import Averaging
+    from evaluation.embeddings.sets import Averaging
 
     assert cosine_scores(enrol, trial, trials, averaging=Averaging("normalised")).values[0] == pytest.approx(0.5**0.5)
 

@@ -133,10 +133,6 @@ def test_linkability_counts_speakers(files: Path) -> None:
         widths = [np.subtract(curve["high"], curve["low"]) for curve in curves]
         assert (widths[0] >= widths[1]).all()
         assert widths[0][0] > widths[1][0]
-    # the option's earlier names were ignored
-    earlier = passes("linkability", *paths(files), "--segment-speakers", files / "utt2spk", "--json", "-").stdout
-    assert json.loads(earlier) == found
-    assert "--segment-speakers" not in passes("linkability", "--help").stdout
 
 
 def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path: Path) -> None:

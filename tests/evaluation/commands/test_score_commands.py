@@ -11,11 +11,10 @@ from click.testing import CliRunner, Result
 
 from evaluation import formats
 from evaluation.cli import main
-from evaluation.formats.joining import read_split
+from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.score_maps.affine import cross_validate_affine, train_affine
-from evaluation.trials.joins import align
-from evaluation.trials.lists import Key, Scores
+from evaluation.trials.lists import Key, Scores, align
 from evaluation.trials.speakers import find_speakers, read_speakers
 
 

@@ -13,10 +13,8 @@ import h5py
 import numpy as np
 import pytest
 
-from evaluation.embeddings.arrays import window_ids
-from evaluation.embeddings.cosine import cosine_scores
-from evaluation.embeddings.files import read_embeddings
-from evaluation.embeddings.sets import Embeddings
+from evaluation.embeddings.files import read_embeddings, window_ids
+from evaluation.embeddings.sets import Embeddings, cosine_scores
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
 

@@ -15,7 +15,7 @@ import pytest
 
 from evaluation import formats
 from evaluation.formats.format import Choice
-from evaluation.formats.joining import read_split
+from evaluation.formats.reading import read_split
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evaluation.embeddings.files import read_embeddings
 from evaluation.formats.reading import read_scores, write_scores
-from evaluation.linkage.table import Ranks, read_ranks, write_ranks
+from evaluation.linkage.ranks import Ranks, read_ranks, write_ranks
 from evaluation.trials.lists import Scores
 from spkbase.errors import DataError
 

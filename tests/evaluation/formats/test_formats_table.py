@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from evaluation.cli import main
 from evaluation.formats.format import KINDS, Choice, Format
-from evaluation.formats.known import FORMATS
-from evaluation.formats.reading import check_extension, read_key, read_scores, write_key, write_scores
+from evaluation.formats.reading import FORMATS, check_extension, read_key, read_scores, write_key, write_scores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import ConfigError, DataError
 from spkbase.own_code import load_named

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats import hdf5
+from evaluation.formats import binary
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
@@ -101,8 +101,8 @@ def test_the_same_list_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_large_matrices_go_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(hdf5, "_CELLS_PER_BLOCK", 100)
-    monkeypatch.setattr(hdf5, "_CELLS_PER_CHUNK", 50)
+    monkeypatch.setattr(binary, "_CELLS_PER_BLOCK", 100)
+    monkeypatch.setattr(binary, "_CELLS_PER_CHUNK", 50)
     names = np.array([f"i{number:03d}" for number in range(97)], dtype=object)
     cells = rng.choice(97 * 23, 300, replace=False)
     scores = Scores(names, names[:23], cells // 23, cells % 23, rng.normal(size=300))

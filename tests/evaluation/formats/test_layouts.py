@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats import tokens
+from evaluation.formats import text
 from evaluation.formats.format import Choice
-from evaluation.formats.joining import read_split
-from evaluation.formats.layouts import forced_layout
+from evaluation.formats.reading import read_split
+from evaluation.formats.text import forced_layout
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
@@ -279,7 +279,7 @@ def test_malformed_npz_is_refused(tmp_path: Path, kind: str, words: str) -> None
 def test_ids_that_collide_in_the_hash_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "s", "".join(f"m{number % 7} s{number} {number}\n" for number in range(100)))
     expected = list(formats.read_scores(path).pairs())
-    monkeypatch.setattr(tokens, "_PRIME", np.uint64(0))
+    monkeypatch.setattr(text, "_PRIME", np.uint64(0))
     assert list(formats.read_scores(path).pairs()) == expected
     assert expected[-1] == ("m1", "s99")
 

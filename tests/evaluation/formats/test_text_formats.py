@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
-from evaluation.formats import tokens
+from evaluation.formats import text
 from evaluation.trials.lists import Key, Scores, Trials
 from spkbase.errors import DataError
 
@@ -130,8 +130,8 @@ def test_malformed_trials_are_refused(tmp_path: Path, raw: bytes, words: str) ->
 
 
 def test_errors_count_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_BLOCK_BYTES", 16)
-    monkeypatch.setattr(tokens, "_ROWS_PER_PIECE", 7)
+    monkeypatch.setattr(text, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(text, "_ROWS_PER_PIECE", 7)
     path = tmp_path / "s.txt"
     path.write_text("".join(f"m{number} segment 0.5\n" for number in range(100)))
     assert len(formats.read_scores(path)) == 100

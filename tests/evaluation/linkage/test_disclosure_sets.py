@@ -13,11 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.cli import main
-from evaluation.linkage.agreement import joint_agreement, mean_agreement, pair_agreement
-from evaluation.linkage.comparison import PUBLISHED, LinkageCondition, compare_conditions, published
+from evaluation.linkage.agreement import (
+    PUBLISHED,
+    RULES,
+    LinkageCondition,
+    compare_conditions,
+    disclosure_sets,
+    joint_agreement,
+    mean_agreement,
+    pair_agreement,
+    published,
+    write_lists,
+)
 from evaluation.linkage.curve import linkability_by_row, linkability_over_sizes
-from evaluation.linkage.easy_and_hard import RULES, disclosure_sets, write_lists
-from evaluation.linkage.table import Ranks, write_ranks
+from evaluation.linkage.ranks import Ranks, write_ranks
 from spkbase.errors import DataError
 
 VALUES = st.lists(st.integers(0, 5), min_size=4, max_size=40)

@@ -19,8 +19,8 @@ from evaluation.linkage.extrapolation.cells import first_probability, margins, r
 from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
 from evaluation.linkage.extrapolation.mixtures import fit_mixture, fit_npmle
 from evaluation.linkage.extrapolation.tails import beat_probabilities, fit_tail, influences
-from evaluation.linkage.table import Ranks
-from evaluation.uncertainty.draws import Resampling
+from evaluation.linkage.ranks import Ranks
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 

@@ -22,17 +22,18 @@ from evaluation.linkage.curve import (
     chance,
     linkability_at_sizes,
     linkability_by_row,
+    linkability_curve,
     linkability_over_sizes,
     log_spaced_sizes,
+    mean_interval,
     monte_carlo,
     published_sizes,
 )
 from evaluation.linkage.disclosure import cumulative_match, fit_beta_binomial, similarity_rank_disclosure
-from evaluation.linkage.intervals import linkability_curve, mean_interval
-from evaluation.linkage.table import Ranks
-from evaluation.metrics.interval_methods import Method
-from evaluation.uncertainty.draws import Resampling
+from evaluation.linkage.ranks import Ranks
+from evaluation.metrics.table import Method
 from evaluation.uncertainty.intervals import interval
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 
 

@@ -12,7 +12,7 @@ from evaluation.linkage import (
     linkability_curve,
     linkability_over_draws,
 )
-from evaluation.linkage.over_draws import _parts
+from evaluation.linkage.curve import _parts
 from evaluation.uncertainty import Resampling, draw_variance
 
 SPEAKERS = np.repeat([f"s{number:02d}" for number in range(12)], 5)

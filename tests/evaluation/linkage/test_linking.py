@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evaluation.embeddings.sets import Embeddings
-from evaluation.linkage.linking import linkability
+from evaluation.linkage.curve import linkability
 from evaluation.trials.lists import Key, Scores
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.work.settings import Work
 

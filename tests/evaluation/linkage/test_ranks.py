@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.embeddings.sets import Embeddings, row_norms
-from evaluation.embeddings.speaker_means import Averaging, speaker_vectors
-from evaluation.linkage import counts as rank_counts
-from evaluation.linkage.counts import count_beaters
-from evaluation.linkage.ranks import rank_scores, ranks_from_embeddings, ranks_from_scores
-from evaluation.linkage.table import Ranks, read_ranks, write_ranks
+from evaluation.embeddings.sets import Averaging, Embeddings, row_norms, speaker_vectors
+from evaluation.linkage import ranks as rank_counts
+from evaluation.linkage.ranks import (
+    Ranks,
+    count_beaters,
+    rank_scores,
+    ranks_from_embeddings,
+    ranks_from_scores,
+    read_ranks,
+    write_ranks,
+)
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
 from spkbase.work.settings import Work
@@ -160,7 +165,7 @@ def test_means_in_several_blocks(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     speakers = rng.integers(0, 30, 200)
     vectors = rng.standard_normal((200, 3))
-    monkeypatch.setattr("evaluation.embeddings.speaker_means._ROWS", 17)
+    monkeypatch.setattr("evaluation.embeddings.sets._ROWS", 17)
     found = speaker_vectors(embeddings(vectors, [f"{one:02d}" for one in speakers]))
     expected = np.stack([vectors[speakers == one].mean(axis=0) for one in np.unique(speakers)])
     assert found.vectors == pytest.approx(expected, abs=1e-14)

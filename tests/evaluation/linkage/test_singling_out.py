@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.embeddings.sets import Embeddings
 from evaluation.linkage.singling import CHANCE, Crowds, isolations, singling_out
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 
 from evaluation.metrics import detection
-from evaluation.metrics.curves import det_curve, roc
 from evaluation.metrics.detection import (
     act_dcf,
     effective_prior,
@@ -26,6 +25,7 @@ from evaluation.metrics.detection import (
     rocch,
 )
 from evaluation.metrics.equal_error import eer
+from evaluation.metrics.sorted_scores import det_curve, roc
 from spkbase.errors import DataError
 
 # few values, so that ties are frequent

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.binomial import clopper_pearson
-from evaluation.metrics.detection import act_dcf
+from evaluation.metrics.detection import act_dcf, clopper_pearson, tpr_at_fpr
 from evaluation.metrics.equal_error import METHODS, eer, equal_error, equal_error_of
-from evaluation.metrics.operating_points import tpr_at_fpr
 from evaluation.metrics.sorted_scores import sort_scores
 from spkbase.errors import DataError
 

@@ -16,11 +16,19 @@ from click.testing import CliRunner
 
 from evaluation.cli import main
 from evaluation.commands.tables import format_groups
-from evaluation.metrics.interval_methods import Method
-from evaluation.metrics.metric import RESERVED, Metric, Unit, check_metrics
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
 from evaluation.metrics.summary import Metrics, evaluate
-from evaluation.metrics.table import METRICS, is_worse_low, method_of, metrics_with
+from evaluation.metrics.table import (
+    METRICS,
+    RESERVED,
+    Method,
+    Metric,
+    Unit,
+    check_metrics,
+    is_worse_low,
+    method_of,
+    metrics_with,
+)
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences
 from evaluation.uncertainty.groups import Grouping, evaluate_groups

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluation.formats.format import Choice
-from evaluation.formats.joining import read_split
+from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.metrics.detection import act_dcf
 from evaluation.metrics.equal_error import eer

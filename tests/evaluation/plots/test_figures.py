@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from evaluation import plots
-from evaluation.linkage.intervals import Curve
+from evaluation.linkage.curve import Curve
 from evaluation.plots.priors import are_no_llrs
 
 rng = np.random.default_rng(3)

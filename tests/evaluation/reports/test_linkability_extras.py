@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from evaluation.embeddings.speaker_means import SpeakerVectors
-from evaluation.linkage.comparison import LinkageCondition, compare_conditions
-from evaluation.linkage.disclosure import cumulative_match
+from evaluation.embeddings.sets import SpeakerVectors
+from evaluation.linkage.agreement import LinkageCondition, compare_conditions
+from evaluation.linkage.curve import linkability_curve
+from evaluation.linkage.disclosure import cumulative_match, largest_impostor_scores
 from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
-from evaluation.linkage.impostors import largest_impostor_scores
-from evaluation.linkage.intervals import linkability_curve
-from evaluation.linkage.ranks import rank_speakers
-from evaluation.linkage.table import Ranks
+from evaluation.linkage.ranks import Ranks, rank_speakers
 from evaluation.plots import agreement, speakers
 from evaluation.plots import linkability as plots
 from evaluation.plots.chart import Chart
@@ -33,7 +31,7 @@ from evaluation.reports.linkability import (
     report_extrapolation,
     speaker_quarters,
 )
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.files.json_and_tables import to_json
 
@@ -331,8 +329,8 @@ def vectors(count: int, dimensions: int, seed: int) -> SpeakerVectors:
 
 @pytest.mark.parametrize("count", [1, 5, 59])
 def test_the_largest_impostor_scores_are_those_of_the_whole_matrix(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.linkage.impostors._TRIALS", 7)
-    monkeypatch.setattr("evaluation.linkage.impostors._GALLERY", 13)
+    monkeypatch.setattr("evaluation.linkage.disclosure._TRIALS", 7)
+    monkeypatch.setattr("evaluation.linkage.disclosure._GALLERY", 13)
     gallery, trials = vectors(60, 8, 0), vectors(40, 8, 1)
     ranks = rank_speakers(gallery, trials)
     found = largest_impostor_scores(gallery, trials, ranks, count=count, jobs=2)

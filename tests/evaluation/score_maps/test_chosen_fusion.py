@@ -7,8 +7,14 @@ import pytest
 from numpy.typing import NDArray
 
 from evaluation.metrics.calibration import cllr
-from evaluation.score_maps.affine import apply_affine, train_affine
-from evaluation.score_maps.chosen_fusion import RIDGES, choose_fusion, cllr_of_trials, train_nonnegative
+from evaluation.score_maps.affine import (
+    RIDGES,
+    apply_affine,
+    choose_fusion,
+    cllr_of_trials,
+    train_affine,
+    train_nonnegative,
+)
 from spkbase.errors import DataError
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.trials import Key, Scores, Trials, align, find_rows, pairs, split_scores
+from evaluation.trials import Key, Scores, Trials, align, find_rows, lists, split_scores
 from spkbase.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=3)
@@ -103,7 +103,7 @@ def test_split_joins_by_pair_whatever_the_order(listed, random, large: bool) -> 
     scores = Scores.from_ids(*zip(*shuffled, strict=True), [value[pair] for pair in shuffled])
     with pytest.MonkeyPatch.context() as patch:
         if large:
-            patch.setattr(pairs, "_MAX_CELLS", -1)  # then only lists of many trials go through a table
+            patch.setattr(lists, "_MAX_CELLS", -1)  # then only lists of many trials go through a table
         target, nontarget = split_scores(scores, key)
         aligned = align(scores, key)
     assert target.tolist() == [value[pair] for pair in listed if truth[pair]]
@@ -119,7 +119,7 @@ def test_sparse_join_equals_table_join(monkeypatch: pytest.MonkeyPatch) -> None:
     trials = Trials(names, names, cells[1000:] // 3000, cells[1000:] % 3000)
     expected = [*range(1000, 4000), *[-1] * 1000]
     assert find_rows(trials, within).tolist() == expected
-    monkeypatch.setattr(pairs, "_MAX_CELLS", 0)
+    monkeypatch.setattr(lists, "_MAX_CELLS", 0)
     assert find_rows(trials, within).tolist() == expected
     nothing = within.subset(np.zeros(4000, bool))
     assert find_rows(trials, nothing).tolist() == [-1] * 4000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluation.metrics.detection import effective_prior
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import ConfigError, DataError
 from spkver.rsr2015.lists import ReportConfig
 from spkver.voiceprivacy.settings import Config, EvaluationConfig

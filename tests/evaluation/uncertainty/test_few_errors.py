@@ -11,7 +11,7 @@ from scipy import stats
 from evaluation.metrics import METHODS, eer_of, method_of
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import confidence_intervals, interval, sample_of
-from evaluation.uncertainty.few_errors import (
+from evaluation.uncertainty.intervals import (
     ALONE,
     OF_SPEAKERS,
     PLENTY,

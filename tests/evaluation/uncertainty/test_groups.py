@@ -11,8 +11,7 @@ import pytest
 from evaluation.metrics.equal_error import eer, eer_of
 from evaluation.metrics.sorted_scores import SortedScores
 from evaluation.trials.lists import Key
-from evaluation.trials.metadata import group_trials, read_metadata
-from evaluation.trials.speakers import TrialSpeakers, find_speakers
+from evaluation.trials.speakers import TrialSpeakers, find_speakers, group_trials, read_metadata
 from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
 from evaluation.uncertainty.resampling import sample_of
 from spkbase.errors import DataError

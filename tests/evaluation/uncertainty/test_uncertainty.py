@@ -13,9 +13,8 @@ from scipy.special import expit, logit
 
 from evaluation.metrics.detection import min_dcf
 from evaluation.metrics.equal_error import eer, eer_of
-from evaluation.metrics.interval_methods import HULL_FACTOR, Method
 from evaluation.metrics.sorted_scores import SortedScores, sort_scores
-from evaluation.metrics.table import method_of
+from evaluation.metrics.table import HULL_FACTOR, Method, method_of
 from evaluation.trials.lists import Key, Scores
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals, paired_differences, sample_from

@@ -14,7 +14,7 @@ from evaluation.embeddings.files import write_embeddings
 from evaluation.embeddings.sets import Embeddings
 from evaluation.trials import metadata_columns
 from evaluation.uncertainty import Resampling
-from evaluation.utility.attributes import Leakage, Sides, attribute_leakage, predict_labels
+from evaluation.utility.recalls import Leakage, Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError
 
 NONE = Resampling(0)

@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import beta, boltzmann
 
 from evaluation.utility import pyin_track
-from evaluation.utility.probabilistic_yin import (
+from evaluation.utility.pitch import (
     dip_probabilities,
     dips,
     likeliest_path,
@@ -264,7 +264,7 @@ def test_pitch_does_not_load_librosa() -> None:
     code = """
 import sys
 import numpy as np
-from evaluation.utility.pitch_tracks import pitch_track
+from evaluation.utility.pitch import pitch_track
 from spkver.recognition.functionals import FunctionalsConfig, functionals
 samples = 0.1 * np.sign(np.sin(2 * np.pi * 150 * np.arange(8000) / 16000))
 assert pitch_track(samples, 16000).any()

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.uncertainty.draws import Resampling
-from evaluation.utility.error_rates import ErrorCounts, count_errors, error_rate, error_rate_differences
+from evaluation.uncertainty.resampling import Resampling
+from evaluation.utility.error_rates import NORMALISERS, ErrorCounts, count_errors, error_rate, error_rate_differences
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
-from evaluation.utility.normalisers import NORMALISERS
 from spkbase.errors import DataError
 
 

@@ -10,9 +10,8 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.uncertainty.draws import Resampling
-from evaluation.utility.pitch import TrackComparison, compare_tracks, mean_correlation
-from evaluation.utility.pitch_tracks import compare_recordings, pitch_track
+from evaluation.uncertainty.resampling import Resampling
+from evaluation.utility.pitch import TrackComparison, compare_recordings, compare_tracks, mean_correlation, pitch_track
 from spkbase.errors import DataError
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import recall_score
 
-from evaluation.uncertainty.draws import Resampling
+from evaluation.uncertainty.resampling import Resampling
 from evaluation.utility.recalls import CONVENTIONS, average_recall, confusions, recall_differences, uar
 from spkbase.errors import DataError
 

@@ -11,8 +11,8 @@ import pytest
 from array_devices import strict
 from click.testing import CliRunner
 
-from evaluation.linkage import counts_device as rank_counts_device
-from evaluation.linkage.counts import count_beaters
+from evaluation.linkage import ranks as rank_counts_device
+from evaluation.linkage.ranks import count_beaters
 from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
 from spkbase.work import devices

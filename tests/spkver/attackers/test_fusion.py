@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from evaluation.trials.joins import align
-from evaluation.trials.lists import Scores, Trials
+from evaluation.trials.lists import Scores, Trials, align
 from spkbase.errors import DataError
 from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion
 from spkver.attackers.fusion_folds import MOST_SPEAKERS, MOST_TESTED, fold_attacks, kind_of
