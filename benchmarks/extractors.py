@@ -25,8 +25,7 @@ from spkver.extractors import (
     session_vector,
     track_pitch,
 )
-from spkver.extractors.networks import CAMPPLUS, GE2E
-from spkver.extractors.weights import read_network
+from spkver.extractors.networks import CAMPPLUS, GE2E, read_network
 
 RATE = 16000
 SECONDS = (2, 8, 30)

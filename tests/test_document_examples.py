@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation.formats import read_scores
-from spkver.corpora.rsr2015 import ListOptions, read_rsr2015
-from spkver.corpora.rsr2015_writing import write_lists
+from spkver.corpora.rsr2015 import ListOptions, read_rsr2015, write_lists
 from spkver.corpora.simulated import CorpusSize, simulate_rsr2015
 from spkver.features.frames import Frames
 from spkver.mixture.statistics import accumulate_statistics, read_statistics

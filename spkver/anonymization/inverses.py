@@ -9,26 +9,31 @@ resampling speed    plays so many times as fast               playing 1 / speed 
 ========== ======== ========================================= ===========================================
 
 Of another anonymiser no inverse is known here, and an attacker has to learn one, see `evaluation.embeddings`.
+
+Undoing an anonymiser on a data directory whose recordings' numbers are known or guessed: a twin of the twin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
-from spkbase.files import load_json
+from spkbase.errors import DataError, few
+from spkbase.files import fingerprint, load_json
 from spkbase.showing import one_line
+from spkbase.version import __version__
 from spkver.anonymization.baselines import change_speed, draw_speed, draw_warp, warp_envelope
 from spkver.anonymization.config import AnonymizerConfig
+from spkver.anonymization.directories import RECORD, Made, Task, check_target, make_twin, output_file, write_outputs
 from spkver.anonymization.mcadams_coefficient import turn_poles, turn_poles_back
-from spkver.anonymization.record import RECORD
+from spkver.datadir import DataDir, check_ids
 
 Signals = Sequence[NDArray[np.float32]]
 Changed = list[NDArray[Any] | DataError]
@@ -125,3 +130,61 @@ def recorded_anonymizer(folder: str | Path) -> AnonymizerConfig | None:
             settings[key] = tuple(value) if isinstance(value, list) else value
         return AnonymizerConfig(**settings)
     return None
+
+
+def undo_datadir(
+    source: DataDir,
+    target: str | Path,
+    anonymizer: str,
+    values: Mapping[str, float],
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+) -> DataDir:
+    """Undo an anonymiser on all utterances of a data directory, into a twin folder.
+
+    As `anonymize_datadir` makes a twin: recordings that are there as they were made, from the same audio by the same
+    number, are kept; the output does not depend on the number of workers.
+
+    Parameters
+    ----------
+    source : DataDir
+        Anonymised speech.
+    target : path
+        The twin folder, see `anonymize_datadir`.
+    anonymizer : str
+        A name of `INVERSES`.
+    values : mapping of str to float
+        The anonymiser's number for each utterance.
+    jobs, force
+        As for `anonymize_datadir`.
+
+    Raises
+    ------
+    DataError
+        As for `anonymize_datadir`, or if an utterance has no number.
+    """
+    target = Path(target)
+    if absent := sorted(source.recordings.keys() - values.keys()):
+        text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
+        raise DataError(text, file=source.path)
+    check_target(source, target)
+    check_ids(source.recordings, source.path)
+    tasks = [
+        Task(utterance, Path(path), output_file(target, utterance), f"undone {float(values[utterance])!r}")
+        for utterance, path in source.recordings.items()
+    ]
+    made = {"anonymizer": {"name": f"undoing {anonymizer}"}, "version": __version__}
+    header = {**made, "made_by": fingerprint(__version__, "undone", anonymizer), "utterances": len(tasks)}
+    return make_twin(
+        source, target, tasks, header, partial(_undo_recordings, anonymizer=anonymizer), jobs=jobs, force=force
+    )
+
+
+def _undo_recordings(tasks: Sequence[Task], *, anonymizer: str) -> list[Made | DataError]:
+    return write_outputs(tasks, partial(_undo, anonymizer=anonymizer))
+
+
+def _undo(signals: Sequence[tuple[Task, NDArray[Any], int]], anonymizer: str) -> list[NDArray[Any] | DataError]:
+    values = [float(task.stream.removeprefix("undone ")) for task, _, _ in signals]
+    return INVERSES[anonymizer].undo([samples for _, samples, _ in signals], [rate for *_, rate in signals], values)

@@ -17,8 +17,7 @@ from spkbase.errors import DataError
 from spkbase.files import load_json, write_text
 from spkbase.runs import sole_use
 from spkbase.version import __version__
-from spkver.corpora.channels import SAMPLE_RATE
-from spkver.corpora.variability import VARIABILITY
+from spkver.corpora.voices import SAMPLE_RATE, VARIABILITY
 
 RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}

@@ -24,9 +24,7 @@ from typing import Any
 from spkbase.errors import ConfigError
 from spkbase.work import ordered_map
 from spkver.corpora import espeak, trees
-from spkver.corpora.channels import SAMPLE_RATE, make_session
-from spkver.corpora.sentences import SENTENCES
-from spkver.corpora.voices import make_voice, synthesise_utterance
+from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, make_session, make_voice, synthesise_utterance
 
 DATASET = "simulated_test"
 TRAINING_SET = "simulated_train"

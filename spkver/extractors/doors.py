@@ -10,11 +10,18 @@ from typing import Any
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
-from spkver.extractors.adapters import load_resemblyzer, load_speechbrain_ecapa, load_wespeaker, open_adapter
 from spkver.extractors.cues import open_prosody, open_session
 from spkver.extractors.networks import open_campplus, open_ge2e
 from spkver.extractors.onnx_files import open_onnx
-from spkver.extractors.own import open_command, open_function, open_vectors
+from spkver.extractors.own import (
+    load_resemblyzer,
+    load_speechbrain_ecapa,
+    load_wespeaker,
+    open_adapter,
+    open_command,
+    open_function,
+    open_vectors,
+)
 from spkver.extractors.protocol import Extraction, ExtractorSettings, Recording, Vectors
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import file_digest
-from spkver.extractors.filterbanks import kaldi_filterbanks
+from spkver.extractors.layers import kaldi_filterbanks
 from spkver.extractors.protocol import SHORTEST, Extraction, ExtractorSettings, each_by
 
 _OUTPUTS = ("embs", "embedding")

@@ -1,8 +1,13 @@
-"""Features of a list of recordings: audio files in, one HDF5 store out."""
+"""Features of a list of recordings: audio files in, one HDF5 store out.
+
+Raw features of signals in memory: cepstra, log-energy and speech labels.
+
+Features made by SIDEKIT in place of our own, and ours for SIDEKIT: a folder with one file for each recording.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,15 +17,198 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import fingerprint as digest_of
-from spkbase.files import memory_size, new_file, write_strings
+from spkbase.files import is_file, memory_size, new_file, write_strings
 from spkbase.runs import SUFFIX, Destination, Journal, file_destination, resumed_map, working_folder
-from spkbase.work import ALL_CORES, Work, chunks
+from spkbase.seeding import stream
+from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
 from spkver.audio import audio_header, read_audio
-from spkver.features.compute import RecordingFeatures, features_of_signals, label_file, recording_generator
+from spkver.features.cepstra import librosa_mfcc, mfcc
 from spkver.features.config import FeatureConfig
-from spkver.features.exchange import import_sidekit
 from spkver.features.frames import FeatureTable, read_feature_table
-from spkver.features.vad import read_labels
+from spkver.features.vad import energy_vad, percentile_vad, read_labels, snr_vad
+from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
+
+_PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
+
+
+@dataclass(frozen=True)
+class RecordingFeatures:
+    """Raw features of one recording: cepstra (T, n_cepstra), log-energy (T,), speech labels (T,)."""
+
+    cepstra: NDArray
+    log_energy: NDArray
+    speech: NDArray[np.bool_]
+
+
+def recording_generator(name: str, seed: int) -> np.random.Generator:
+    """Return the random generator of one recording: it depends on the seed and the id alone, not on order or worker."""
+    return stream(seed, name, words=4, bits=np.random.SFC64)
+
+
+def label_file(config: FeatureConfig, name: str) -> Path:
+    """Label file of a recording, for the detector `labels`."""
+    return Path(str(config.labels_dir)) / f"{name}.lbl"
+
+
+def features_of_signals(
+    signals: list[NDArray],
+    generators: list[np.random.Generator],
+    config: FeatureConfig,
+    *,
+    names: list[str] | None = None,
+) -> list[RecordingFeatures]:
+    """Return raw features of signals in [-1, 1] at the configured rate.
+
+    Parameters
+    ----------
+    signals : list of ndarray of shape (n,)
+        Worked on together for speed; the result of one does not depend on the others.
+    generators : list of numpy.random.Generator
+        One for each signal, for dither and the detector's masking noise.
+    config : FeatureConfig
+    names : list of str, optional
+        Recording ids, for the detector `labels`.
+    """
+    compute = librosa_mfcc if config.engine == "librosa" else mfcc
+    settings = config.mfcc_settings()
+    # one draw serves as dither and as the detector's masking noise, each at its own level
+    noises = [
+        generator.standard_normal(len(signal), dtype=np.float32)
+        for signal, generator in zip(signals, generators, strict=True)
+    ]
+    computed = []
+    with one_blas_thread():  # also for who calls this outside a worker: with two threads products have other bits
+        for signal, noise in zip(signals, noises, strict=True):
+            scaled = signal * signal.dtype.type(config.sample_scale)
+            if config.dither:
+                scaled += noise * np.float32(config.dither)
+            computed.append(compute(scaled, settings))
+    if config.vad == "snr":
+        speech = snr_vad(
+            [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],
+            noises,
+            window=config.window_samples,
+            shift=config.shift_samples,
+            snr=config.vad_snr,
+        )
+    else:
+        ids = names or [""] * len(signals)
+        speech = [_simple_vad(energy, name, config) for (_, energy), name in zip(computed, ids, strict=True)]
+    return [
+        RecordingFeatures(cepstra, energy, is_speech)
+        for (cepstra, energy), is_speech in zip(computed, speech, strict=True)
+    ]
+
+
+def _simple_vad(log_energy: NDArray, name: str, config: FeatureConfig) -> NDArray[np.bool_]:
+    if config.vad == "energy":
+        return energy_vad(log_energy, alpha=config.vad_alpha)
+    if config.vad == "percentile":
+        return percentile_vad(log_energy, percentile=config.vad_percentile)
+    if config.vad == "labels":
+        return read_labels(label_file(config, name), len(log_energy), shift_seconds=config.shift)
+    return np.ones(len(log_energy), bool)
+
+
+def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:
+    """Return the file of each recording in a folder of SIDEKIT's features.
+
+    Raises
+    ------
+    DataError
+        With all files that are missing.
+    """
+    files, problems = {name: Path(folder) / f"{name}.h5" for name in sorted(recordings)}, Problems()
+    for name, path in files.items():
+        if not is_file(path):
+            problems.add(f"no features of recording {name!r}", file=path, remedy="check features.files")
+    problems.raise_if_any()
+    return files
+
+
+def import_sidekit(
+    folder: str | Path,
+    recordings: Iterable[str],
+    config: FeatureConfig,
+    path: str | Path,
+    *,
+    attributes: Mapping[str, object] | None = None,
+) -> None:
+    """Collect SIDEKIT's feature files (any of their three forms) into one store of ours.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``<recording id>.h5`` with cepstra, energy and vad, as SIDEKIT's tutorial saves them.
+    recordings : iterable of str
+    config : FeatureConfig
+        Its `n_cepstra` and `min_speech_frames` must hold for the files.
+    path : path
+        The store, see `spkver.features.extract_features`.
+    attributes : mapping, optional
+        Kept at the root of the store.
+
+    Raises
+    ------
+    DataError
+        With all files that are missing, broken, lack a dataset or do not fit the configuration.
+    """
+    problems, checked = Problems(), {}
+    for name, file in sidekit_files(folder, recordings).items():
+        try:
+            checked[name] = _checked(read_feature_file(file, name)[name], file, config)
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
+    with new_file(path, attributes=attributes) as store:
+        write_strings(store, "ids", checked)
+        lengths = [len(features.energy) for features in checked.values() if features.energy is not None]
+        store.create_dataset("offsets", data=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        for ours, theirs, dtype in (
+            ("cep", "cep", config.dtype),
+            ("energy", "energy", config.dtype),
+            ("speech", "vad", bool),
+        ):
+            arrays = [getattr(features, theirs) for features in checked.values()]
+            store.create_dataset(ours, data=np.concatenate(arrays).astype(dtype))
+
+
+def _checked(features: SidekitFeatures, file: Path, config: FeatureConfig) -> SidekitFeatures:
+    missing = [name for name in ("cep", "energy", "vad") if getattr(features, name) is None]
+    if missing:
+        raise DataError(f"lacks {', '.join(missing)}", file=file, remedy="save cep, energy and vad of every recording")
+    assert features.cep is not None
+    assert features.vad is not None
+    if features.cep.shape[1] != config.n_cepstra:
+        raise DataError(
+            f"{features.cep.shape[1]} cepstra, expected {config.n_cepstra}",
+            file=file,
+            remedy=f"set features.n_cepstra={features.cep.shape[1]}",
+        )
+    if int(features.vad.sum()) < config.min_speech_frames:
+        raise DataError(
+            f"{int(features.vad.sum())} frames of speech, at least {config.min_speech_frames} are needed", file=file
+        )
+    return features
+
+
+def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
+    """Write a store as SIDEKIT's feature files in their lossless form, ``<recording id>.h5``.
+
+    Returns
+    -------
+    int
+        Number of files.
+    """
+    for row, name in enumerate(table.ids):
+        cepstra, log_energy, speech = table.of(row)
+        features = SidekitFeatures(cep=np.asarray(cepstra), energy=np.asarray(log_energy), vad=speech)
+        target = Path(folder) / f"{name}.h5"
+        if "\0" in name or Path(folder).resolve() not in target.resolve().parents:
+            raise DataError(f"id {name!r} leads out of the folder", file=folder, remedy="rename the recording")
+        write_feature_file(target, {name: features})
+    return len(table)
+
 
 _BATCH = 32  # recordings in one task
 _BYTES_A_SAMPLE = 65  # that a recording takes while its features are computed; measured

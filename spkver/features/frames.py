@@ -1,18 +1,36 @@
-"""Features of many recordings in one table: one array for all, one row range for each recording."""
+"""Features of many recordings in one table: one array for all, one row range for each recording.
+
+From cepstra to the frames of a model: RASTA, deltas, normalisation over speech, selection.
+
+The order and the edge conventions are those of SIDEKIT 1.3.2's features server.
+
+Frames for the models: the stored features of all recordings, post-processed once and kept.
+
+References
+----------
+H. Hermansky and N. Morgan, "RASTA processing of speech", IEEE Trans. Speech and Audio Processing 2(4), 1994.
+S. Furui, "Comparison of speaker recognition methods using statistical features and dynamic features",
+IEEE Trans. ASSP 29(3), 1981.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, StoredArray, part
+from spkbase.arrays import Rows, StoredArray, fill_rows, part
 from spkbase.errors import DataError
 from spkbase.files import TemporaryRows, check_forms, read_arrays, stored_array
 from spkbase.showing import one_line
+from spkbase.work import ALL_CORES, Work, chunks, ships_items
+from spkver.features.config import FeatureConfig
 
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
@@ -146,3 +164,190 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     ):
         raise DataError("the parts of the feature store do not fit together", file=path, remedy="extract it again")
     return table
+
+
+_RASTA_NUMERATOR = np.array([0.2, 0.1, 0.0, -0.1, -0.2])
+_RASTA_POLE = 0.94
+_RASTA_START = 4  # frames that only prime the filter
+_DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
+
+
+def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
+    """Return the band-pass filtered trajectory of each coefficient.
+
+    Parameters
+    ----------
+    features : ndarray of shape (T, d)
+    pole : float
+
+    Returns
+    -------
+    ndarray of float64 of shape (T, d)
+        The first four frames are 0: they prime the filter.
+    """
+    from scipy.signal import lfilter
+
+    filtered = np.zeros(features.shape)
+    if len(features) > _RASTA_START:
+        x = features.astype(np.float64)
+        zero_state = np.zeros((len(_RASTA_NUMERATOR) - 1, x.shape[1]))
+        _, state = lfilter(_RASTA_NUMERATOR, [1.0], x[:_RASTA_START], axis=0, zi=zero_state)
+        filtered[_RASTA_START:], _ = lfilter(_RASTA_NUMERATOR, [1.0, -pole], x[_RASTA_START:], axis=0, zi=state)
+    return filtered
+
+
+def rasta_labels(speech: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the speech labels after RASTA: the first two frames, which it blanks, take the label of the third."""
+    labels = speech.copy()
+    labels[:2] = labels[2] if len(labels) > 2 else False
+    return labels
+
+
+def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
+    """Return the slope of each coefficient over seven frames, with zeros beyond the ends.
+
+    Parameters
+    ----------
+    features : ndarray of shape (T, d)
+    weights : ndarray of odd length
+        Convolved with each column.
+
+    Returns
+    -------
+    ndarray of float32 of shape (T, d)
+        Single precision, as in the features server that this reproduces.
+    """
+    reach = len(weights) // 2
+    padded = np.zeros((len(features) + 2 * reach, features.shape[1]))
+    padded[reach : reach + len(features)] = features
+    slope = np.zeros(features.shape)
+    for start, weight in enumerate(weights[::-1]):
+        if weight:
+            slope += weight * padded[start : start + len(features)]
+    return slope.astype(np.float32)
+
+
+def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = True) -> NDArray:
+    """Subtract the mean over speech frames from all frames and divide by the standard deviation (ddof 0).
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, D)
+    speech : ndarray of bool of shape (T,)
+    variance : bool
+        Also divide; else only the mean is removed (CMS).
+
+    Returns
+    -------
+    ndarray of shape (T, D)
+        Unchanged without speech; a coefficient that is constant over speech is only centred.
+    """
+    if not speech.any():
+        return frames
+    selected = frames[speech]
+    centred = frames - selected.mean(axis=0)
+    if variance:
+        spread = selected.std(axis=0)
+        centred /= np.where(spread > 0, spread, 1.0)
+    return centred
+
+
+def post_process(
+    cepstra: NDArray,
+    log_energy: NDArray,
+    speech: NDArray[np.bool_],
+    config: FeatureConfig,
+) -> tuple[NDArray, NDArray[np.bool_]]:
+    """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
+
+    Parameters
+    ----------
+    cepstra : ndarray of shape (T, n_cepstra)
+    log_energy : ndarray of shape (T,)
+    speech : ndarray of bool of shape (T,)
+    config : FeatureConfig
+        Its `log_energy`, `rasta`, `deltas`, `normalisation` and `keep_all`.
+
+    Returns
+    -------
+    frames : ndarray of float64 of shape (T', config.dimension)
+    speech : ndarray of bool of shape (T',)
+    """
+    static = (np.column_stack([log_energy, cepstra]) if config.log_energy else cepstra).astype(np.float64)
+    if config.rasta:
+        static = rasta(static)
+        speech = rasta_labels(speech)
+    parts = [static]
+    for _ in range(config.deltas):
+        parts.append(delta(parts[-1]))
+    frames = np.hstack(parts)
+    if config.normalisation != "none":
+        frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
+    return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
+
+
+logger = logging.getLogger(__name__)
+
+_REMEDY = "free space, or raise features.memory_gb if there is memory"
+_RECORDINGS = 64  # in one task
+
+
+def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES) -> Frames:
+    """Post-process all recordings once and keep their frames.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    config : FeatureConfig
+    folder : path
+        Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory. Where workers are
+        processes or other machines (`spkbase.work.ships_items`), frames are always kept there, in a file that
+        the workers read by its name and that is removed when this process ends.
+    work : spkbase.work.Work
+        Its workers; the frames do not depend on them.
+
+    Returns
+    -------
+    Frames
+    """
+    offsets = _kept_offsets(table, config)
+    shape = (int(offsets[-1]), config.dimension)
+    parts = chunks(range(len(table)), _RECORDINGS)
+    items = ([table.reference(row) for row in rows] for rows in parts)
+    blocks = work.on_cores().map(partial(_post_process, config=config), items, description="frames", total=len(parts))
+    return Frames(table.ids, offsets, _kept_frames(blocks, shape, config, folder))
+
+
+def _kept_frames(blocks: Iterator[NDArray], shape: tuple[int, int], config: FeatureConfig, folder: str | Path) -> Rows:
+    """Return all frames: in memory, mapped, or in a file that workers read by its name; see `load_frames`."""
+    size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
+    if size <= config.memory_gb * 1e9 and not ships_items():
+        values = np.empty(shape, config.dtype)
+        fill_rows([values], ((block,) for block in blocks))
+        return values
+    if not ships_items():
+        logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+    kept = TemporaryRows(folder, shape, config.dtype, what="frames", named=ships_items(), remedy=_REMEDY)
+    for block in blocks:
+        kept.append(block)
+    return kept.stored() if ships_items() else kept.mapped()
+
+
+def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int64]:
+    """Rows of each recording after the selection of speech."""
+    if config.keep_all:
+        return np.asarray(table.offsets, np.int64)
+    counts = [0]
+    for start, stop in pairwise(table.offsets.tolist()):
+        speech = table.speech[start:stop]
+        counts.append(int((rasta_labels(speech) if config.rasta else speech).sum()))
+    return np.cumsum(counts, dtype=np.int64)
+
+
+def _post_process(recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig) -> NDArray:
+    """Return the frames of some recordings, one after the other."""
+    of_recordings = [
+        post_process(np.asarray(cepstra), log_energy, speech, config)[0].astype(config.dtype, copy=False)
+        for cepstra, log_energy, speech in recordings
+    ]
+    return np.concatenate(of_recordings)

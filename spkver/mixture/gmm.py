@@ -5,6 +5,18 @@ block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chun
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
+Symmetric matrices as rows of their upper triangles, and frames as the rows that go with them.
+
+With full covariances the log-density of a Gaussian is linear in the products x_i x_j, i <= j, in x and in 1. So it is
+one matrix product for all Gaussians, as with diagonal covariances, of D (D + 1) / 2 + D + 1 columns instead of 2 D + 1;
+that takes half of the operations that a product for each Gaussian takes.
+
+Frames and other long tables on a device: kept there where they fit, else sent block by block.
+
+The E-step on a device: log-densities, posteriors and their sums over blocks of frames.
+
+The space in which every Gaussian of a mixture has the covariance I: factors of the covariances, to it and back.
+
 References
 ----------
 D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
@@ -14,6 +26,7 @@ Signal Processing 10, 2000.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -24,10 +37,286 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-from spkver.mixture.e_step_device import accumulate, log_likelihoods
-from spkver.mixture.frames_device import Table
-from spkver.mixture.quadratic import check_positive_definite, quadratic_parameters, write_squares_or_products
+from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, on_device, one_blas_thread
+from spkver.sidekit import inverse_matrices
+
+
+def pack_symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the upper triangles, row after row, of symmetric matrices (..., D, D): shape (..., D (D + 1) / 2).
+
+    Examples
+    --------
+    >>> pack_symmetric(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[..., rows, columns]
+
+
+def unpack_symmetric(packed: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
+    """Return the symmetric matrices (..., D, D) of packed triangles (..., D (D + 1) / 2).
+
+    Examples
+    --------
+    >>> unpack_symmetric(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    rows, columns = np.triu_indices(dimension)
+    matrices = np.empty((*packed.shape[:-1], dimension, dimension))
+    matrices[..., rows, columns] = packed
+    matrices[..., columns, rows] = packed
+    return matrices
+
+
+@one_blas_thread()
+def quadratic_parameters(
+    log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the rows b_c for which the weighted log-density of c is a product with z = [x_i x_j (i <= j), x, 1].
+
+        log(w_c N(x; m_c, S_c)) = b_c . z,   b_c = [-P_ij / (1 + (i = j)),  P_c m_c,  k_c],   P_c = S_c^-1
+        k_c = log w_c - 1/2 (D log(2 pi) + log |S_c| + m_c' P_c m_c)
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (C,)
+    means : ndarray of shape (C, D)
+    covariances : ndarray of shape (C, D, D)
+
+    Returns
+    -------
+    ndarray of shape (C, D (D + 1) / 2 + D + 1)
+    """
+    dimension = means.shape[1]
+    factors = np.linalg.cholesky(covariances)
+    half_log_determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    precisions = inverse_variances(covariances)
+    linear = of_each_gaussian(precisions, means)
+    constants = log_weights - 0.5 * (dimension * np.log(2 * np.pi) + (means * linear).sum(axis=1))
+    share = np.where(np.eye(dimension) > 0, 0.5, 1.0)
+    return np.column_stack([pack_symmetric(-share * precisions), linear, constants - half_log_determinants])
+
+
+def inverse_variances(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 / variances (C, D), or the inverses of covariances (C, D, D)."""
+    return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
+
+
+def of_each_gaussian(factors: Array, values: Array, xp: Namespace = np) -> Array:
+    """Return values (..., C, D) times factors (C, D), or from the left matrices (C, D, D), of each Gaussian.
+
+    Examples
+    --------
+    >>> of_each_gaussian(np.array([[[2.0, 0.0], [1.0, 3.0]]]), np.array([[1.0, 2.0]]))
+    array([[2., 7.]])
+    """
+    if len(factors.shape) == 2:
+        return values * factors
+    return xp.matmul(factors, xp.expand_dims(values, axis=-1))[..., 0]
+
+
+def squares_or_products(frames: Array, width: int, xp: Namespace) -> Array:
+    """Return what stands before x in z: x^2 where `width` is D, else the products x_i x_j, i <= j.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (..., T, D)
+    width : int
+        D, for diagonal covariances, or D (D + 1) / 2, for full ones.
+    xp : module
+        Namespace of the frames, after the array API standard.
+
+    Returns
+    -------
+    ndarray of shape (..., T, width)
+    """
+    if width == frames.shape[-1]:
+        return frames * frames
+    products = [frames[..., first : first + 1] * frames[..., first:] for first in range(frames.shape[-1])]
+    return xp.concat(products, axis=-1)
+
+
+def write_squares_or_products(frames: NDArray, out: NDArray) -> None:
+    """Write `squares_or_products` of frames (T, D) into the columns of `out`, in place."""
+    dimension = frames.shape[1]
+    if out.shape[1] == dimension:
+        np.multiply(frames, frames, out=out)
+        return
+    start = 0
+    for first in range(dimension):
+        stop = start + dimension - first
+        np.multiply(frames[:, first : first + 1], frames[:, first:], out=out[:, start:stop])
+        start = stop
+
+
+def check_positive_definite(covariances: NDArray[np.float64]) -> None:
+    """Raise DataError unless all are symmetric, to the rounding of float32, and have a Cholesky factor."""
+    for component, covariance in enumerate(covariances):
+        scale = np.sqrt(np.diag(covariance))
+        if not (np.abs(covariance - covariance.T) <= 1e-6 * np.outer(scale, scale)).all():
+            raise DataError(f"covariance {component} of a mixture is not symmetric", remedy="train the mixture again")
+        try:
+            np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            raise DataError(
+                f"covariance {component} of a mixture is not positive definite", remedy="train the mixture again"
+            ) from None
+
+
+class Table:
+    """A long table of rows for use on a device, again and again.
+
+    Parameters
+    ----------
+    rows : ndarray or StoredArray of shape (N, ...)
+        May lie in a file.
+    device : Device
+        If it has room, the table is sent once and stays; else what is asked for is sent each time.
+    """
+
+    def __init__(self, rows: Rows, device: Device) -> None:
+        self.device, self.shape, self.dtype = device, rows.shape, rows.dtype
+        self._rows = rows
+        self._kept: list[Array] = []
+        self._size = device.rows_of(4 * rows.nbytes // max(1, len(rows)))
+        if device.fits(rows.nbytes):
+            self._kept = list(self._sent(self._size))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self, size: int) -> Iterator[Array]:
+        """Yield rows in order, in blocks of `size`, the last one shorter."""
+        if not self._kept:
+            yield from self._sent(size)
+            return
+        for start, stop in chunk_bounds(len(self), size):
+            parts = []
+            while start < stop:
+                number, at = divmod(start, self._size)
+                n_taken = min(stop - start, self._size - at)
+                parts.append(self._kept[number][at : at + n_taken, ...])
+                start += n_taken
+            yield parts[0] if len(parts) == 1 else self.device.xp.concat(parts)
+
+    def take(self, rows: NDArray[np.int64]) -> Array:
+        """Return some rows, in the order asked for."""
+        xp = self.device.xp
+        if not self._kept:
+            return self.device.asarray(self._rows[rows])
+        if len(self._kept) == 1:
+            return xp.take(self._kept[0], self.device.asarray(rows), axis=0)
+        order = np.argsort(rows, kind="stable")
+        numbers = rows[order] // self._size
+        parts = [
+            xp.take(self._kept[number], self.device.asarray(rows[order][numbers == number] % self._size), axis=0)
+            for number in np.unique(numbers).tolist()
+        ]
+        sorted_rows = xp.concat(parts)
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return xp.take(sorted_rows, self.device.asarray(back), axis=0)
+
+    def _sent(self, size: int) -> Iterator[Array]:
+        for start, stop in chunk_bounds(len(self), size):
+            yield self.device.asarray(np.asarray(self._rows[start:stop]))
+
+
+# Frames whose statistics are summed in the dtype of the frames, as in the largest block on the cores; more in float64.
+TILE = 2048
+
+
+def densities(
+    frames: Array, parameters: Array, device: Device, mask: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Return the posteriors of batches of frames, not yet normalised; as `spkver.mixture.PosteriorKernel` on the cores.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (B, T, D)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
+        Natural parameters in the dtype of the frames.
+    device : Device
+    mask : ndarray of shape (B, T), optional
+        0 for frames that fill a batch up, 1 for others.
+
+    Returns
+    -------
+    joint : ndarray of shape (B, T, C)
+        Posteriors times their total.
+    augmented : ndarray of shape (B, T, 2 D + 1) or (B, T, D (D + 1) / 2 + D + 1)
+        Rows [x^2, x, 1] / total; 0 where the mask is.
+    log_likelihood : array of float64 of shape (B, T)
+        In nat.
+    """
+    xp = device.xp
+    ones = xp.ones_like(frames[:, :, :1])
+    squares = squares_or_products(frames, parameters.shape[1] - frames.shape[2] - 1, xp)
+    augmented = xp.concat([squares, frames, ones], axis=2)
+    joint = augmented @ xp.matrix_transpose(parameters)
+    largest = xp.max(joint, axis=2, keepdims=True)
+    joint -= largest
+    joint = xp.exp(joint)
+    total = xp.sum(joint, axis=2, keepdims=True)
+    augmented = augmented / total if mask is None else augmented * (xp.expand_dims(mask, axis=2) / total)
+    log_likelihood = xp.astype(xp.squeeze(largest + xp.log(total), axis=2), xp.float64)
+    return joint, augmented, log_likelihood
+
+
+def frames_in_block(parameters: NDArray, dtype: np.dtype, device: Device) -> int:
+    """Return the number of frames whose posteriors fit a block of the device."""
+    return device.rows_of(3 * sum(parameters.shape) * dtype.itemsize, least=256)
+
+
+@on_device
+def accumulate(frames: Table, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return the sums of posteriors times [x^2, x, 1] over all frames.
+
+    Parameters
+    ----------
+    frames : Table of shape (T, D)
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
+        Natural parameters of the mixture.
+
+    Returns
+    -------
+    sums : ndarray of the shape of `parameters`
+    log_likelihood : float
+        Sum over frames, in nat.
+    """
+    device = frames.device
+    sums, log_likelihood = np.zeros(parameters.shape), 0.0
+    coefficients = device.asarray(parameters, frames.dtype)
+    size = frames_in_block(parameters, frames.dtype, device)
+    size -= size % TILE if size > TILE else 0
+    for block in frames.blocks(size):
+        n_tiled = block.shape[0] // TILE * TILE
+        for rows in (block[:n_tiled, :], block[n_tiled:, :]):
+            if rows.shape[0]:
+                tiles = device.xp.reshape(rows, (-1, min(TILE, rows.shape[0]), rows.shape[1]))
+                of_tiles, of_frames = _tile_sums(tiles, coefficients, device)
+                sums += device.to_numpy(of_tiles)
+                log_likelihood += float(of_frames)
+    return sums, log_likelihood
+
+
+def _tile_sums(tiles: Array, parameters: Array, device: Device) -> tuple[Array, Array]:
+    xp = device.xp
+    joint, augmented, of_frames = densities(tiles, parameters, device)
+    sums = xp.matrix_transpose(joint) @ augmented
+    return xp.sum(sums, axis=0, dtype=xp.float64), xp.sum(of_frames)
+
+
+@on_device
+def log_likelihoods(frames: Table, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-density of each frame in nat, shape (T,); parameters as for `accumulate`."""
+    device = frames.device
+    coefficients = device.asarray(parameters, frames.dtype)
+    size = frames_in_block(parameters, frames.dtype, device)
+    of_blocks = [densities(block[None, :, :], coefficients, device)[2][0, :] for block in frames.blocks(size)]
+    return np.concatenate([device.to_numpy(of_frames) for of_frames in of_blocks])
+
 
 # Frames of one task, at the least; fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
@@ -395,3 +684,69 @@ def check_frames(frames: Rows | Table, mixture: GaussianMixture) -> None:
         )
     if not len(frames):
         raise DataError("no frames: expected at least one")
+
+
+@one_blas_thread()
+def whitening_factors(mixture: GaussianMixture) -> NDArray[np.float64]:
+    """Return what `whiten` and `unwhiten` need: standard deviations, or lower Cholesky factors of full covariances.
+
+        sigma_cd = sqrt(v_cd),   or   S_c = L_c L_c' with L_c lower triangular
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+
+    Returns
+    -------
+    ndarray of shape (C, D) or (C, D, D)
+    """
+    if mixture.has_full_covariances:
+        return np.asarray(np.linalg.cholesky(mixture.variances), np.float64)
+    return np.asarray(np.sqrt(mixture.variances), np.float64)
+
+
+def whiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return centred sums in the space in which all covariances are I: x_c / sigma_c, or L_c^-1 x_c.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., C, D)
+        Such as first-order statistics less n_c m_c.
+    factors : ndarray of shape (C, D) or (C, D, D)
+        See `whitening_factors`.
+
+    Returns
+    -------
+    ndarray of shape (..., C, D)
+
+    Examples
+    --------
+    >>> values, deviations = np.array([[2.0, 9.0]]), np.array([[2.0, 3.0]])
+    >>> whiten(values, deviations)
+    array([[1., 3.]])
+    >>> whiten(values, np.array([np.diag([2.0, 3.0])]))
+    array([[1., 3.]])
+    """
+    if factors.ndim == 2:
+        return values / factors
+    from scipy.linalg import solve_triangular
+
+    whitened = np.empty(values.shape)
+    width = values.shape[-1]
+    for component, factor in enumerate(factors):
+        rows = values[..., component, :].reshape(-1, width)
+        solved = solve_triangular(factor, rows.T, lower=True).T
+        whitened[..., component, :] = solved.reshape(values[..., component, :].shape)
+    return whitened
+
+
+def unwhiten(values: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what `whiten` made of its result: sigma_c x_c, or L_c x_c; parameters as there.
+
+    Examples
+    --------
+    >>> factors = np.array([[[2.0, 0.0], [1.0, 3.0]]])
+    >>> unwhiten(whiten(np.array([[4.0, 9.0]]), factors), factors)
+    array([[4., 9.]])
+    """
+    return of_each_gaussian(factors, values)

@@ -1,5 +1,9 @@
 """Zero- and first-order statistics of segments under a mixture; they add.
 
+Statistics of segments on a device: segments of like length make a batch, and a batch is one product.
+
+Statistics and supervectors in files of SIDEKIT's layout, written and read by blocks of rows.
+
 References
 ----------
 D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
@@ -8,24 +12,310 @@ Signal Processing 10, 2000, equations 7 to 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, fill_rows
-from spkbase.errors import DataError
-from spkbase.runs import DestinationLike, as_destination
+from spkbase.arrays import Rows, SelectedRows, fill_rows
+from spkbase.errors import DataError, few
+from spkbase.files import fingerprint as digest_of
+from spkbase.files import stored_dataset
+from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Device, Work, chunk_bounds, chunks
+from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, chunks, on_device
 from spkver.features import Frames
-from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, check_frames, natural_parameters
-from spkver.mixture.stat_files import open_stat_server, write_stat_blocks, write_stat_rows
-from spkver.mixture.statistics_device import segment_sums
-from spkver.sidekit import read_stat_server
+from spkver.mixture.gmm import TILE, GaussianMixture, PosteriorKernel, check_frames, densities, natural_parameters
+from spkver.sidekit import open_hdf5, read_array, read_stat_server, read_strings, write_column, write_strings
+
+
+@on_device
+def segment_sums(
+    segments: Sequence[NDArray], parameters: NDArray[np.float64], device: Device
+) -> tuple[NDArray, NDArray]:
+    """Return the zero- and first-order statistics of each segment.
+
+    Parameters
+    ----------
+    segments : sequence of ndarray of shape (T_s, D)
+        Frames of each, at least one.
+    parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
+        Natural parameters of the mixture.
+    device : Device
+
+    Returns
+    -------
+    zeroth : ndarray of shape (S, C)
+    first : ndarray of shape (S, C, D)
+        In the dtype of the frames.
+    """
+    dtype, dimension = segments[0].dtype, segments[0].shape[1]
+    coefficients = device.asarray(parameters, dtype)
+    # a long segment comes in pieces, which are added in float64
+    pieces = [
+        (row, start, min(start + TILE, len(frames)))
+        for row, frames in enumerate(segments)
+        for start in range(0, len(frames), TILE)
+    ]
+    zeroth = np.zeros((len(segments), len(parameters)))
+    first = np.zeros((len(segments), len(parameters), dimension), dtype)
+    whole = np.array([len(frames) <= TILE for frames in segments])
+    long = {row: np.zeros((len(parameters), dimension)) for row in np.flatnonzero(~whole).tolist()}
+    for batch in _batches(pieces, 3 * sum(parameters.shape) * dtype.itemsize, device):
+        frames, mask = _padded(segments, batch)
+        sums = device.to_numpy(_sums(frames, mask, coefficients, device))
+        for (row, _, _), of_piece in zip(batch, sums, strict=True):
+            zeroth[row] += of_piece[:, -1]
+            if row in long:
+                long[row] += of_piece[:, :-1]
+            else:
+                first[row] = of_piece[:, :-1]
+    for row, total in long.items():
+        first[row] = total
+    return zeroth.astype(dtype), first
+
+
+def _sums(frames: NDArray, mask: NDArray, parameters: Array, device: Device) -> Array:
+    """Rows [first, zeroth] of each component, shape (B, C, D + 1)."""
+    joint, augmented, _ = densities(device.asarray(frames), parameters, device, device.asarray(mask))
+    return device.xp.matrix_transpose(joint) @ augmented[:, :, -1 - frames.shape[2] :]
+
+
+Piece = tuple[int, int, int]  # segment, start, stop
+
+
+def _batches(pieces: Sequence[Piece], frame_bytes: int, device: Device) -> Iterator[list[Piece]]:
+    """Cut pieces, the shortest first, into batches that fit a block once they are all as long as their last."""
+    batch: list[Piece] = []
+    limit = device.rows_of(frame_bytes)
+    for piece in sorted(pieces, key=lambda piece: piece[2] - piece[1]):
+        length = piece[2] - piece[1]
+        if batch and (len(batch) + 1) * length > limit:
+            yield batch
+            batch = []
+        batch.append(piece)
+    yield batch
+
+
+def _padded(segments: Sequence[NDArray], batch: Sequence[Piece]) -> tuple[NDArray, NDArray]:
+    """Frames of pieces (B, T, D), filled up with zeros, and which are frames (B, T)."""
+    longest = batch[-1][2] - batch[-1][1]
+    some = segments[batch[0][0]]
+    frames = np.zeros((len(batch), longest, some.shape[1]), some.dtype)
+    mask = np.zeros((len(batch), longest), some.dtype)
+    for number, (row, start, stop) in enumerate(batch):
+        frames[number, : stop - start] = segments[row][start:stop]
+        mask[number, : stop - start] = 1
+    return frames, mask
+
+
+_COPIED = 256  # rows that are copied at a time
+
+
+def write_stat_blocks(
+    destination: DestinationLike,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    widths: tuple[int, int],
+    blocks: Callable[[StatDraft], Iterable[tuple[NDArray, NDArray]]],
+    n_blocks: int,
+) -> tuple[Rows, Rows]:
+    """Write a file of SIDEKIT's StatServer by blocks of rows, and refer to its rows.
+
+    Parameters
+    ----------
+    destination : Destination
+        Blocks that an earlier call has left in its folder are taken up.
+    models, segments : sequence of str, of length N
+    widths : tuple of int
+        Columns of stat0 and of stat1, which are float32.
+    blocks : callable
+        Given the draft, of which `n_done` blocks and `n_rows` rows are written, returns the blocks that follow: rows of
+        stat0 and of stat1.
+    n_blocks : int
+        All there are.
+
+    Returns
+    -------
+    stat0, stat1 : ndarray or StoredArray of shape (N, width)
+
+    Raises
+    ------
+    DataError
+        If a number is not finite, or the file cannot be written.
+    """
+    path, destination = file_destination(destination)
+    with StatDraft(destination, models, segments, widths, n_blocks) as draft:
+        for stat0, stat1 in blocks(draft):
+            draft.add(stat0, stat1)
+        draft.finish()
+    return open_stat_server(path)[2:]
+
+
+def copy_stat_rows(
+    path: str | Path,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    destination: DestinationLike,
+    *,
+    widths: tuple[int, int] | None = None,
+) -> tuple[Rows, Rows]:
+    """Write the rows of a list that a file of SIDEKIT's StatServer holds, by their (model, segment), in its order.
+
+    Parameters
+    ----------
+    path : path
+        A StatServer; its other rows stay there.
+    models, segments : sequence of str, of length N
+        The list.
+    destination : Destination
+        Where they go.
+    widths : (int, int), optional
+        Columns of stat0 and stat1 that are expected; those of the file by default.
+
+    Returns
+    -------
+    stat0, stat1 : ndarray or StoredArray of shape (N, width)
+
+    Raises
+    ------
+    DataError
+        If the file is broken or of another kind, has other columns, or lacks a row.
+    """
+    rows = find_stat_rows(path, models, segments)
+    stats = open_stat_server(path)[2:]
+    found = (stats[0].shape[1], stats[1].shape[1])
+    if widths is not None and found != widths:
+        raise DataError(
+            f"stat0 and stat1 have {found[0]} and {found[1]} columns, expected {widths[0]} and {widths[1]} for the "
+            "mixture",
+            file=path,
+            remedy="give the mixture that these statistics were made with (ubm.file)",
+        )
+    return write_stat_rows(destination, models, segments, stats, rows)
+
+
+def write_stat_rows(
+    destination: DestinationLike,
+    models: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray,
+    stats: tuple[Rows, Rows],
+    rows: NDArray[np.int64] | None = None,
+) -> tuple[Rows, Rows]:
+    """Write stat0 and stat1, or some rows of them, as a file of SIDEKIT's StatServer, and refer to what it holds."""
+    rows = np.arange(len(models)) if rows is None else rows
+    bounds = chunk_bounds(len(rows), _COPIED)
+
+    def blocks(draft: StatDraft) -> Iterable[tuple[NDArray, NDArray]]:
+        for start, stop in bounds[draft.n_done :]:
+            block = [np.asarray(SelectedRows(stat, rows[start:stop])) for stat in stats]
+            yield block[0], block[1]
+
+    return write_stat_blocks(destination, models, segments, (stats[0].shape[1], stats[1].shape[1]), blocks, len(bounds))
+
+
+def find_stat_rows(
+    path: str | Path, models: Sequence[str] | NDArray, segments: Sequence[str] | NDArray
+) -> NDArray[np.int64]:
+    """Return the row of each (model, segment) of a list in a file of SIDEKIT's StatServer.
+
+    Raises
+    ------
+    DataError
+        If the file is broken, holds a pair twice, or lacks one.
+    """
+    there = open_stat_server(path)
+    row_of: dict[tuple[str, str], int] = {}
+    for row, pair in enumerate(zip(there[0].tolist(), there[1].tolist(), strict=True)):
+        if row_of.setdefault(pair, row) != row:
+            text = f"{pair[0]} {pair[1]} stands in rows {row_of[pair]} and {row}"
+            raise DataError(text, file=path, remedy="write it again with each row once")
+    pairs = [*zip(models, segments, strict=True)]
+    absent = [" ".join(pair) for pair in pairs if pair not in row_of]
+    if absent:
+        raise DataError(
+            f"{len(absent)} of {len(pairs)} rows of the list are not there: {few(absent)}",
+            file=path,
+            remedy="make it from the same list",
+        )
+    return np.array([row_of[pair] for pair in pairs], np.int64)
+
+
+class StatDraft(ArrayDraft):
+    """A StatServer file in the making; see `write_stat_blocks`."""
+
+    def __init__(
+        self,
+        destination: DestinationLike,
+        models: Sequence[str] | NDArray,
+        segments: Sequence[str] | NDArray,
+        widths: tuple[int, int],
+        n_blocks: int,
+    ) -> None:
+        self._segments = segments
+
+        def ids(file: h5py.File) -> None:
+            write_strings(file, "modelset", models)
+            write_strings(file, "segset", segments)
+            for name in ("start", "stop"):
+                write_column(file, name, np.full(len(models), -1, np.int32))
+
+        path, destination = file_destination(destination)
+        datasets = {f"stat{order}": ((len(models), width), np.float32) for order, width in enumerate(widths)}
+        whole = digest_of(destination.fingerprint, models, segments)
+        super().__init__(path, destination.folder, whole, datasets, ids, destination.attributes, n_blocks=n_blocks)
+
+    def add(self, stat0: NDArray, stat1: NDArray) -> None:
+        """Write the next block.
+
+        Raises
+        ------
+        DataError
+            If a value is not finite in float32, or the disk fails.
+        """
+        rows = {}
+        for name, values in (("stat0", stat0), ("stat1", stat1)):
+            with np.errstate(over="ignore"):  # what overflows is found just below
+                rows[name] = values.astype(np.float32, copy=False)
+            bad = np.flatnonzero(~np.isfinite(rows[name]).all(axis=1))
+            if len(bad):
+                row = self.n_rows + int(bad[0])
+                raise DataError(
+                    f"{name} of segment {self._segments[row]!r} (row {row}) is not finite",
+                    file=self.path,
+                    remedy="compute the statistics again",
+                )
+        self.write(self.n_done, self.n_rows, rows)
+
+
+def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.object_], Rows, Rows]:
+    """Return models, segments, stat0 (N, C) and stat1 (N, W) of a file; what can be read by rows stays in it.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, broken or of another kind, or shapes do not agree.
+    """
+    with open_hdf5(path) as file:
+        models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
+        if len(models) != len(segments):
+            raise DataError(f"{len(models)} models, but {len(segments)} segments", file=path)
+        stats = []
+        for name in ("stat0", "stat1"):
+            stored = stored_dataset(file.get(name), path)
+            if stored is None or stored.dtype != np.float32 or stored.ndim != 2:
+                rows: Rows = read_array(file, name, kinds="f", shape=(len(models), None)).astype(np.float32, copy=False)
+            else:
+                rows = stored
+            stats.append(rows)
+        if {len(rows) for rows in stats} != {len(models)}:
+            raise DataError(f"{len(models)} ids, but statistics of {[len(rows) for rows in stats]} rows", file=path)
+    return models, segments, stats[0], stats[1]
+
 
 _SEGMENTS = 32  # in one task and in one block of a file ...
 _DEVICE_SEGMENTS = 256  # ... and on a device

@@ -30,14 +30,16 @@ from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ship
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
     Block,
+    DeviceTerms,
     PosteriorTerms,
     block_bounds,
+    block_on_device,
     block_posteriors,
     blocks_of,
+    fast_block_on_device,
     packed_room,
     project,
 )
-from spkver.vectors.posteriors_device import DeviceTerms, block_on_device, fast_block_on_device
 from spkver.vectors.total_variability import TotalVariability
 
 IVectorMethod = Literal["exact", "weights", "eigen"]

@@ -3,19 +3,35 @@
 The linear score of a session under a speaker is the inner product of their vectors (`speaker_vectors`,
 `session_vectors`); `spkver.backend.score_joint_factors` scores trials by it.
 
+Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).
+
+The means of a session are m + V y + U x + D z: y and z belong to the speaker, x to the session, and all are N(0, I).
+V and U are matrices of low rank, D is diagonal. They are trained one after the other: V on the sums of each speaker, U
+on the sessions less V y, D on what both leave.
+
+V and U are total variability matrices of those statistics, and their EM is that of `spkver.vectors.total_variability`;
+the formulas of D are here. All is in the space in which every Gaussian of the mixture has the covariance I, diagonal or
+full as it may be; D is diagonal there.
+
 References
 ----------
 P. Kenny, P. Ouellet, N. Dehak, V. Gupta and P. Dumouchel, "A study of interspeaker variability in speaker
 verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008.
 O. Glembek, L. Burget, N. Dehak, N. Brümmer and P. Kenny, "Comparison of scoring methods used in speaker recognition
 with joint factor analysis", ICASSP 2009.
+P. Kenny, P. Ouellet, N. Dehak, V. Gupta and P. Dumouchel, "A study of interspeaker variability in speaker
+verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008.
+P. Kenny, "Joint factor analysis of speaker and session variability: theory and algorithms", CRIM-06/08-13, 2005.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +39,341 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import fill_rows
-from spkbase.errors import DataError
+from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, write_arrays
-from spkbase.runs import DestinationLike, as_destination
+from spkbase.files import fingerprint as digest_of
+from spkbase.runs import Destination, DestinationLike, Journal, as_destination
+from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-from spkver.mixture import Statistics, write_stat_blocks
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
+from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten, write_stat_blocks
 from spkver.vectors.ivectors import extract_ivectors
-from spkver.vectors.joint_factor_analysis import MODELS, JointFactors, model_blocks, residual_posterior, unwhitened
-from spkver.vectors.session_sums import summed_by_model, without_factors
-from spkver.vectors.supervectors import Supervectors
+from spkver.vectors.supervectors import Supervectors, summed_by_model, without_factors
+from spkver.vectors.total_variability import (
+    MinimumDivergence,
+    TotalVariability,
+    TotalVariabilityConfig,
+    train_total_variability,
+)
+
+logger = logging.getLogger(__name__)
+
+_RELEVANCE = 16.0  # the matrices that are drawn have the scatter of means that MAP adaptation of this relevance assumes
+MODELS = 32  # in one task
+
+
+def residual_posterior(
+    counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the posterior mean and precision of z for each entry of a supervector.
+
+        l = 1 + n_c d_ci^2,   z_ci = d_ci f_ci / l
+
+    Parameters
+    ----------
+    counts : ndarray of shape (..., C)
+        n_c of all sessions of a speaker.
+    sums : ndarray of shape (..., C, D)
+        f_ci: their first-order sums, whitened, less n_c times the means, V y and U x.
+    scales : ndarray of shape (C, D)
+        The diagonal of D, whitened.
+
+    Returns
+    -------
+    means, precisions : ndarray of shape (..., C, D)
+
+    References
+    ----------
+    Kenny 2005, section III; the residual of one entry does not depend on others.
+
+    Examples
+    --------
+    >>> means, precisions = residual_posterior(np.array([3.0]), np.array([[8.0]]), np.array([[1.0]]))
+    >>> means.tolist(), precisions.tolist()
+    ([[2.0]], [[4.0]])
+    """
+    precisions = 1 + counts[..., None] * scales**2
+    return scales * sums / precisions, precisions
+
+
+@dataclass(frozen=True)
+class ResidualSums:
+    """Sums of the E-step of D over speakers; they add.
+
+    Attributes
+    ----------
+    second, cross : ndarray of shape (C, D)
+        sum n_c (1 / l + z^2), and sum f z.
+    log_likelihood : float
+        The part of the log-likelihood that depends on D, in nat: sum (d f z - log l) / 2.
+    """
+
+    second: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    log_likelihood: float
+
+    def __add__(self, other: ResidualSums) -> ResidualSums:
+        return ResidualSums(
+            self.second + other.second, self.cross + other.cross, self.log_likelihood + other.log_likelihood
+        )
+
+
+def residual_sums(counts: NDArray[np.float64], sums: NDArray[np.float64], scales: NDArray[np.float64]) -> ResidualSums:
+    """Return the sums of the E-step over speakers (S, C), (S, C, D); parameters as for `residual_posterior`."""
+    means, precisions = residual_posterior(counts, sums, scales)
+    second = (counts[:, :, None] * (1 / precisions + means**2)).sum(axis=0)
+    likelihood = 0.5 * (scales * sums * means - np.log(precisions)).sum()
+    return ResidualSums(second, (sums * means).sum(axis=0), float(likelihood))
+
+
+def residual_m_step(sums: ResidualSums, before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the diagonal of D of maximum likelihood, d = cross / second; where there are no frames, that before."""
+    return np.where(sums.second > 0, sums.cross / np.where(sums.second > 0, sums.second, 1.0), before)
+
+
+@dataclass(frozen=True)
+class JointFactorConfig:
+    """How joint factors are trained.
+
+    Attributes
+    ----------
+    speaker_rank, channel_rank : int
+        Columns of V and of U.
+    rounds : int
+        Rounds of EM of each of V, U and D.
+    residual : bool
+        Train D; without it D is 0.
+    seed : int
+        Of the matrices that training starts from.
+    minimum_divergence : {"right", "sidekit", "none"}
+        After each round of V and U, see `spkver.vectors.minimum_divergence`.
+    """
+
+    speaker_rank: int = 300
+    channel_rank: int = 100
+    rounds: int = 10
+    residual: bool = True
+    seed: int = 0
+    minimum_divergence: MinimumDivergence = "right"
+
+    def __post_init__(self) -> None:
+        for name, least in (("speaker_rank", 1), ("channel_rank", 1), ("rounds", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(
+                    f"joint_factors.{name} is {getattr(self, name)}: expected a whole number of at least {least}"
+                )
+        if self.minimum_divergence not in ("right", "sidekit", "none"):
+            raise ConfigError(
+                f"joint_factors.minimum_divergence is {self.minimum_divergence!r}: expected right, sidekit or none"
+            )
+
+
+@one_line
+@dataclass(frozen=True)
+class JointFactors:
+    """V, U and D, the mixture's means and whitening that they belong to, and how their training went.
+
+    Attributes
+    ----------
+    speaker : ndarray of shape (C, D, R)
+        V in the whitened space.
+    channel : ndarray of shape (C, D, Q)
+        U in the whitened space.
+    residual : ndarray of shape (C, D)
+        The diagonal of D in the whitened space.
+    means, factors, weights
+        As in `spkver.vectors.TotalVariability`.
+    log_likelihoods : ndarray of shape (3, I)
+        For V, U and D, in each round, the part of the mean log-likelihood of a speaker, a session, a speaker that
+        depends on it, in nat, under the parameters before the update.
+    """
+
+    speaker: NDArray[np.float64]
+    channel: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    means: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    log_likelihoods: NDArray[np.float64] = field(default_factory=lambda: np.empty((3, 0)))
+
+    def __post_init__(self) -> None:
+        self.matrix("speaker"), self.matrix("channel")
+        if self.residual.shape != self.means.shape or not np.isfinite(self.residual).all():
+            raise DataError(
+                f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}",
+                remedy="train the joint factors again",
+            )
+
+    def matrix(self, which: str) -> TotalVariability:
+        """Return V ("speaker"), U ("channel") or [V U] ("both") as what posteriors of factors are computed with."""
+        whole = [self.speaker, self.channel] if which == "both" else [getattr(self, which)]
+        return TotalVariability(np.concatenate(whole, axis=2), self.means, self.factors, self.weights)
+
+
+@one_line
+@dataclass(frozen=True)
+class JointStart:
+    """What training starts from in place of what the seed draws: V, U and D, whitened as in `JointFactors`."""
+
+    speaker: NDArray[np.float64]
+    channel: NDArray[np.float64]
+    residual: NDArray[np.float64]
+
+
+def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
+    """Return what the seed draws for a mixture of C Gaussians in D dimensions, of the scatter that MAP assumes."""
+    matrices = [
+        stream(config.seed, f"{name} factors").standard_normal((*shape, rank)) / np.sqrt(_RELEVANCE * rank)
+        for name, rank in (("speaker", config.speaker_rank), ("channel", config.channel_rank))
+    ]
+    return JointStart(matrices[0], matrices[1], np.full(shape, 1 / np.sqrt(_RELEVANCE)))
+
+
+def train_joint_factors(
+    mixture: GaussianMixture,
+    statistics: Statistics,
+    config: JointFactorConfig | None = None,
+    *,
+    start: JointStart | None = None,
+    work: Work = ALL_CORES,
+    destination: DestinationLike = None,
+) -> JointFactors:
+    """Train V, U and D, one after the other, on the statistics of sessions.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        With diagonal or full covariances.
+    statistics : Statistics
+        Of that mixture; `models` are the speakers. Those in a file are read by blocks.
+    config : JointFactorConfig
+    start : JointStart, optional
+    work : spkbase.work.Work
+        The result does not depend on the number of workers. A device computes V and U, equal to rounding.
+    destination : Destination, optional
+        Its folder keeps each round: called again with it, training goes on from there, to the same bits. The
+        fingerprint is that of the statistics. What is trained is handed back; `write_joint_factors` writes it.
+
+    Returns
+    -------
+    JointFactors
+
+    Raises
+    ------
+    DataError
+        If the statistics are not those of this mixture, a number is not finite, or there are none.
+    ConfigError
+        If a rank is higher than the speakers, the sessions or the mixture allow.
+    """
+    config, destination = config or JointFactorConfig(), as_destination(destination, writer="write_joint_factors")
+    check_joint_ranks(config, statistics, width=mixture.means.size)
+    start = start or drawn_start(mixture.means.shape, config)
+    if start.residual.size != mixture.means.size:
+        raise DataError(f"the residual to start from has shape {start.residual.shape}, expected {mixture.means.shape}")
+    sums = summed_by_model(statistics)
+    of_speakers, of_sessions = (
+        TotalVariabilityConfig(rank=rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence)
+        for rank in (config.speaker_rank, config.channel_rank)
+    )
+    train = partial(train_total_variability, mixture, work=work)
+    inside = below(destination, "speaker", statistics.models)
+    speaker = train(sums, of_speakers, start=start.speaker, destination=inside)
+    row_of = {name: row for row, name in enumerate(sums.models)}
+    owners = np.array([row_of[name] for name in statistics.models], np.int64)
+    factors = np.asarray(extract_ivectors(speaker, sums, work=work).vectors)
+    sessions = without_factors(statistics, unwhitened(speaker.loadings, speaker.factors), factors, owners)
+    inside = below(destination, "channel", statistics.models, speaker.loadings)
+    channel = train(sessions, of_sessions, start=start.channel, destination=inside)
+    scales, likelihoods = np.zeros(mixture.means.shape), np.full(config.rounds, np.nan)
+    if config.residual:
+        inside = below(destination, "residual", statistics.models, speaker.loadings, channel.loadings)
+        scales = start.residual.reshape(mixture.means.shape).astype(np.float64)
+        scales, likelihoods = _train_residual(channel, sessions, scales, config.rounds, inside, work=work)
+    matrices = speaker.loadings, channel.loadings, scales
+    history = np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods])
+    return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
+
+
+def check_joint_ranks(config: JointFactorConfig, statistics: Statistics, *, width: int) -> None:
+    """Raise an error if there are no statistics, or too few sessions or speakers for matrices of these ranks."""
+    n_speakers, n_sessions = len(set(statistics.models)), len(statistics)
+    if not n_sessions:
+        raise DataError("no statistics: expected those of at least one session")
+    for name, most, what in (
+        ("speaker_rank", n_speakers, f"there are only {n_speakers} speakers"),
+        ("channel_rank", n_sessions, f"there are only {n_sessions} sessions"),
+        ("speaker_rank", width, f"a supervector has only {width} dimensions"),
+        ("channel_rank", width, f"a supervector has only {width} dimensions"),
+    ):
+        if getattr(config, name) > most:
+            raise ConfigError(f"joint_factors.{name} is {getattr(config, name)}, but {what}", remedy="lower it")
+
+
+def unwhitened(loadings: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a matrix (C, D, R) of the whitened space in that of the frames."""
+    return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
+
+
+def below(destination: Destination | None, name: str, *made_of: object) -> Destination | None:
+    """Return a folder below that of a destination, for a part of its work that was made of more."""
+    if destination is None or destination.folder is None:
+        return None
+    fingerprint = digest_of(destination.fingerprint, *made_of)
+    return replace(destination, path=None, folder=Path(destination.folder) / name, fingerprint=fingerprint)
+
+
+def _train_residual(
+    channel: TotalVariability,
+    sessions: Statistics,
+    scales: NDArray[np.float64],
+    n_rounds: int,
+    destination: Destination | None,
+    *,
+    work: Work,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Run the rounds of D that are not in the journal, which has one record for each, on what U leaves of sessions."""
+    moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
+    statistics = summed_by_model(without_factors(sessions, unwhitened(channel.loadings, channel.factors), moved))
+    likelihoods: list[float] = []
+    with ExitStack() as stack:
+        rounds = None
+        if destination is not None and destination.folder is not None:
+            whole = digest_of(destination.fingerprint, scales, n_rounds)
+            journal = Path(destination.folder) / "residual.journal"
+            rounds = stack.enter_context(Journal(journal, whole, total=n_rounds))
+            for number in range(len(rounds)):
+                arrays = rounds.read(number)[0]
+                scales = arrays["scales"]
+                likelihoods.append(float(arrays["log_likelihood"]))
+        left = range(len(likelihoods), n_rounds)
+        for number in progress(left, description="residual", total=len(left)):
+            blocks = model_blocks(channel, statistics)
+            sums = reduce(add, work.on_cores().map(partial(_residual_sums_of_block, scales=scales), blocks))
+            likelihoods.append(sums.log_likelihood / len(statistics))
+            logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[-1])
+            scales = residual_m_step(sums, scales)
+            if rounds is not None:
+                rounds.append({"scales": scales, "log_likelihood": np.array(likelihoods[-1])})
+    return scales, np.array(likelihoods)
+
+
+def model_blocks(
+    model: TotalVariability, statistics: Statistics, *, done: int = 0
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block, but for the first `done`."""
+    for start, stop in chunk_bounds(len(statistics), MODELS)[done:]:
+        counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
+        first = np.asarray(statistics.first[start:stop]).astype(np.float64).reshape(-1, *model.means.shape)
+        with one_blas_thread():
+            whitened = whiten(first - counts[:, :, None] * model.means, model.factors)
+        yield counts, whitened
+
+
+def _residual_sums_of_block(
+    block: tuple[NDArray[np.float64], NDArray[np.float64]], scales: NDArray[np.float64]
+) -> ResidualSums:
+    return residual_sums(*block, scales)
+
 
 _NAMES = ("speaker", "channel", "residual", "means", "factors", "weights", "log_likelihoods")
 _Block = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # counts, sums, factors

@@ -5,21 +5,38 @@ I, counts n_c and centred first-order sums f_c give
 
     L = I + sum_c n_c T_c' T_c,   b = sum_c T_c' f_c,   h | segment ~ N(L^-1 b, L^-1)
 
-`posterior` is that. `block_posteriors` does the same for hundreds of segments: matrices are packed
-(`spkver.vectors.packed`), and L of all segments is one product of counts and packed T_c' T_c. Whitening and centring of
-the statistics are folded into the matrix, so the statistics are read as they are.
+`posterior` is that. `block_posteriors` does the same for hundreds of segments: matrices are packed,
+and L of all segments is one product of counts and packed T_c' T_c. Whitening and centring of the statistics are folded
+into the matrix, so the statistics are read as they are.
+
+Symmetric matrices packed: the lower triangles of many as rows of one array, factored where they stand.
+
+A row has the order of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half
+of a matrix, and yet the routines run on blocks, as fast as those for whole matrices. `packed_places` says which entry
+is where; sums, products with matrices and means of packed rows are those of the matrices.
+
+LAPACK is called through SciPy's own pointers: SciPy's wrappers hold Python's lock, and threads would wait for it.
+
+Sums of the E-step of total variability over blocks of segments.
+
+Posteriors of factors on a device: whole matrices, as many segments at a time as there is room for.
 
 References
 ----------
+P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse training data", IEEE Trans. Speech and Audio
+Processing 13(3), 2005.
+.. [1] F. Gustavson, J. Wasniewski, J. Dongarra and J. Langou, "Rectangular full packed format for Cholesky's
+   algorithm", ACM Trans. Mathematical Software 37(2), 2010.
 P. Kenny, G. Boulianne and P. Dumouchel, "Eigenvoice modeling with sparse training data", IEEE Trans. Speech and Audio
 Processing 13(3), 2005.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import ctypes
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, lru_cache, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,17 +44,191 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
-from spkbase.work import Array, Namespace, Work, chunk_bounds, one_blas_thread, use_engine
+from spkbase.work import Array, Device, Namespace, Work, chunk_bounds, on_device, one_blas_thread, use_engine
 from spkver.mixture import Statistics
-from spkver.vectors.packed import (
-    diagonal_places,
-    factor,
-    invert,
-    log_determinants,
-    packed_length,
-    solve,
-    squares,
-)
+
+_PLAIN, _LOWER, _AS_IS = b"N", b"L", b"N"  # TRANSR, UPLO, TRANS
+_ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}  # letters, and addresses
+
+
+def packed_length(rank: int) -> int:
+    """Return the length of a packed row: rank (rank + 1) / 2."""
+    return rank * (rank + 1) // 2
+
+
+def rank_of(length: int) -> int:
+    """Return the rank of matrices whose packed rows have this length.
+
+    Examples
+    --------
+    >>> rank_of(packed_length(400))
+    400
+    """
+    return int(np.sqrt(2 * length + 0.25))
+
+
+@lru_cache(maxsize=8)
+def packed_places(rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row and the column of each entry of a packed row, shape (rank (rank + 1) / 2,) both; row >= column.
+
+    Examples
+    --------
+    >>> [places.tolist() for places in packed_places(2)]
+    [[1, 0, 1], [1, 0, 0]]
+    """
+    from scipy.linalg.lapack import dtrttf
+
+    numbers = np.arange(float(rank * rank)).reshape(rank, rank)
+    order = dtrttf(numbers, transr="N", uplo="L")[0].astype(np.int64)
+    places = order // rank, order % rank
+    for array in places:
+        array.setflags(write=False)
+    return places
+
+
+def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the lower triangles of matrices (..., R, R) as packed rows (..., R (R + 1) / 2)."""
+    rows, columns = packed_places(matrices.shape[-1])
+    return np.ascontiguousarray(matrices[..., rows, columns])
+
+
+def unpack(packed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric matrices (..., R, R) of packed rows (..., R (R + 1) / 2).
+
+    Examples
+    --------
+    >>> unpack(pack(np.array([[2.0, 1.0], [1.0, 3.0]]))).tolist()
+    [[2.0, 1.0], [1.0, 3.0]]
+    """
+    rank = rank_of(packed.shape[-1])
+    rows, columns = packed_places(rank)
+    matrices = np.empty((*packed.shape[:-1], rank, rank))
+    matrices[..., rows, columns] = packed
+    matrices[..., columns, rows] = packed
+    return matrices
+
+
+@lru_cache(maxsize=8)
+def diagonal_places(rank: int) -> NDArray[np.int64]:
+    """Return where the diagonal stands in a packed row, shape (rank,), from the first entry to the last."""
+    rows, columns = packed_places(rank)
+    places = np.flatnonzero(rows == columns)
+    places = places[np.argsort(rows[places])]
+    places.setflags(write=False)
+    return places
+
+
+def squares(matrices: NDArray[np.float64], *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return X' X of each matrix, packed.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n, D, R)
+    out : ndarray of shape (n, R (R + 1) / 2), optional
+        Where to put them.
+
+    Returns
+    -------
+    ndarray of shape (n, R (R + 1) / 2)
+    """
+    n_matrices, depth, rank = matrices.shape
+    packed = np.empty((n_matrices, packed_length(rank))) if out is None else out
+    packed[:] = 0
+    _add_squares(packed, np.ascontiguousarray(matrices, np.float64), rank, depth)
+    return packed
+
+
+def add_outer_products(packed: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
+    """Add x x' of each vector (n, R) to its packed row (n, R (R + 1) / 2), in place."""
+    _add_squares(packed, np.ascontiguousarray(vectors), vectors.shape[1], 1)
+
+
+def _add_squares(packed: NDArray[np.float64], matrices: NDArray[np.float64], rank: int, depth: int) -> None:
+    routine, sizes = _routine("dsfrk"), (ctypes.c_int(rank), ctypes.c_int(depth))
+    factor = ctypes.c_double(1.0)
+    alpha, n, k = _at(factor), _at(sizes[0]), _at(sizes[1])
+    for target, source in zip(_rows(packed), _rows(matrices), strict=True):
+        routine(_PLAIN, _LOWER, _AS_IS, n, k, alpha, source, n, alpha, target)
+
+
+def factor(packed: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Replace each packed row (n, R (R + 1) / 2) by its Cholesky factor, in place.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+        Whether the matrix was positive definite; the rows of others are spoilt.
+    """
+    return _in_place("dpftrf", packed)
+
+
+def invert(factors: NDArray[np.float64]) -> None:
+    """Replace the Cholesky factors of matrices by the inverses of the matrices, in place; see `factor`."""
+    _in_place("dpftri", factors)
+
+
+def _in_place(name: str, packed: NDArray[np.float64]) -> NDArray[np.bool_]:
+    routine, status = _routine(name), ctypes.c_int(0)
+    rank = ctypes.c_int(rank_of(packed.shape[1]))
+    good = np.empty(len(packed), bool)
+    n, info = _at(rank), _at(status)
+    for row, target in enumerate(_rows(packed)):
+        routine(_PLAIN, _LOWER, n, target, info)
+        good[row] = status.value == 0
+    return good
+
+
+def solve(factors: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    """Replace right-hand sides by the solutions for matrices whose Cholesky factors are given, in place.
+
+    Parameters
+    ----------
+    factors : ndarray of shape (n, R (R + 1) / 2)
+        See `factor`.
+    right : ndarray of shape (n, R) or (n, m, R)
+        One or m right-hand sides of each matrix.
+    """
+    routine, status = _routine("dpftrs"), ctypes.c_int(0)
+    rank, sides = ctypes.c_int(right.shape[-1]), ctypes.c_int(right.shape[1] if right.ndim == 3 else 1)
+    n, m, info = _at(rank), _at(sides), _at(status)
+    for matrix, target in zip(_rows(factors), _rows(right), strict=True):
+        routine(_PLAIN, _LOWER, n, m, matrix, target, n, info)
+
+
+def log_determinants(factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithm of the determinant of each matrix, shape (n,), from its Cholesky factor."""
+    places = diagonal_places(rank_of(factors.shape[1]))
+    return 2 * np.log(factors[:, places]).sum(axis=1)
+
+
+def _rows(array: NDArray[np.float64]) -> range:
+    """Address of each row of an array in C order."""
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        raise TypeError(f"expected float64 in C order, got {array.dtype} with strides {array.strides}")
+    width = array.nbytes // len(array) if len(array) else 8
+    begin = array.ctypes.data
+    return range(begin, begin + len(array) * width, width)
+
+
+def _at(value: Any) -> int:
+    return ctypes.addressof(value)
+
+
+@cache
+def _routine(name: str) -> Callable[..., None]:
+    """A routine of LAPACK that SciPy brings, called without Python's lock."""
+    from scipy import LowLevelCallable
+    from scipy.linalg import cython_lapack
+
+    capsule = LowLevelCallable.from_cython(cython_lapack, name)
+    signature = capsule.signature.encode()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsules: Any = cython_lapack.__pyx_capi__
+    address = pointer(capsules[name], signature)
+    n_letters, n_addresses = _ARGUMENTS[name]
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(address)
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -320,3 +511,222 @@ def solve_rows(
     means = projected.copy()
     solve(matrices, means)
     return means, likelihood_part(projected, means, log_determinants(matrices))
+
+
+@dataclass
+class EmSums:
+    """Sums of the E-step over segments; they add.
+
+    Attributes
+    ----------
+    second : ndarray of shape (C, R (R + 1) / 2)
+        Packed A_c = sum_s n_c (L^-1 + h h').
+    cross : ndarray of shape (R, C * D)
+        sum_s h f', f as it is, neither centred nor whitened.
+    counted : ndarray of shape (R, C)
+        sum_s h n', which centring needs.
+    moment : ndarray of shape (R (R + 1) / 2,)
+        Packed sum_s (L^-1 + h h').
+    log_likelihood : float
+        Sum of `spkver.vectors.likelihood_part`.
+    n_segments : int
+    """
+
+    second: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    counted: NDArray[np.float64]
+    moment: NDArray[np.float64]
+    log_likelihood: float = 0.0
+    n_segments: int = 0
+
+    @classmethod
+    def empty(cls, n_components: int, width: int, rank: int) -> EmSums:
+        """Return the sums over no segment; `width` is C D."""
+        length = packed_length(rank)
+        cross, counted = np.zeros((rank, width)), np.zeros((rank, n_components))
+        return cls(np.zeros((n_components, length)), cross, counted, np.zeros(length))
+
+    def __add__(self, other: EmSums) -> EmSums:
+        return EmSums(
+            self.second + other.second,
+            self.cross + other.cross,
+            self.counted + other.counted,
+            self.moment + other.moment,
+            self.log_likelihood + other.log_likelihood,
+            self.n_segments + other.n_segments,
+        )
+
+
+def add_block(
+    sums: EmSums, block: Block, terms: PosteriorTerms, *, work: Work, room: NDArray[np.float64] | None = None
+) -> None:
+    """Add a block of segments to the sums of the E-step, in place.
+
+        A_c += sum_s n_c (L^-1 + h h'),   B_c += sum_s f_c h'
+
+    Parameters
+    ----------
+    sums : EmSums
+    block : Block
+    terms : PosteriorTerms
+    work : spkbase.work.Work
+        Its workers share the block; the result does not depend on their number.
+    room : ndarray of shape (at least n, R (R + 1) / 2), optional
+        `spkver.vectors.posteriors.packed_room`.
+
+    Raises
+    ------
+    DataError
+        If statistics are not finite, or counts are below 0; the sums are as before then.
+
+    References
+    ----------
+    Kenny, Boulianne and Dumouchel, proposition 3.
+    """
+    counts, first = block.counts(), np.asarray(block.first)
+    projected = project(block, counts, first, terms, work)
+    matrices = precisions(counts, terms, work, room)
+
+    def moments(bounds: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
+        rows = slice(*bounds)
+        vectors, likelihoods = solve_rows(matrices[rows], projected[rows], block.segments[rows])
+        invert(matrices[rows])
+        add_outer_products(matrices[rows], vectors)
+        return vectors, likelihoods, matrices[rows].sum(axis=0)
+
+    of_pieces = share_out(work, moments, chunk_bounds(len(counts), PIECE))
+    vectors = np.concatenate([piece[0] for piece in of_pieces]).T
+
+    def add_second(bounds: tuple[int, int]) -> None:
+        columns = slice(*bounds)
+        sums.second[:, columns] += counts.T @ matrices[:, columns]
+
+    def add_cross(bounds: tuple[int, int]) -> None:
+        columns = slice(*bounds)
+        sums.cross[:, columns] += vectors @ first[:, columns].astype(np.float64)
+
+    share_out(work, add_second, chunk_bounds(matrices.shape[1], COLUMNS))
+    share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
+    with one_blas_thread():
+        sums.counted += vectors @ counts
+    # first those of the block, then one sum: so it is the same where blocks come from workers
+    sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
+    sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
+    sums.n_segments += len(counts)
+
+
+def sums_of_block(block: Block, terms: PosteriorTerms, n_components: int, width: int) -> EmSums:
+    """Return the sums over one block, for a worker process that is one of many."""
+    sums = EmSums.empty(n_components, width, terms.rank)
+    add_block(sums, block, terms, work=Work(1))
+    return sums
+
+
+class DeviceTerms:
+    """What the posteriors of segments need of a matrix, on a device.
+
+    Parameters
+    ----------
+    loadings : ndarray of shape (C, D, R)
+        T in the whitened space.
+    terms : PosteriorTerms
+        Its products are not used; they are made there, of whole matrices.
+    device : spkbase.work.Device
+    """
+
+    def __init__(self, loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device) -> None:
+        xp = device.xp
+        self.device, self.rank = device, terms.rank
+        whitened = device.asarray(loadings)
+        self.products = xp.matrix_transpose(whitened) @ whitened
+        self.raw = device.asarray(terms.loadings)
+        self.offsets = device.asarray(terms.offsets)
+
+    def parts(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield counts (n, C), first-order sums (n, C * D) and b (n, R) of the block, as many rows as there is room."""
+        device, xp = self.device, self.device.xp
+        counts, first = block.counts(), np.asarray(block.first)
+        size = device.rows_of(8 * (4 * self.rank**2 + 2 * first.shape[1]))
+        for start, stop in chunk_bounds(len(counts), size):
+            zeroth = device.asarray(counts[start:stop])
+            sums = xp.astype(device.asarray(first[start:stop]), xp.float64)
+            with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found just below
+                projected = sums @ self.raw - zeroth @ self.offsets
+            checked_projection(device.to_numpy(projected), counts[start:stop], block.segments[start:stop])
+            yield zeroth, sums, projected
+
+
+@on_device
+def sums_on_device(
+    blocks: Iterable[Block], loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device
+) -> EmSums:
+    """Return the sums of the E-step over all blocks; as `spkver.vectors.posteriors.add_block` on the cores.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+    loadings : ndarray of shape (C, D, R)
+        T in the whitened space.
+    terms : PosteriorTerms
+    device : spkbase.work.Device
+    """
+    xp, there = device.xp, DeviceTerms(loadings, terms, device)
+    n_components, dimension, rank = loadings.shape
+    second = xp.zeros((n_components, rank * rank), dtype=xp.float64, device=device.place)
+    cross = xp.zeros((rank, n_components * dimension), dtype=xp.float64, device=device.place)
+    counted = xp.zeros((rank, n_components), dtype=xp.float64, device=device.place)
+    moment = xp.zeros((rank * rank,), dtype=xp.float64, device=device.place)
+    log_likelihood, n_segments = 0.0, 0
+    for block in blocks:
+        for zeroth, sums, projected in there.parts(block):
+            means, covariances, determinants = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
+            log_likelihood += float(xp.sum(likelihood_part(projected, means, determinants, xp=xp)))
+            outer = xp.expand_dims(means, axis=2) * xp.expand_dims(means, axis=1)
+            moments = xp.reshape(covariances + outer, (-1, rank * rank))
+            turned = xp.matrix_transpose(means)
+            second = second + xp.matrix_transpose(zeroth) @ moments
+            counted = counted + turned @ zeroth
+            cross = cross + turned @ sums
+            moment = moment + xp.sum(moments, axis=0)
+            n_segments += int(zeroth.shape[0])
+    rows, columns = packed_places(rank)
+    packed = device.asarray(rows * rank + columns)
+    return EmSums(
+        device.to_numpy(xp.take(second, packed, axis=1)),
+        device.to_numpy(cross),
+        device.to_numpy(counted),
+        device.to_numpy(xp.take(moment, packed, axis=0)),
+        log_likelihood,
+        n_segments,
+    )
+
+
+@on_device
+def block_on_device(
+    block: Block, there: DeviceTerms, *, variances: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments."""
+    device, xp = there.device, there.device.xp
+    means, spreads = [], []
+    for zeroth, _, projected in there.parts(block):
+        of_part, covariances, _ = posterior(zeroth, projected, there.products, xp=xp, place=device.place)
+        means.append(device.to_numpy(of_part))
+        if variances:
+            spreads.append(device.to_numpy(xp.linalg.diagonal(covariances)))
+    rest = np.concatenate(spreads) if variances else np.empty((len(block.segments), 0))
+    return np.concatenate(means), rest
+
+
+@on_device
+def fast_block_on_device(
+    block: Block,
+    there: DeviceTerms,
+    formula: Callable[..., tuple[Array, Array]],
+    terms: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a formula of counts, b and two matrices, such as `fast_posterior`, gives for a block of segments."""
+    device = there.device
+    matrices = [device.asarray(matrix) for matrix in terms]
+    pairs = [formula(zeroth, projected, *matrices) for zeroth, _, projected in there.parts(block)]
+    means, variances = (np.concatenate([device.to_numpy(part) for part in parts]) for parts in zip(*pairs, strict=True))
+    return means, variances

@@ -4,6 +4,8 @@ The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector i
 Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
 All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
 
+Files of total variability matrices.
+
 References
 ----------
 N. Dehak, P. Kenny, R. Dehak, P. Dumouchel and P. Ouellet, "Front-end factor analysis for speaker verification", IEEE
@@ -17,27 +19,40 @@ verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008 (mi
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, few
+from spkbase.files import check_forms, read_arrays, write_arrays
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
-from spkver.vectors.em_sums import EmSums, add_block, sums_of_block
-from spkver.vectors.packed import factor, solve, unpack
-from spkver.vectors.posteriors import PosteriorTerms, block_bounds, blocks_of, packed_room, posterior_terms, share_out
-from spkver.vectors.posteriors_device import sums_on_device
+from spkver.vectors.posteriors import (
+    EmSums,
+    PosteriorTerms,
+    add_block,
+    block_bounds,
+    blocks_of,
+    factor,
+    packed_room,
+    posterior_terms,
+    share_out,
+    solve,
+    sums_of_block,
+    sums_on_device,
+    unpack,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +173,7 @@ def m_step(second: NDArray[np.float64], cross: NDArray[np.float64], before: NDAr
     Parameters
     ----------
     second : ndarray of shape (C, R (R + 1) / 2)
-        A_c = sum_s n_c (L^-1 + h h'), packed (`spkver.vectors.packed`).
+        A_c = sum_s n_c (L^-1 + h h'), packed (`spkver.vectors.posteriors`).
     cross : ndarray of shape (C, D, R)
         B_c = sum_s f_c h', with whitened f_c.
     before : ndarray of shape (C, D, R)
@@ -373,3 +388,39 @@ def updated(
 def log_likelihood_of(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> float:
     """Return the part of the log-likelihood of segments that depends on the matrix, in nat, summed over them."""
     return e_step(model, statistics, work=work).log_likelihood
+
+
+_KIND = "total variability"
+_NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
+
+
+def write_total_variability(
+    path: str | Path, model: TotalVariability, *, attributes: Mapping[str, Any] | None = None
+) -> None:
+    """Write a matrix with its mixture's means and whitening to an HDF5 file, whole or not at all."""
+    arrays = {name: getattr(model, name) for name in _NAMES}
+    write_arrays(path, arrays, attributes={"kind": _KIND, **(attributes or {})})
+
+
+def read_total_variability(path: str | Path) -> TotalVariability:
+    """Read a matrix that `write_total_variability` has written.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cut short or of another kind, or what it holds is no such matrix.
+    """
+    arrays = read_arrays(path)
+    if "loadings" not in arrays or not set(arrays) <= set(
+        _NAMES
+    ):  # not by an attribute of text, which the library cannot read of damaged files
+        text = f"expected a total variability matrix with {', '.join(_NAMES)}, got {few(sorted(arrays)) or 'nothing'}"
+        raise DataError(text, file=path, remedy="give a file of write_total_variability")
+    diagonal = getattr(arrays.get("factors"), "ndim", 2) == 2
+    check_forms(
+        path, arrays, loadings="f3", means="f2", factors="f2" if diagonal else "f3", weights="f1", log_likelihoods="f1"
+    )
+    try:
+        return TotalVariability(*(arrays[name].astype(np.float64, copy=False) for name in _NAMES))
+    except DataError as error:
+        raise DataError(error.text, file=path, remedy=error.remedy) from error

@@ -24,14 +24,14 @@ from spkbase.errors import SpkverError
 from spkbase.files.hdf5 import file_digest, fingerprint
 from spkbase.runs.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
 from spkbase.runs.status import format_status, read_status, status_record
-from spkver.anonymization import record
+from spkver.anonymization import directories
 from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.backend import Backend, Transform
 from spkver.attackers.config import AttackerConfig
 from spkver.backend.chain import format_chain, parse_chain, plain_chain, read_chain
 from spkver.commands.status import twin_status
 from spkver.corpora.trees import is_finished
-from spkver.datadir import pipes
+from spkver.datadir import reading
 from spkver.mixture.gmm import GaussianMixture
 from spkver.recognition.recordings import _read as read_recorded
 from tests.fuzz.containers import inside_hdf5, odd_values
@@ -160,18 +160,18 @@ def _ledgers(folder: Path) -> list[bytes]:
 
 
 def _read_ledgers(path: Path) -> object:
-    found = read_status(path, {record.RECORD: twin_status})
+    found = read_status(path, {directories.RECORD: twin_status})
     return format_status(found), json.dumps(status_record(found))
 
 
 def _anonymised(_: Path) -> list[bytes]:
     entry = {"made_by": "abc", "stream": "u1", "source": [1, 2, "x"], "output": {"size": 1}}
     said = {"made_by": "abc", "utterances": 2, "files": {"u1": entry, "u2": entry}, "lists": ["text"]}
-    return [f"==> {record.RECORD}\n".encode() + json.dumps(said, indent=1).encode()]
+    return [f"==> {directories.RECORD}\n".encode() + json.dumps(said, indent=1).encode()]
 
 
 def _read_anonymised(path: Path) -> object:
-    return record.progress(path), record._read(path)
+    return directories.progress(path), directories._read(path)
 
 
 def _chunks(_: Path) -> list[bytes]:
@@ -182,7 +182,7 @@ def _chunks(_: Path) -> list[bytes]:
 
 
 def _read_chunk(path: Path) -> object:
-    found = [pipes._read_record(path)]
+    found = [reading._read_record(path)]
     assert all(isinstance(one, dict) for one in found)
     return any_of(read_recorded, load_affine)(path)
 

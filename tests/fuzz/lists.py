@@ -19,10 +19,9 @@ from evaluation.trials.lists import Key, Scores, Trials
 from evaluation.trials.speakers import read_metadata, read_speakers
 from evaluation.utility.lists import read_labels, read_recordings, read_transcripts
 from spkbase.errors import Problems
-from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, read_rsr2015
+from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, read_rsr2015, write_lists
 from spkver.corpora.rsr2015_keys import TRIAL_TYPES, read_enrolment, read_trials
-from spkver.corpora.rsr2015_writing import write_lists
-from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkver.corpora.simulated import enrolment_lines, trial_lines
 from spkver.datadir.reading import read_datadir
 from spkver.features.vad import read_labels as read_speech_labels
 from spkver.idmap import IdMap

@@ -6,8 +6,7 @@ import zipfile
 from pathlib import Path
 
 from spkver.extractors.ge2e import ge2e_network
-from spkver.extractors.networks import GE2E
-from spkver.extractors.weights import read_network
+from spkver.extractors.networks import GE2E, read_network
 from tests.fuzz.containers import inside_npz
 from tests.fuzz.mutation import damage
 from tests.fuzz.parsers import Parser

@@ -16,9 +16,9 @@ from recipe_runs import COMMANDS, Recipe, made, options
 from evaluation.formats.reading import read_scores
 from evaluation.trials.lists import Scores
 from spkver.backend.svm import read_svms
-from spkver.corpora.rsr2015_files import list_stems
+from spkver.corpora.rsr2015 import list_stems
 from spkver.idmap import IdMap
-from spkver.mixture.stat_files import copy_stat_rows
+from spkver.mixture.statistics import copy_stat_rows
 from spkver.sidekit.idmaps import read_idmap, write_idmap
 from spkver.sidekit.stat_server import StatServer, read_stat_server, write_stat_server
 

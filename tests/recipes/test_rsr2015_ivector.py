@@ -28,7 +28,7 @@ from spkver.mixture.ubm import read_ubm
 from spkver.rsr2015 import command
 from spkver.rsr2015.lists import Config
 from spkver.rsr2015.vectors import parse_systems
-from spkver.vectors.joint_factor_analysis import JointFactorConfig, train_joint_factors
+from spkver.vectors.joint_factors import JointFactorConfig, train_joint_factors
 
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
 SYSTEMS = [*read_yaml(RECIPES / "config/ivector.yaml")["systems"]]

@@ -24,7 +24,7 @@ from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, write, write_layout
 
 from spkbase.runs.status import read_status
-from spkver.anonymization.record import RECORD
+from spkver.anonymization.directories import RECORD
 from spkver.commands.status import twin_status
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"

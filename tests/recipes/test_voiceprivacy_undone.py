@@ -18,7 +18,7 @@ from evaluation.reports.page.inversions import inversions
 from evaluation.trials import Trials
 from spkbase.files import read_arrays
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
-from spkver.anonymization.seeding import named_stream
+from spkver.anonymization.config import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
 from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map, wanted_aligned
 from spkver.attackers.context import Context

@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 from scipy.signal import lfilter
 
-from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkver.corpora.simulated import enrolment_lines, trial_lines
 
 RATE = 16000
 N_SENTENCES, N_SESSIONS = 2, 4

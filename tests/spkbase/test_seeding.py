@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spkbase.seeding import stream
-from spkver.anonymization.seeding import named_stream
-from spkver.features.compute import recording_generator
+from spkver.anonymization.config import named_stream
+from spkver.features.extraction import recording_generator
 
 NAMES = ["anna", "é x", "a/b\udc80"]
 

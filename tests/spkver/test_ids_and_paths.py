@@ -14,13 +14,11 @@ from evaluation.utility.lists import read_recordings
 from spkbase.errors import DataError
 from spkbase.runs.run import Run
 from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.directories import anonymize_datadir
-from spkver.anonymization.record import RECORD
+from spkver.anonymization.directories import RECORD, anonymize_datadir
 from spkver.audio.reading import read_audio, write_audio
 from spkver.datadir.directory import DataDir, write_datadir
-from spkver.datadir.pipes import run_pipes
-from spkver.datadir.reading import read_datadir
-from spkver.features.exchange import export_sidekit
+from spkver.datadir.reading import read_datadir, run_pipes
+from spkver.features.extraction import export_sidekit
 from spkver.features.frames import FeatureTable
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
 

@@ -19,12 +19,10 @@ from click.testing import CliRunner
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import fingerprint
 from spkbase.version import __version__
-from spkver.anonymization.config import AnonymizerConfig
-from spkver.anonymization.directories import anonymize_datadir
+from spkver.anonymization.config import AnonymizerConfig, named_stream, stream_name
+from spkver.anonymization.directories import RECORD, anonymize_datadir
 from spkver.anonymization.mcadams_coefficient import mcadams
 from spkver.anonymization.own import check_command, load_function
-from spkver.anonymization.record import RECORD
-from spkver.anonymization.seeding import named_stream, stream_name
 from spkver.audio.reading import read_audio, write_audio
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from lpc_oracle import plain_burg
 from scipy.signal import lfilter
 
-from spkver.anonymization import prediction, roots
-from spkver.anonymization.prediction import burg, pole_zero
-from spkver.anonymization.roots import factors_by_eigenvalues, product, quadratic_factors
+from spkver.anonymization import mcadams_coefficient
+from spkver.anonymization.mcadams_coefficient import burg, factors_by_eigenvalues, pole_zero, product, quadratic_factors
 
 
 def noise(n: int, n_frames: int, seed: int = 0) -> np.ndarray:
@@ -50,8 +49,10 @@ def test_burg_of_what_is_predicted_well(level):
 
 def test_the_lattice_takes_what_correlations_cannot(monkeypatch):
     counts = []
-    lattice = prediction._by_lattice
-    monkeypatch.setattr(prediction, "_by_lattice", lambda f, order: counts.append(f.shape[1]) or lattice(f, order))
+    lattice = mcadams_coefficient._by_lattice
+    monkeypatch.setattr(
+        mcadams_coefficient, "_by_lattice", lambda f, order: counts.append(f.shape[1]) or lattice(f, order)
+    )
     frames = np.stack([tones(320, 1e-5), tones(320, 1.0), np.full(320, 1e-7)], axis=1)
     together = burg(frames, 20)
     assert counts == [2]
@@ -76,9 +77,9 @@ def test_pieces_give_the_same_bits(monkeypatch):
     frames[:, 4] = 1e-7
     expected, filtered = burg(frames, 8), frames.copy()
     pole_zero(expected, expected[:, ::-1], filtered)
-    monkeypatch.setattr(prediction, "_BURG_FRAMES", 5)  # the last of 11 frames would be alone
-    monkeypatch.setattr(prediction, "_FILTER_FRAMES", 2)
-    monkeypatch.setattr(prediction, "_FILTER_SAMPLES", 7)
+    monkeypatch.setattr(mcadams_coefficient, "_BURG_FRAMES", 5)  # the last of 11 frames would be alone
+    monkeypatch.setattr(mcadams_coefficient, "_FILTER_FRAMES", 2)
+    monkeypatch.setattr(mcadams_coefficient, "_FILTER_SAMPLES", 7)
     assert np.array_equal(burg(frames, 8), expected)
     pole_zero(expected, expected[:, ::-1], frames)
     assert np.array_equal(frames, filtered)
@@ -138,9 +139,11 @@ def test_the_fallback_gives_the_same_factors(monkeypatch):
     polynomials = burg(noise(320, 30), 20)
     p, q = quadratic_factors(polynomials)
     calls = []
-    monkeypatch.setattr(roots, "_ITERATIONS", 1)
+    monkeypatch.setattr(mcadams_coefficient, "_ITERATIONS", 1)
     monkeypatch.setattr(
-        roots, "factors_by_eigenvalues", lambda some: calls.append(some.shape) or factors_by_eigenvalues(some)
+        mcadams_coefficient,
+        "factors_by_eigenvalues",
+        lambda some: calls.append(some.shape) or factors_by_eigenvalues(some),
     )
     slow_p, slow_q = quadratic_factors(polynomials)
     assert calls == [(21, 30)]
@@ -158,7 +161,7 @@ def test_few_frames_of_speech_like_noise_need_the_fallback(monkeypatch):
         calls[0] += some.shape[1]
         return factors_by_eigenvalues(some)
 
-    monkeypatch.setattr(roots, "factors_by_eigenvalues", counted)
+    monkeypatch.setattr(mcadams_coefficient, "factors_by_eigenvalues", counted)
     quadratic_factors(burg(np.hanning(320)[:, None] * noise(320, 400), 20))
     assert calls[0] <= 12
 

@@ -116,7 +116,7 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder: Path) -> None:
 def test_speakers_from_a_map(folder: Path) -> None:
     """The same backend, to the byte, and the same scores, as with speakers in the file."""
     chain = ("--chain", "lda:3,calibrate", "--output")
-    for name, more in (("train", ()), ("bare_train", ("--speakers", folder / "utt2spk_train"))):
+    for name, more in (("train", ()), ("bare_train", ("--segment-speakers", folder / "utt2spk_train"))):
         assert run("train", folder / f"{name}.npz", *chain, folder / f"{name}.h5", *more).exit_code == 0
     assert (folder / "train.h5").read_bytes() == (folder / "bare_train.h5").read_bytes()
     assert score(folder, folder / "train.h5", folder / "a.txt").exit_code == 0

@@ -17,10 +17,14 @@ from spkver.backend.nap import Projection, fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
-from spkver.mixture.frames_device import Table
-from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, e_step, log_likelihood, natural_parameters
-from spkver.mixture.statistics import Statistics, accumulate_statistics, open_statistics, segment_statistics
-from spkver.mixture.statistics_device import segment_sums
+from spkver.mixture.gmm import GaussianMixture, PosteriorKernel, Table, e_step, log_likelihood, natural_parameters
+from spkver.mixture.statistics import (
+    Statistics,
+    accumulate_statistics,
+    open_statistics,
+    segment_statistics,
+    segment_sums,
+)
 from spkver.mixture.ubm import UbmConfig, train_ubm
 from spkver.vectors.supervectors import MapConfig, adapt_multisession, adapt_supervectors
 

@@ -79,30 +79,6 @@ except SystemExit:
     assert "Usage:" in done.stdout
 
 
-# Command to options by their one name, each with the one that it had before.
-RENAMED = {
-    "spkver backend train": {"--segment-speakers": "--speakers"},
-    "spkver backend score": {"--model-speakers": "--model-speakers"},
-    "spkver-eval cosine": {"--model-speakers": "--model-speakers", "--segment-speakers": "--segment-speakers"},
-    "spkver-eval linkability": {"--model-speakers": "--model-speakers", "--segment-speakers": "--segment-speakers"},
-    "spkver-eval wer": {"--segment-speakers": "--segment-speakers"},
-    "spkver-eval uar": {"--segment-speakers": "--segment-speakers"},
-    "spkver-eval f0": {"--segment-speakers": "--segment-speakers"},
-    "spkver-eval challenge": {"--key": "--key"},
-}
-
-
-@pytest.mark.parametrize("words", RENAMED)
-def test_earlier_names_are_understood_and_not_shown(words):
-    command = dict(LEAVES)[words]
-    text = command.get_help(click.Context(command))
-    for name, earlier in RENAMED[words].items():
-        (option,) = (parameter for parameter in command.params if name in parameter.opts)
-        assert earlier in option.opts
-        assert f"{name} " in text
-        assert f"{earlier} " not in text
-
-
 def test_outputs_keys_and_levels_have_one_name():
     for words, command in LEAVES:
         names = {option: parameter for parameter in command.params for option in parameter.opts}

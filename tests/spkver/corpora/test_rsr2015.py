@@ -15,8 +15,7 @@ import pytest
 from evaluation.formats.reading import read_key, read_trials
 from spkbase.errors import ConfigError, DataError, Problems
 from spkver.corpora import rsr2015_keys
-from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, read_rsr2015
-from spkver.corpora.rsr2015_writing import list_hashes, write_lists
+from spkver.corpora.rsr2015 import ListOptions, SpeakerRanges, key_files, list_hashes, read_rsr2015, write_lists
 from spkver.idmap import IdMap
 from spkver.sidekit.idmaps import read_idmap
 

@@ -14,8 +14,14 @@ import soundfile
 
 from spkbase.errors import DataError
 from spkver.corpora import simulated
-from spkver.corpora.simulated import CorpusSize, SimulatedCorpus, simulate_rsr2015, split_speakers
-from spkver.corpora.simulated_keys import enrolment_lines, trial_lines
+from spkver.corpora.simulated import (
+    CorpusSize,
+    SimulatedCorpus,
+    enrolment_lines,
+    simulate_rsr2015,
+    split_speakers,
+    trial_lines,
+)
 
 pytest.importorskip("espeakng_loader")
 

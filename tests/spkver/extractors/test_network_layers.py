@@ -14,7 +14,6 @@ from spkbase.errors import DataError
 from spkbase.work.blas_threads import one_blas_thread
 from spkver.audio.reading import read_audio
 from spkver.extractors.campplus import campplus_network, campplus_vector
-from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.ge2e import ge2e_network, ge2e_vector, window_starts, window_vectors
 from spkver.extractors.layers import (
     EPSILON,
@@ -22,14 +21,15 @@ from spkver.extractors.layers import (
     Recurrence,
     convolve_frames,
     convolve_maps,
+    kaldi_filterbanks,
     logistic,
+    mel_spectra,
     normalisation,
     pooled_statistics,
     recur,
     segment_contexts,
 )
-from spkver.extractors.networks import CAMPPLUS, GE2E
-from spkver.extractors.weights import read_network
+from spkver.extractors.networks import CAMPPLUS, GE2E, read_network
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -11,7 +11,7 @@ import soundfile
 
 from spkbase.errors import ConfigError, DataError
 from spkver.extractors.doors import open_extractor
-from spkver.extractors.filterbanks import kaldi_filterbanks
+from spkver.extractors.layers import kaldi_filterbanks
 from spkver.extractors.onnx_files import read_onnx
 from spkver.extractors.protocol import ExtractorSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spkver.extractors.pitch_tracker import SHIFT, best_path, correlations, track_pitch
+from spkver.extractors.cues import SHIFT, best_path, correlations, track_pitch
 
 GROSS = 0.2  # share by which a pitch is off that counts as a gross error
 

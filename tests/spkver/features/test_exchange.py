@@ -11,10 +11,8 @@ from click.testing import CliRunner
 from spkbase.errors import DataError
 from spkver.cli import main
 from spkver.features.config import FeatureConfig
-from spkver.features.exchange import export_sidekit, import_sidekit
-from spkver.features.extraction import extract_features
-from spkver.features.frames import read_feature_table
-from spkver.features.loading import load_frames
+from spkver.features.extraction import export_sidekit, extract_features, import_sidekit
+from spkver.features.frames import load_frames, read_feature_table
 from spkver.sidekit.features import SidekitFeatures, write_feature_file
 
 CONFIG = FeatureConfig()

@@ -23,11 +23,9 @@ from spkbase.runs.destination import Destination
 from spkbase.work.maps import one_blas_thread, use_engine
 from spkbase.work.settings import Work
 from spkver.audio.reading import read_audio
-from spkver.features.compute import features_of_signals, recording_generator
 from spkver.features.config import PRESETS, FeatureConfig
-from spkver.features.extraction import check_recordings, extract_features
-from spkver.features.frames import read_feature_table
-from spkver.features.loading import load_frames
+from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
+from spkver.features.frames import load_frames, read_feature_table
 
 CONFIG = FeatureConfig()
 LIBROSA = FeatureConfig(**{**PRESETS["librosa"], "preset": "librosa"})  # type: ignore[arg-type]

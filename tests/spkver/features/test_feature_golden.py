@@ -9,11 +9,10 @@ import soundfile
 from golden_numbers import signed_sums
 
 from spkver.features.cepstra import log_mel_spectrum, mel_filterbank, mfcc
-from spkver.features.compute import features_of_signals, recording_generator
 from spkver.features.config import FeatureConfig
-from spkver.features.enhancement import enhance
-from spkver.features.postprocess import delta, post_process, rasta
-from spkver.features.vad import snr_vad
+from spkver.features.extraction import features_of_signals, recording_generator
+from spkver.features.frames import delta, post_process, rasta
+from spkver.features.vad import enhance, snr_vad
 
 NAMES = ("syn_a", "syn_b")
 SETTINGS = FeatureConfig().mfcc_settings()

@@ -12,8 +12,7 @@ from evaluation.utility.lists import read_labels
 from spkbase.errors import ConfigError
 from spkver.audio.reading import write_audio
 from spkver.cli import main
-from spkver.recognition.emotions import EmotionConfig, choose_cost
-from spkver.recognition.functionals import FunctionalsConfig, functional_names, functionals
+from spkver.recognition.emotions import EmotionConfig, FunctionalsConfig, choose_cost, functional_names, functionals
 
 RATE = 16000
 

@@ -11,7 +11,7 @@ from evaluation.trials import Trials
 from spkver.backend import score_gmm_ubm, score_joint_factors
 from spkver.features import Frames
 from spkver.mixture import GaussianMixture, Statistics, unwhiten
-from spkver.mixture.full_covariance import with_full_covariances
+from spkver.mixture.ubm import with_full_covariances
 from spkver.vectors import (
     JointFactorConfig,
     JointFactors,
@@ -25,7 +25,7 @@ from spkver.vectors import (
     train_joint_factors,
     train_total_variability,
 )
-from spkver.vectors.joint_factor_analysis import unwhitened
+from spkver.vectors.joint_factors import unwhitened
 
 RELATIVE = 1e-9
 Arrays = dict[str, np.ndarray]

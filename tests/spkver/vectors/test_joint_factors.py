@@ -21,28 +21,25 @@ from spkbase.work import use_engine
 from spkbase.work.devices import Device
 from spkbase.work.settings import Work
 from spkver.backend.joint_factor_scoring import score_joint_factors
-from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
-from spkver.mixture.whitening import whiten, whitening_factors
 from spkver.sidekit.stat_server import StatServer, write_stat_server
-from spkver.vectors.joint_factor_analysis import (
+from spkver.vectors.joint_factors import (
     JointFactorConfig,
     JointFactors,
     JointStart,
     drawn_start,
+    hidden_variables,
+    read_joint_factors,
     residual_m_step,
     residual_posterior,
     residual_sums,
-    train_joint_factors,
-)
-from spkver.vectors.joint_factors import (
-    hidden_variables,
-    read_joint_factors,
     session_vectors,
     speaker_vectors,
+    train_joint_factors,
     write_joint_factors,
 )
-from spkver.vectors.session_sums import summed_by_model, without_factors
+from spkver.vectors.supervectors import summed_by_model, without_factors
 
 SMALL = JointFactorConfig(speaker_rank=2, channel_rank=1, rounds=3)
 

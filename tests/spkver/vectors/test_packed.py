@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from spkver.vectors.packed import (
+from spkver.vectors.posteriors import (
     add_outer_products,
     diagonal_places,
     factor,

@@ -22,12 +22,10 @@ from spkbase.runs.journal import progress_of
 from spkbase.work.executors import stop_workers
 from spkbase.work.maps import use_engine
 from spkbase.work.settings import Work
-from spkver.mixture.gmm import GaussianMixture
+from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
-from spkver.mixture.whitening import whitening_factors
 from spkver.vectors import posteriors
-from spkver.vectors.packed import unpack
-from spkver.vectors.posteriors import posterior
+from spkver.vectors.posteriors import posterior, unpack
 from spkver.vectors.total_variability import (
     TotalVariability,
     TotalVariabilityConfig,
@@ -35,10 +33,11 @@ from spkver.vectors.total_variability import (
     e_step,
     log_likelihood_of,
     minimum_divergence,
+    read_total_variability,
     start_loadings,
     train_total_variability,
+    write_total_variability,
 )
-from spkver.vectors.total_variability_file import read_total_variability, write_total_variability
 
 SHAPE = 4, 3  # components, dimensions
 
