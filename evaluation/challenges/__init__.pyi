@@ -3,7 +3,9 @@ from .figures import figure_rows as figure_rows
 from .figures import figures_of_rank_file as figures_of_rank_file
 from .figures import figures_of_results as figures_of_results
 from .figures import percent as percent
+from .figures import plot_systems as plot_systems
 from .figures import read_figures as read_figures
+from .figures import system_rows as system_rows
 from .rank_files import ASR as ASR
 from .rank_files import ASV as ASV
 from .rank_files import ASV_ANON as ASV_ANON
@@ -22,11 +24,9 @@ from .ranking import order_systems as order_systems
 from .ranking import orders_to_dict as orders_to_dict
 from .ranking_sources import Reading as Reading
 from .ranking_sources import read_system as read_system
-from .results_2022 import weighted_average as weighted_average
-from .system_charts import plot_systems as plot_systems
-from .system_charts import system_rows as system_rows
-from .team_report import write_challenge as write_challenge
 from .team_scores import VOICEPRIVACY as VOICEPRIVACY
 from .team_scores import assess as assess
 from .team_scores import find_score_lists as find_score_lists
 from .team_scores import read_rule as read_rule
+from .team_scores import weighted_average as weighted_average
+from .team_scores import write_challenge as write_challenge

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from evaluation.challenges.rank_files import ASR, ASV, ASV_ANON, PROTOCOL, SER, RankFile, read_rank_file
 from evaluation.challenges.ranking import ComparedSystem
-from evaluation.challenges.results_2022 import read_results, recompute_averages
+from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
 from evaluation.reports import SCENARIO_ORDER, strongest
 from evaluation.uncertainty import Interval

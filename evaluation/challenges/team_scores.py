@@ -4,34 +4,242 @@ Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
 (a-a). What the names say is a rule of regular expressions (`NamingRule`), which a YAML file replaces (`read_rule`). The
 key is always that of the original trials.
+
+Files of results of the VoicePrivacy Challenges 2020 and 2022, and the weighted averages of 2022.
+
+``results.*`` hold some lines for each list of scores, ``RESULTS_summary_*`` one line for each number; both are read
+into the same form.
+
+Tables, averages and plots of a challenge, as files.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenges.results_2022 import WEIGHTS
 from evaluation.formats import join, read_scores_and_key
 from evaluation.metrics import (
     SortedScores,
     cllr_of,
     eer_of,
+    format_value,
     individual_of,
     min_cllr_of,
     population_of,
     sort_scores,
     tag,
 )
+from evaluation.plots import Core, escape, look_of, save_profiles
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import ConfigError, DataError, Problems
-from spkbase.files import is_file, load_yaml, read_yaml_text
+from spkbase.files import (
+    escape_markdown,
+    format_csv,
+    format_table,
+    is_file,
+    load_yaml,
+    read_text_bytes,
+    read_yaml_text,
+    write_text,
+)
 from spkbase.showing import one_line
+
+WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan))"
+_ASV = re.compile(r"ASV-(?P<enrol>[^-\s]+)-(?P<trial>[^-\s]+)$")
+_ASR = re.compile(r"ASR-(?P<set>\S+)$")
+_LINES = {
+    "eer": re.compile(rf"EER: {_NUMBER}%$"),
+    "cllr": re.compile(rf"Cllr \(min/act\): {_NUMBER}/{_NUMBER}$"),
+    "rocch_eer": re.compile(rf"ROCCH-EER: {_NUMBER}%$"),
+    "linkability": re.compile(rf"linkability: {_NUMBER}$"),
+    "population": re.compile(rf"Population: {_NUMBER} bit$"),
+    "individual": re.compile(rf"Individual: {_NUMBER} \((\w)\)$"),
+}
+_WER = re.compile(rf"%WER {_NUMBER} \[ (\d{{1,15}}) / (\d{{1,15}}), .*\] (\S+)$")
+_PITCH = re.compile(rf"(\S+)\s+Pitch_correlation: mean={_NUMBER} std={_NUMBER}$")
+_GAIN = re.compile(rf"(?:(\S+)\s+)?Gain of voice distinctiveness : {_NUMBER}$")
+_DEID = re.compile(rf"(?:(\S+)\s+)?De-Identification : {_NUMBER}$")
+_AVERAGE = re.compile(rf"((?:Weighted a|A)verage [^:]+): {_NUMBER}$")
+_SET = re.compile(r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_anon)?$")
+
+
+@one_line
+@dataclass(frozen=True)
+class Results2022:
+    """What such a file says.
+
+    Parameters
+    ----------
+    asv : dict of (str, str) to dict of str to float
+        For each (enrolment set, trial set) the numbers ``eer`` and ``rocch_eer`` (percent), ``min_cllr``, ``cllr``,
+        ``linkability``, ``population`` (bit), ``individual``, as far as they are there.
+    tags : dict of (str, str) to str
+        ZEBRA's category of each.
+    wer : dict of str to (float, int, int)
+        For each set of a recogniser its word error rate (percent), number of errors and of words; the last language
+        model of the file.
+    pitch : dict of str to float
+        Mean pitch correlation of each trial set.
+    gain : dict of str to float
+        Gain of voice distinctiveness of each trial set, in dB.
+    deid : dict of str to float
+        De-identification of each trial set.
+    averages : dict of str to float
+        The averages that the file states, by their names.
+    """
+
+    asv: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    tags: dict[tuple[str, str], str] = field(default_factory=dict)
+    wer: dict[str, tuple[float, int, int]] = field(default_factory=dict)
+    pitch: dict[str, float] = field(default_factory=dict)
+    gain: dict[str, float] = field(default_factory=dict)
+    deid: dict[str, float] = field(default_factory=dict)
+    averages: dict[str, float] = field(default_factory=dict)
+
+
+def read_results(path: str | Path) -> Results2022:
+    """Read ``results.txt``, ``results.*`` or ``RESULTS_summary_*``.
+
+    Raises
+    ------
+    DataError
+        With file and line, if a line is of none of the known kinds, or a number is there twice; or the file is empty.
+    """
+    path = Path(path)
+    results, header = Results2022(), ""
+    for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
+        text = line.strip()
+        if not text:
+            continue
+        word, _, rest = text.partition(" ")
+        if not rest or word.startswith(("ASV-", "ASR-")):
+            header, text = word, rest.strip()
+            if not text:
+                continue
+        if not _take(results, header, text):
+            raise DataError(
+                f"expected a line of VoicePrivacy results, got {text[:60]!r}",
+                file=path,
+                line=number,
+                remedy="give a results.txt or a summary of the challenge of 2020 or 2022",
+            )
+    if not (results.asv or results.wer):
+        raise DataError("expected results, got an empty file", file=path)
+    return results
+
+
+def recompute_averages(results: Results2022, weights: Mapping[str, float] = WEIGHTS) -> dict[str, float]:
+    """Compute the averages of VoicePrivacy 2022 from the single results, by the names that summaries give them.
+
+    EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
+    corpora. An average whose sets are not all there is left out.
+
+    Parameters
+    ----------
+    results : Results2022
+        See `read_results`.
+    weights : mapping of str to float
+        Share of each corpus (with its subset), for each sex.
+    """
+    averages: dict[str, float] = {}
+    for kind in ("orig", "anon"):
+        for split in ("dev", "test"):
+            eers = {
+                key: values["eer"]
+                for (enrol, trial), values in results.asv.items()
+                if (key := _key(trial, split, kind)) and enrol.endswith("_anon") == (kind == "anon") and "eer" in values
+            }
+            _put(averages, f"Weighted average EER {split} {kind}", weighted_average(eers, weights))
+    for kind, ending in (("orig", "asr"), ("anon", "asr_anon")):
+        for split in ("dev", "test"):
+            rates = [results.wer.get(f"{corpus}_{split}_{ending}") for corpus in ("libri", "vctk")]
+            known = [rate[0] for rate in rates if rate is not None]
+            _put(averages, f"Average WER {split} {kind}", sum(known) / 2 if len(known) == 2 else None)
+    for name, column in (("pitch correlation", results.pitch), ("gain of voice distinctiveness", results.gain)):
+        for split in ("dev", "test"):
+            values = {key: value for trial, value in column.items() if (key := _key(trial, split, "orig"))}
+            _put(averages, f"Weighted average {name} {split}", weighted_average(values, weights))
+    return averages
+
+
+def weighted_average(values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS) -> float | None:
+    """Average over corpora and sexes, or None if not all of them are there.
+
+    Parameters
+    ----------
+    values : mapping of (str, str) to float
+        By corpus (with its subset, such as ``vctk_common``) and sex (``f``, ``m``).
+    weights : mapping of str to float
+        By corpus, for each sex.
+
+    Examples
+    --------
+    >>> weighted_average({("a", "f"): 10.0, ("a", "m"): 20.0}, {"a": 0.5})
+    15.0
+    """
+    wanted = [(corpus, sex) for corpus in weights for sex in ("f", "m")]
+    if not all(group in values for group in wanted):
+        return None
+    total = sum(weights[corpus] for corpus, _ in wanted)
+    return sum(weights[group[0]] * values[group] for group in wanted) / total
+
+
+def _take(results: Results2022, header: str, text: str) -> bool:
+    """Take in what a line says, if it says something."""
+    if match := _AVERAGE.match(text):
+        return _new(results.averages, match[1], float(match[2]))
+    if match := _PITCH.match(text):
+        return _new(results.pitch, match[1], float(match[2]))
+    if match := _GAIN.match(text):
+        return _new(results.gain, match[1] or header, float(match[2]))
+    if match := _DEID.match(text):
+        return _new(results.deid, match[1] or header, float(match[2]))
+    if (match := _WER.match(text)) and (recognised := _ASR.match(header)):
+        results.wer[recognised["set"]] = (float(match[1]), int(match[2]), int(match[3]))
+        return True
+    sets = _ASV.match(header)
+    if sets is None:
+        return False
+    key = (sets["enrol"], sets["trial"])
+    for name, pattern in _LINES.items():
+        if not (match := pattern.match(text)):
+            continue
+        values = results.asv.setdefault(key, {})
+        if name == "cllr":
+            return _new(values, "min_cllr", float(match[1])) and _new(values, "cllr", float(match[2]))
+        if name == "individual":
+            results.tags[key] = match[2]
+        return _new(values, name, float(match[1]))
+    return False
+
+
+def _new(column: dict[str, float], name: str, value: float) -> bool:
+    if name in column:
+        return False
+    column[name] = value
+    return True
+
+
+def _put(averages: dict[str, float], name: str, value: float | None) -> None:
+    if value is not None:
+        averages[name] = value
+
+
+def _key(trial: str, split: str, kind: str) -> tuple[str, str] | None:
+    match = _SET.match(trial)
+    if match is None or match["split"] != split or bool(match["anon"]) != (kind == "anon"):
+        return None
+    return match["corpus"] + (match["subset"] or ""), match["sex"]
+
 
 logger = logging.getLogger(__name__)
 
@@ -335,3 +543,188 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
         sample, _ = sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)
         intervals = confidence_intervals(sample, assessed_values, jobs=jobs, **asdict(resampling))
     return Assessment(listed, sorted_scores, values, tag(values["zebra.individual"]), intervals)
+
+
+# the columns of the ZEBRA toolkit: name, value of an assessment, factor, decimals
+_COLUMNS = (
+    ("ROCCH-EER [%]", "eer.rocch", 100, 2),
+    ("ZEBRA Population [bit]", "zebra.population", 1, 3),
+    ("ZEBRA Individual", "zebra.individual", 1, 3),
+    ("ZEBRA Category", "", 1, 0),
+    ("Cllr", "cllr", 1, 2),
+    ("min Cllr", "min_cllr", 1, 2),
+)
+_NAMES = ("System", "Gender", "Dataset", "Task")
+
+
+def write_challenge(
+    assessed: Sequence[Assessment],
+    output: str | Path,
+    *,
+    rule: NamingRule = VOICEPRIVACY,
+    extensions: Sequence[str] = ("png",),
+) -> None:
+    """Write everything about a challenge into a folder.
+
+    Parameters
+    ----------
+    assessed : sequence of Assessment
+        See `evaluation.challenges.assess`.
+    output : path
+        The folder: ``results.csv`` (all digits), ``results.md`` and ``results.tex`` (rounded; with intervals as two
+        tables, so that they fit a page), ``averages.csv``, ``<team>-<system>.md``, and plots
+        ``ZEBRA-multiple_conditions_<team>-<system>`` and ``ZEBRA-task_wise_<dataset>-<task>-<gender>``, each also
+        ``ZEBRA-sorted-...``.
+    rule : NamingRule
+        Holds the weights of the averages.
+    extensions : sequence of str
+        Formats of the plots, such as ``"png"``; none for no plots.
+    """
+    output = Path(output)
+    if not assessed:
+        raise DataError("expected assessed scores to write, got none")
+    systems = {assessment.source.name for assessment in assessed}
+    if len({_file_name(name) for name in systems}) < len(systems):
+        raise DataError("two systems would get files of one name", remedy="rename a team or a system")
+    assessed = sorted(assessed, key=_place)
+    columns = [*_NAMES, *_headers(assessed)]
+    write_text(output / "results.csv", format_csv(columns, [_exact(assessment) for assessment in assessed]))
+    rows = [_row(assessment) for assessment in assessed]
+    averages = average_rows(assessed, rule)
+    table = format_table(rows, markdown=True)
+    write_text(output / "results.md", f"# Results\n\n{table}\n\n{_averages_text(averages)}")
+    titles = [title for title, *_ in _COLUMNS]
+    parts = [titles[:4], titles[4:]] if any(assessment.intervals for assessment in assessed) else [titles]
+    write_text(output / "results.tex", "\n".join(_as_tex([*_NAMES, *part], rows) for part in parts))
+    if averages:
+        write_text(output / "averages.csv", format_csv(list(averages[0]), averages))
+    for name, part in _by(assessed, lambda assessment: assessment.source.name).items():
+        ranking = format_table([_row(assessment) for assessment in part], markdown=True)
+        theirs = _averages_text([row for row in averages if row["System"] == name])
+        write_text(output / f"{_file_name(name)}.md", f"# {escape_markdown(name)}\n\n{ranking}\n\n{theirs}")
+    if extensions:
+        _plot(assessed, output, extensions)
+
+
+def average_rows(assessed: Sequence[Assessment], rule: NamingRule = VOICEPRIVACY) -> list[dict[str, Any]]:
+    """Return weighted averages over corpora and sexes, for each system, part and condition that is complete.
+
+    Of VoicePrivacy 2022: 0.25 for each sex of libri, 0.20 of vctk and 0.05 of vctk_common.
+    """
+    rows = []
+    for (name, split, condition), part in _by(assessed, _part_name).items():
+        row: dict[str, Any] = {"System": name, "Split": split, "Task": condition}
+        for title, metric, factor in (
+            ("EER (Kaldi) [%]", "eer.kaldi", 100),
+            ("ROCCH-EER [%]", "eer.rocch", 100),
+            ("ZEBRA Population [bit]", "zebra.population", 1),
+        ):
+            values = {}
+            for assessment in part:
+                source = assessment.source
+                values[source.corpus + source.subset, source.sex] = factor * assessment.values[metric]
+            row[title] = weighted_average(values, rule.weights)
+        if row["ROCCH-EER [%]"] is not None:
+            rows.append(row)
+    return rows
+
+
+def _part_name(assessment: Assessment) -> tuple[str, str, str]:
+    return assessment.source.name, assessment.source.split, assessment.source.condition
+
+
+def _headers(assessed: Sequence[Assessment]) -> list[str]:
+    headers = [title for title, *_ in _COLUMNS]
+    if any(assessment.intervals for assessment in assessed):
+        headers += [f"{title} {end}" for title, metric, *_ in _COLUMNS if metric for end in ("low", "high")]
+    return headers
+
+
+def _place(assessment: Assessment) -> tuple[Any, ...]:
+    """Order by system, sex, set and condition; original speech before anonymised."""
+    source = assessment.source
+    return source.name, source.sex, source.dataset, [side != "o" for side in source.condition.split("-")]
+
+
+def _names(assessment: Assessment) -> dict[str, str]:
+    source = assessment.source
+    return dict(zip(_NAMES, (source.name, source.sex, source.dataset, source.condition), strict=True))
+
+
+def _exact(assessment: Assessment) -> dict[str, Any]:
+    """A row with all digits, and columns for the ends of intervals."""
+    row: dict[str, Any] = _names(assessment)
+    for title, metric, factor, _ in _COLUMNS:
+        row[title] = float(factor * assessment.values[metric]) if metric else assessment.tag
+        if metric in assessment.intervals:
+            interval = assessment.intervals[metric]
+            row |= {f"{title} low": float(factor * interval.low), f"{title} high": float(factor * interval.high)}
+    return {name: "" if value != value else value for name, value in row.items()}
+
+
+def _row(assessment: Assessment) -> dict[str, str]:
+    """A row to be read, with intervals in brackets."""
+    row = _names(assessment)
+    for title, metric, factor, decimals in _COLUMNS:
+        value, found = assessment.values.get(metric, math.nan), assessment.intervals.get(metric)
+        numbers = [value, *([found.low, found.high] if found is not None and found.has_interval else [])]
+        texts = [_shown(factor * number, metric, decimals) for number in numbers]
+        row[title] = assessment.tag if not metric else texts[0] + (f" [{', '.join(texts[1:])}]" if texts[1:] else "")
+    return row
+
+
+def _shown(value: float, metric: str, decimals: int) -> str:
+    if math.isnan(value):
+        return "-"
+    return format_value(value) if metric.startswith("zebra") else f"{value:.{decimals}f}"
+
+
+def _as_tex(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out a table that ``\\input`` takes, without packages, in small letters."""
+    kinds = "".join("l" if name in _NAMES or name == "ZEBRA Category" else "r" for name in columns)
+    cells = [
+        [escape(name) for name in columns],
+        *([escape(str(row.get(name, ""))) for name in columns] for row in rows),
+    ]
+    lines = [" & ".join(line) + r" \\" for line in cells]
+    head = [r"{\footnotesize", rf"\begin{{tabular}}{{{kinds}}}", r"\hline", lines[0], r"\hline"]
+    return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}\par}"]) + "\n"
+
+
+def _averages_text(averages: Sequence[Mapping[str, Any]]) -> str:
+    if not averages:
+        return "No weighted average: not all sets of a part and condition are there.\n"
+    columns = {name: ".3f" if "[" in name else "" for name in averages[0]}
+    return f"## Weighted averages\n\n{format_table(averages, columns, markdown=True)}\n"
+
+
+def _plot(assessed: Sequence[Assessment], output: Path, extensions: Sequence[str]) -> None:
+    """Draw each system over its conditions and each condition over its systems; both keep their looks throughout."""
+    series = (
+        ("multiple_conditions_", lambda source: source.name, lambda source: _condition(source, " ")),
+        ("task_wise_", lambda source: _condition(source, "-"), lambda source: source.name),
+    )
+    for start, of_picture, of_line in series:
+        names = sorted({of_line(assessment.source) for assessment in assessed})
+        looks = {name: look_of(number) for number, name in enumerate(names)}
+        for name, part in _by(assessed, lambda assessment: of_picture(assessment.source)).items():  # noqa: B023
+            lines = [(of_line(assessment.source), assessment.scores) for assessment in part]
+            cores = [Core(label, scores, looks[label]) for label, scores in lines]
+            for prefix, sort in (("ZEBRA-", False), ("ZEBRA-sorted-", True)):
+                paths = [output / f"{prefix}{start}{_file_name(name)}.{extension}" for extension in extensions]
+                save_profiles(cores, path=paths, title=name.replace("/", ": "), sort=sort)
+
+
+def _condition(source: ScoreList, between: str) -> str:
+    return between.join([source.dataset, source.condition, source.sex])
+
+
+def _by(assessed: Sequence[Assessment], what: Any) -> dict[Any, list[Assessment]]:
+    groups: dict[Any, list[Assessment]] = {}
+    for assessment in assessed:
+        groups.setdefault(what(assessment), []).append(assessment)
+    return groups
+
+
+def _file_name(name: str) -> str:
+    return name.replace("/", "-")

@@ -1,7 +1,7 @@
 """What a plot shows, apart from how it is drawn: one description for matplotlib and for TeX.
 
 A chart is a list of lines on two axes, a legend below and some words in the margin. `evaluation.plots.draw` turns it
-into PNG, PDF and SVG, `evaluation.plots.tex` into a stand-alone pgfplots document.
+into PNG, PDF and SVG, `evaluation.plots.draw` into a stand-alone pgfplots document.
 """
 
 from __future__ import annotations

@@ -3,13 +3,17 @@
 An array of millions of rows is neither held in memory nor sent to workers: what travels is `StoredArray`, a reference
 of a few hundred bytes, and each worker reads its own rows. Reads are plain reads, not maps: a file that was cut off
 meanwhile is an error, where a mapped one would end the process.
+
+Rows that a worker needs, wherever the array is.
+
+Rows that are worked out when they are asked for, such as those of another array less something.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,3 +210,97 @@ def _opened(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+@one_line
+@dataclass(frozen=True)
+class SelectedRows:
+    """Some rows of an array, in any order: nothing is copied or read until a worker asks for them.
+
+    On the way to another process go the rows themselves, or the name of the file that they are in.
+
+    Attributes
+    ----------
+    array : ndarray or StoredArray of shape (N, ...)
+    rows : ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> np.asarray(SelectedRows(np.arange(6.0).reshape(3, 2), np.array([2, 0]))).tolist()
+    [[4.0, 5.0], [0.0, 1.0]]
+    """
+
+    array: Rows
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, start: int, stop: int) -> SelectedRows:
+        """Return the rows from `start` to `stop`, of those selected."""
+        return SelectedRows(self.array, self.rows[start:stop])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        rows = self.array[self.rows]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.array, StoredArray):
+            return SelectedRows, (self.array, self.rows)
+        return SelectedRows, (self.array[self.rows], np.arange(len(self.rows)))
+
+
+def fill_rows(arrays: Sequence[NDArray], blocks: Iterable[Sequence[NDArray]]) -> None:
+    """Fill arrays of one length by blocks of rows, which come in order and hold rows of each array.
+
+    Examples
+    --------
+    >>> both = np.empty(3), np.empty((3, 1))
+    >>> fill_rows(both, [(np.ones(2), np.zeros((2, 1))), (np.full(1, 7.0), np.ones((1, 1)))])
+    >>> both[0].tolist(), both[1].tolist()
+    ([1.0, 1.0, 7.0], [[0.0], [0.0], [1.0]])
+    """
+    start = 0
+    for block in blocks:
+        stop = start + len(block[0])
+        for array, rows in zip(arrays, block, strict=True):
+            array[start:stop] = rows
+        start = stop
+
+
+class ComputedRows:
+    """Rows (N, ...) that a function makes; it stands where `Rows` of an array in a file could.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    compute : callable
+        Given numbers of rows, an array of int64 of shape (n,), returns them as float64, of shape (n, ...).
+
+    Examples
+    --------
+    >>> squares = ComputedRows((4, 1), lambda numbers: numbers[:, None] ** 2.0)
+    >>> squares[1:3].tolist(), squares[np.array([3, 0])].tolist(), len(squares)
+    ([[1.0], [4.0]], [[9.0], [0.0]], 4)
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[np.float64]]) -> None:
+        self.shape, self._compute = shape, compute
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Make the rows of a slice, or of an array of integers."""
+        return self._compute(np.arange(len(self))[index])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        values = self[:]
+        return values if dtype is None else values.astype(dtype, copy=False)

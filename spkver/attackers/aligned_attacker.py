@@ -33,10 +33,9 @@ from spkbase.errors import ConfigError
 from spkbase.files import make_folder, read_arrays, write_arrays, write_json
 from spkbase.runs import Depends, Draft, Run
 from spkbase.showing import one_line
-from spkver.attackers.context import Context, Settings
-from spkver.attackers.kept import Kept
-from spkver.attackers.pieces import with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
+from spkver.attackers.config import Context, Settings
+from spkver.attackers.folds import with_pieces
+from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer, Wanted
 from spkver.attackers.vector_attacker import Source, VectorAttacker
 from spkver.datadir import DataDir
 

@@ -1,26 +1,283 @@
-"""Score trials with attackers: enrolment and test are data directories."""
+"""Score trials with attackers: enrolment and test are data directories.
+
+A trained attacker, and the folder that it is kept in.
+
+    ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the other, fingerprint
+    ATTACKER/attacker.h5      universal background model, transformation, background, cohort
+
+The folder is all that scoring needs. `attacker.yaml` is written last, so a folder with it is whole.
+
+Scores of models against segments, plain and normalised by the cohort.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evaluation.score_maps import Moments, cohort_moments, normalise
 from evaluation.trials import Scores, Trials
-from spkbase.errors import DataError, Problems
-from spkbase.files import fingerprint
+from spkbase.configuration import load_config, read_yaml, to_dict
+from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
+from spkbase.runs import Destination, versions
+from spkbase.showing import one_line
 from spkbase.work import Device, Work
-from spkver.attackers.attacker import TrainedAttacker
-from spkver.attackers.backend import Segments
-from spkver.attackers.kept import Kept
-from spkver.attackers.matching import normalised_scores
+from spkver.attackers.config import AttackerConfig
+from spkver.attackers.kinds import Backend, Cohort, Segments, arrays_of, transform_of
+from spkver.attackers.protocol import Kept
 from spkver.attackers.workplace import Prepared, Workplace
+from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
 from spkver.datadir import DataDir, enrolment
-from spkver.features import check_recordings
+from spkver.features import Frames, check_recordings
 from spkver.idmap import IdMap
-from spkver.mixture import Statistics
+from spkver.mixture import GaussianMixture, Statistics
+from spkver.vectors import Supervectors
+
+_FORMAT = 1
+_DESCRIPTION, _ARRAYS = "attacker.yaml", "attacker.h5"
+_KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "fingerprint"}
+
+
+@one_line
+@dataclass(frozen=True)
+class TrainedAttacker:
+    """A built-in attacker after its training: all that scoring needs.
+
+    Attributes
+    ----------
+    config : AttackerConfig
+    seed : int
+    ubm : GaussianMixture
+    backend : Backend
+    trained_on : mapping
+        Name of the training set, its numbers of utterances, speakers and sessions.
+    heard : ndarray of uint64 of shape (S,)
+        Digests of the training speakers, see `spkver.backend.speaker_digests`; empty where they are not known.
+    """
+
+    config: AttackerConfig
+    seed: int
+    ubm: GaussianMixture
+    backend: Backend
+    trained_on: Mapping[str, Any] = field(default_factory=dict)
+    heard: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64), repr=False)
+
+    @property
+    def name(self) -> str:
+        """What its results are called."""
+        return self.config.name
+
+
+def save_attacker(attacker: TrainedAttacker, folder: str | Path) -> None:
+    """Write an attacker as one folder; other files in it stay."""
+    import yaml
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _DESCRIPTION).unlink(missing_ok=True)
+    write_arrays(folder / _ARRAYS, _arrays(attacker))
+    description = {
+        "format": _FORMAT,
+        "config": to_dict(attacker.config),
+        "seed": attacker.seed,
+        "trained_on": dict(attacker.trained_on),
+        "versions": versions(),
+        "sha256": file_digest(folder / _ARRAYS),
+    }
+    description["fingerprint"] = fingerprint(description)
+    write_text(folder / _DESCRIPTION, yaml.safe_dump(description, sort_keys=False, allow_unicode=True))
+
+
+def load_attacker(folder: str | Path) -> TrainedAttacker:
+    """Read an attacker from its folder.
+
+    Raises
+    ------
+    DataError
+        If it is not there, not whole, damaged or of another format.
+    """
+    folder = Path(folder)
+    file = folder / _DESCRIPTION
+    if not file.is_file():
+        raise DataError(
+            "no attacker there: attacker.yaml is missing", file=folder, remedy="train one with 'spkver train'"
+        )
+    try:
+        description = read_yaml(file)
+    except ConfigError as error:
+        raise DataError(error.text, file=file, line=error.line, remedy="train the attacker again") from error
+    if description.get("format") != _FORMAT or set(description) != _KEYS or not isinstance(description["seed"], int):
+        raise DataError(
+            f"not the description of an attacker in format {_FORMAT}", file=file, remedy="train the attacker again"
+        )
+    if not isinstance(description["config"], dict) or not isinstance(description["trained_on"], dict):
+        raise DataError("config and trained_on should hold keys", file=file, remedy="train the attacker again")
+    try:
+        config = load_config(AttackerConfig, defaults=description["config"])
+    except ConfigError as error:
+        raise DataError(str(error), file=file, remedy="train the attacker again") from error
+    if file_digest(folder / _ARRAYS) != description["sha256"]:
+        raise DataError("missing, or not as it was written", file=folder / _ARRAYS, remedy="train the attacker again")
+    if (
+        fingerprint({key: value for key, value in description.items() if key != "fingerprint"})
+        != description["fingerprint"]
+    ):
+        text = "not as it was written: another configuration does not fit what was trained"
+        raise DataError(text, file=file, remedy="train the attacker again")
+    arrays = read_arrays(folder / _ARRAYS)
+    is_full = "ubm_variances" in arrays and arrays["ubm_variances"].ndim == 3
+    check_forms(folder / _ARRAYS, arrays, ubm_weights="f1", ubm_means="f2", ubm_variances="f3" if is_full else "f2")
+    try:
+        ubm = GaussianMixture(*(arrays[f"ubm_{name}"] for name in ("weights", "means", "variances")))
+        backend = _backend(config, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        text = f"holds no attacker of this kind: {type(error).__name__} {error}"
+        raise DataError(text, file=folder / _ARRAYS, remedy="train the attacker again") from error
+    heard = arrays.get("heard", np.zeros(0, np.uint64))
+    return TrainedAttacker(config, description["seed"], ubm, backend, description["trained_on"], heard)
+
+
+def _arrays(attacker: TrainedAttacker) -> dict[str, NDArray]:
+    ubm, backend = attacker.ubm, attacker.backend
+    arrays: dict[str, NDArray] = {"ubm_weights": ubm.weights, "ubm_means": ubm.means, "ubm_variances": ubm.variances}
+    if len(attacker.heard):
+        arrays["heard"] = attacker.heard
+    if backend.transform is not None:
+        arrays |= arrays_of(backend.transform)
+    if backend.background is not None and backend.gram is not None:
+        arrays |= {"background": backend.background, "gram": backend.gram}
+    if backend.cohort is not None:
+        machines, tested = backend.cohort.models, backend.cohort.segments
+        arrays |= {"cohort_models": machines.models, "cohort_weights": np.asarray(machines.weights)}
+        arrays |= {"cohort_biases": machines.biases, "cohort_segments": tested.ids}
+        if tested.frames is not None:
+            arrays |= {"cohort_offsets": tested.frames.offsets, "cohort_frames": np.asarray(tested.frames.values)}
+        else:
+            assert tested.vectors is not None
+            arrays |= {"cohort_vectors": tested.vectors}
+    return arrays
+
+
+def _backend(config: AttackerConfig, arrays: dict[str, NDArray]) -> Backend:
+    transform = cohort = None
+    if "centre" in arrays:
+        transform = transform_of(arrays, unit_length=config.method.scales(config))
+    if "cohort_models" in arrays:
+        machines = SvmModels(arrays["cohort_models"], arrays["cohort_weights"], arrays["cohort_biases"])
+        segments = np.asarray(arrays["cohort_segments"], object)
+        if "cohort_frames" in arrays:
+            tested = Segments(segments, frames=Frames(segments, arrays["cohort_offsets"], arrays["cohort_frames"]))
+        else:
+            tested = Segments(segments, vectors=arrays["cohort_vectors"])
+        cohort = Cohort(machines, tested, config.norm)
+    return Backend(transform, arrays.get("background"), arrays.get("gram"), cohort)
+
+
+def raw_scores(
+    ubm: GaussianMixture,
+    machines: SvmModels,
+    tested: Segments,
+    trials: Trials,
+    *,
+    workers: Work | None = None,
+    kept: Kept | None = None,
+) -> Scores:
+    """Return the scores of trials before normalisation; those that are done outlive a crash where they are kept."""
+    kept, workers = kept or Kept(), workers or Work()
+    destination = Destination(folder=kept.folder, fingerprint=kept.fingerprint)
+    options: dict[str, Any] = {"work": workers, "destination": destination}
+    if tested.frames is not None:
+        means = Supervectors(machines.models, machines.models, machines.weights)
+        return score_gmm_ubm(ubm, means, tested.frames, trials, **options)
+    assert tested.vectors is not None
+    return score_trials(machines, Supervectors(tested.ids, tested.ids, tested.vectors), trials, **options)
+
+
+def score_matrix(
+    ubm: GaussianMixture,
+    machines: SvmModels,
+    tested: Segments,
+    *,
+    workers: Work | None = None,
+    kept: Kept | None = None,
+) -> NDArray[np.float64]:
+    """Return the scores (M, S) of all models against all segments before normalisation."""
+    if tested.vectors is not None:
+        return gram_matrix(machines.weights, tested.vectors, work=workers or Work()) + machines.biases[:, None]
+    n_models, n_segments = len(machines), len(tested.ids)
+    rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
+    trials = Trials(machines.models, tested.ids, rows, columns)
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
+    return scores.values.reshape(n_models, n_segments)
+
+
+def normalised_scores(
+    cohort: Cohort | None,
+    ubm: GaussianMixture,
+    machines: SvmModels,
+    tested: Segments,
+    trials: Trials,
+    *,
+    workers: Work | None = None,
+    kept: Kept | None = None,
+) -> Scores:
+    """Return the scores of trials, normalised by a cohort as its `norm` says; without one, as they are."""
+    kept = kept or Kept()
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
+    if cohort is None:
+        return scores
+    models = segments = None
+    if cohort.norm.kind in ("z", "s"):
+        rows = _rows_used(trials.model_ids, trials.models, machines.models)
+        mine = SvmModels(machines.models[rows.own], machines.weights[rows.own], machines.biases[rows.own])
+        against = score_matrix(ubm, mine, cohort.segments, workers=workers, kept=kept.below("z"))
+        models = rows.spread(_moments(against, mine.models, cohort.norm.top))
+    if cohort.norm.kind in ("t", "s"):
+        rows = _rows_used(trials.segment_ids, trials.segments, tested.ids)
+        some = _some(tested, rows.own)
+        against = score_matrix(ubm, cohort.models, some, workers=workers, kept=kept.below("t")).T
+        segments = rows.spread(_moments(against, some.ids, cohort.norm.top))
+    return normalise(scores, models=models, segments=segments)
+
+
+def _moments(against: NDArray, ids: NDArray, top: int | None) -> Moments:
+    try:
+        return cohort_moments(against, ids, top=top)
+    except DataError as error:
+        raise DataError(error.text, remedy="set norm.kind=none, or give more training speakers") from error
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Where the ids that trials use stand: `codes` in the table of the trials, `own` among what there is."""
+
+    codes: NDArray[np.int64]
+    own: NDArray[np.int64]
+    size: int
+
+    def spread(self, moments: Moments) -> Moments:
+        """Return moments in the order of the table; ids without a trial have none."""
+        mean, deviation = np.full(self.size, np.nan), np.full(self.size, np.nan)
+        mean[self.codes], deviation[self.codes] = moments
+        return mean, deviation
+
+
+def _rows_used(ids: NDArray, used: NDArray, available: NDArray) -> _Rows:
+    codes = np.unique(used).astype(np.int64)
+    index = {name: row for row, name in enumerate(available)}
+    return _Rows(codes, np.array([index[ids[code]] for code in codes], np.int64), len(ids))
+
+
+def _some(tested: Segments, rows: NDArray[np.int64]) -> Segments:
+    return Segments(tested.ids[rows], None if tested.vectors is None else tested.vectors[rows], tested.frames)
+
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +429,7 @@ def _models(enrol_dir: DataDir, trial_list: Trials, problems: Problems) -> IdMap
     if unknown:
         problems.add(
             f"{len(unknown)} of {len(wanted)} models of the trials are neither enrolled speakers nor utterances: "
-            f"{_some(unknown)}",
+            f"{_some_of_attack(unknown)}",
             file=enrol_dir.path,
             remedy="check that the trials belong to this enrolment",
         )
@@ -184,14 +441,14 @@ def _tested(trial_dir: DataDir, trial_list: Trials, problems: Problems) -> dict[
     unknown = [segment for segment in wanted if segment not in trial_dir.recordings]
     if unknown:
         problems.add(
-            f"{len(unknown)} of {len(wanted)} segments of the trials are not there: {_some(unknown)}",
+            f"{len(unknown)} of {len(wanted)} segments of the trials are not there: {_some_of_attack(unknown)}",
             file=trial_dir.path,
             remedy="check that the trials belong to this data directory",
         )
     return {name: Path(trial_dir.recordings[name]) for name in wanted if name in trial_dir.recordings}
 
 
-def _some(names: list[str]) -> str:
+def _some_of_attack(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
 
 

@@ -15,17 +15,22 @@ from pathlib import Path
 
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.adapted_attacker import ADAPTING, wanted_adapted
 from spkver.attackers.aligned_attacker import wanted_aligned
-from spkver.attackers.config import PRESETS
+from spkver.attackers.config import PRESETS, Context, Settings
 from spkver.attackers.content import wanted_content
-from spkver.attackers.context import Context, Settings
 from spkver.attackers.fusion import wanted_fusion
 from spkver.attackers.ivector_source import wanted_ivectors
 from spkver.attackers.protocol import Wanted
 from spkver.attackers.supervector_source import wanted_supervectors
 from spkver.attackers.undone_attacker import wanted_undone
-from spkver.attackers.vector_settings import network_is_absent, wanted_extractor, wanted_network, wanted_onnx
+from spkver.attackers.vector_attacker import (
+    ADAPTING,
+    network_is_absent,
+    wanted_adapted,
+    wanted_extractor,
+    wanted_network,
+    wanted_onnx,
+)
 
 Make = Callable[[str, Settings, Context], Wanted]
 

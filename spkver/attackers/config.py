@@ -1,19 +1,20 @@
-"""Configuration of an attacker: the kinds, and the presets that the command line knows by name."""
+"""Configuration of an attacker: the kinds, and the presets that the command line knows by name.
+
+What an attacker of the catalogue is made of besides its own settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
-from spkver.attackers.gmm_svm import GMM_SVM
-from spkver.attackers.gmm_ubm import GMM_UBM
-from spkver.attackers.kind import Kind
-from spkver.attackers.options import Options
-from spkver.attackers.supervector_cosine import SUPERVECTOR_COSINE
+from spkbase.showing import one_line
+from spkver.attackers.kinds import GMM_SVM, GMM_UBM, SUPERVECTOR_COSINE, Kind, Options
+from spkver.attackers.protocol import Attacker, Wanted
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (GMM_UBM, GMM_SVM, SUPERVECTOR_COSINE)}
 
@@ -98,3 +99,38 @@ def attacker_config(
         raise ConfigError(f"unknown attacker {preset!r}: expected one of {', '.join(PRESETS)}")
     defaults = merged({"name": preset}, PRESETS[preset], values or {})
     return load_config(AttackerConfig, file=file, settings=settings, defaults=defaults)
+
+
+Settings = Mapping[str, Any]
+Configured = AttackerConfig | Attacker | Wanted
+
+
+@one_line
+@dataclass(frozen=True)
+class Context:
+    """What the configuration says besides an attacker's own settings.
+
+    Attributes
+    ----------
+    preset : str
+        The row's name; `name` may be another where the settings have it as ``preset``.
+    argument : str
+        What follows the colon, as FILE in ``onnx:FILE``.
+    seed : int
+    shared : mapping
+        ``attacker_settings.all``: what holds for the classic presets, such as the size of their UBM.
+    settings : mapping of str to mapping
+        ``attacker_settings``: those of the other attackers too.
+    hypotheses : str or None
+        ``utility.hypotheses``: file in the data directories that holds what a recogniser heard.
+    before : mapping of str to AttackerConfig, Attacker or Wanted
+        The attackers that stand before it in the list, by name.
+    """
+
+    preset: str
+    argument: str = ""
+    seed: int = 0
+    shared: Settings = field(default_factory=dict)
+    settings: Mapping[str, Settings] = field(default_factory=dict)
+    hypotheses: str | None = None
+    before: Mapping[str, Configured] = field(default_factory=dict)

@@ -11,7 +11,8 @@ from spkbase.files import fingerprint, make_folder
 from spkbase.runs import Given, Run
 from spkbase.work import Work
 from spkver import pipeline
-from spkver.attackers.context import Context
+from spkver.attackers.config import Context
+from spkver.attackers.folds import with_pieces
 from spkver.attackers.mixture_sources import (
     MixtureConfig,
     MixtureSource,
@@ -20,7 +21,6 @@ from spkver.attackers.mixture_sources import (
     prepare_training,
     workplace_of,
 )
-from spkver.attackers.pieces import with_pieces
 from spkver.attackers.protocol import Place
 from spkver.datadir import DataDir
 from spkver.vectors import TotalVariabilityConfig, extract_ivectors

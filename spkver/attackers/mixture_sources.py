@@ -15,11 +15,10 @@ from spkbase.arrays import Rows
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.context import Context
+from spkver.attackers.config import Context
 from spkver.attackers.protocol import Attacker, Place
 from spkver.attackers.training import merge_versions
-from spkver.attackers.vector_attacker import Source, VectorAttacker
-from spkver.attackers.vector_settings import ChoiceConfig
+from spkver.attackers.vector_attacker import ChoiceConfig, Source, VectorAttacker
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.datadir import DataDir
 from spkver.features import FeatureConfig

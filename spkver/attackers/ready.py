@@ -17,11 +17,9 @@ from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.attack import match_trials
-from spkver.attackers.chain_choice import ADAPTED_COSINE
-from spkver.attackers.kept import Kept
 from spkver.attackers.own import joined
-from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
-from spkver.attackers.vector_attacker import Choice, lacks_models, learn_backend, limited
+from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer
+from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited
 from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
 

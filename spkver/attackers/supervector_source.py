@@ -1,7 +1,7 @@
 """The attacker by vectors that needs no network and learns nothing but a mixture: supervectors.
 
 Beside `supervector-cosine`, whose projection is learnt from the background, its backend is that of any attacker by
-vectors: what it says of a list of trials may be adapted to the list, see `spkver.attackers.adapted_attacker`.
+vectors: what it says of a list of trials may be adapted to the list, see `spkver.attackers.vector_attacker`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from spkbase.work import Work
-from spkver.attackers.config import PRESETS
-from spkver.attackers.context import Context
+from spkver.attackers.config import PRESETS, Context
 from spkver.attackers.mixture_sources import (
     MixtureConfig,
     MixtureSource,

@@ -1,29 +1,89 @@
-"""Train attackers on a data directory."""
+"""Train attackers on a data directory.
+
+Learn from the sessions of a training set what an attacker needs after the universal background model.
+
+The built-in attackers as an evaluation sees them: trained together, with what they share in memory.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
 from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.showing import one_line
 from spkbase.work import Work
-from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
-from spkver.attackers.backend import Backend
+from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score_checked
 from spkver.attackers.config import AttackerConfig
-from spkver.attackers.kept import Kept
-from spkver.attackers.kind import Sessions
-from spkver.attackers.learning import train_backend
+from spkver.attackers.kinds import Backend, Cohort, Lesson, Sessions
+from spkver.attackers.protocol import Attack, Kept, Scorer
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
 from spkver.backend import speaker_digests
 from spkver.datadir import DataDir
 from spkver.features import check_recordings
-from spkver.mixture import check_ubm
+from spkver.mixture import GaussianMixture, check_ubm
 
 logger = logging.getLogger(__name__)
+
+
+def train_backend(
+    config: AttackerConfig,
+    ubm: GaussianMixture,
+    sessions: Sessions,
+    *,
+    seed: int,
+    workers: Work | None = None,
+    kept: Kept | None = None,
+) -> Backend:
+    """Learn the transformation, the background and the cohort from the sessions of the training set.
+
+    Parameters
+    ----------
+    config : AttackerConfig
+    ubm : GaussianMixture
+    sessions : Sessions
+    seed : int
+        Draws the background, and the speakers that are set apart for the cohort.
+    workers : Work, optional
+        The device computes supervectors, the projection and the kernel of the background; the workers do the rest.
+    kept : Kept, optional
+        Keeps what is done through a crash.
+    """
+    speakers = sessions.statistics.models
+    n_speakers = len(set(speakers))
+    normed = config.norm.kind != "none" and n_speakers >= config.norm.speakers
+    if config.norm.kind != "none" and not normed:
+        logger.info("%s: a cohort of %d speakers: scores are not normalised", config.name, n_speakers)
+    is_cohort = cohort_rows(speakers, config.norm.apart, seed=seed)
+    is_learnt = ~is_cohort if config.norm.apart and normed else np.ones(len(speakers), bool)
+    lesson = Lesson(config, ubm, sessions, is_learnt, is_cohort, seed, workers or Work(), kept or Kept())
+    method = config.method
+    backend = Backend() if method.learn is None else method.learn(lesson)
+    if not normed:
+        return backend
+    segments = method.cohort_segments(lesson, backend)
+    return replace(backend, cohort=Cohort(method.cohort_models(lesson, backend), segments, config.norm))
+
+
+def cohort_rows(speakers: NDArray, apart: float, *, seed: int) -> NDArray[np.bool_]:
+    """Return which rows are of cohort speakers: all, or of a share of the speakers, at least 2, drawn with the seed."""
+    if not apart:
+        return np.ones(len(speakers), bool)
+    names = sorted(set(speakers))
+    n_chosen = min(max(2, round(apart * len(names))), len(names) - 1)
+    chosen = np.random.default_rng(seed).permutation(len(names))[:n_chosen]
+    return np.isin(speakers, np.array(names, object)[chosen])
+
 
 ENDING = (MemoryError, WorkerError, ConfigError)
 """Errors that are no attacker's own: they end a run."""
@@ -221,3 +281,95 @@ def _session_frames(config: AttackerConfig) -> float | None:
     """Length of the sessions in frames."""
     seconds = config.training.session_seconds
     return None if seconds is None else seconds / config.features.shift
+
+
+@one_line
+@dataclass
+class Classics:
+    """Built-in attackers that are trained on the same speech, and score the same trials one after the other.
+
+    Attributes
+    ----------
+    configs : sequence of AttackerConfig
+    folder : Path
+        Attackers go to ``folder/<training set>/<name>``.
+    work : Workplace
+        Folder of features and statistics, workers, device.
+    seed : int
+    force : bool
+        Train again where finished attackers are there.
+    """
+
+    configs: Sequence[AttackerConfig]
+    folder: Path
+    work: Workplace
+    seed: int = 0
+    force: bool = False
+    _trained: dict[tuple[DataDir, ...], dict[str, TrainedAttacker]] = field(default_factory=dict, repr=False)
+    _failed: dict[tuple[DataDir, ...], dict[str, Exception]] = field(default_factory=dict, repr=False)
+    _latest: tuple[str, tuple[Any, ...]] | None = field(default=None, repr=False)
+
+    def attackers(self) -> list[ClassicAttacker]:
+        """Return each of them as an attacker of its own."""
+        return [ClassicAttacker(config, self) for config in self.configs]
+
+    def trained(self, training: tuple[DataDir, ...]) -> dict[str, TrainedAttacker]:
+        """Return all of them that can be trained on this speech."""
+        if training not in self._trained:
+            folder, failed = self.folder / training[0].name, self._failed.setdefault(training, {})
+            self._trained[training] = train_attackers(
+                training, self.configs, folder, seed=self.seed, work=self._fresh(), force=self.force, failed=failed
+            )
+        return self._trained[training]
+
+    def one_trained(self, name: str, training: tuple[DataDir, ...]) -> TrainedAttacker:
+        """Return one of them, trained on this speech; what went wrong with it, and with it alone, is raised."""
+        trained = self.trained(training)
+        if name not in trained:
+            raise self._failed[training][name]
+        return trained[name]
+
+    def prepared(self, attack: Attack) -> tuple[Any, ...]:
+        """Return where to work, and what enrols and is tested; of the latest list alone, whose frames may be large."""
+        if self._latest is None or self._latest[0] != attack.name:
+            self._latest = None
+            attackers = self.trained(attack.training)
+            checked = check_trials(attackers, attack.enrolled, attack.tested, attack.trials, jobs=self.work.jobs)
+            self._latest = attack.name, (self._fresh(), *checked)
+        return self._latest[1]
+
+    def _fresh(self) -> Workplace:
+        """Return the same place, with nothing in its memory."""
+        return Workplace(self.work.folder, self.work.jobs, self.work.device)
+
+
+@dataclass(frozen=True)
+class ClassicAttacker:
+    """One of them; see `spkver.attackers.Attacker`."""
+
+    config: AttackerConfig
+    shared: Classics
+
+    @property
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.config.name
+
+    def record(self, attack: Attack) -> AttackerConfig:
+        """Return its configuration."""
+        return self.config
+
+    def lacks(self, attack: Attack) -> str:
+        """Return nothing: it serves all trials."""
+        return ""
+
+    def learn(self, training: tuple[DataDir, ...]) -> Scorer:
+        """Train it, and the others with it."""
+        attacker = self.shared.one_trained(self.name, training)
+
+        def score(attack: Attack, kept: Kept) -> Scores:
+            workplace, models, tested = self.shared.prepared(attack)
+            sides = (attack.enrolled, models), (attack.tested, tested)
+            return score_checked(attacker, workplace, *sides, attack.trials, kept=kept)
+
+        return score

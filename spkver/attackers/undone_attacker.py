@@ -10,11 +10,9 @@ from evaluation.trials import Scores
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
-from spkver.attackers.classic import Classics
-from spkver.attackers.config import AttackerConfig, attacker_config
-from spkver.attackers.context import Context, Settings
-from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
+from spkver.attackers.config import AttackerConfig, Context, Settings, attacker_config
+from spkver.attackers.protocol import Attack, Attacker, Background, Kept, Place, Scorer, Wanted
+from spkver.attackers.training import Classics
 from spkver.attackers.undoing import VERSION, Undoing, known_anonymizer, why_not
 from spkver.attackers.workplace import Workplace
 from spkver.datadir import DataDir

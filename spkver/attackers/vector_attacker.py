@@ -2,46 +2,387 @@
 
 OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
 OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
+
+Which backend an attacker by vectors takes: the simplest chain that no other beats on background speakers.
+
+Vectors that attackers share: each recording goes through an extractor once in a run, whoever asks for it and when.
+
+    WORK/vectors/<extractor>-<key>/vectors.journal
+
+A vector is kept by the checksum of its audio file, and the folder by all that the extractor's vectors depend on. So a
+run that was killed works out the rest alone, and what draws, subsets and scenarios have in common is there already.
+
+Attackers by vectors as the configuration has them: the extractor, the chains to choose from, the folds.
+
+Attackers by vectors that adapt to the trials at hand: `spkver.backend.adapted_cosine_scores` in place of a scorer.
+
+Nothing but what every scenario gives an attacker is looked at: the recordings that enrol speakers, with their names,
+and those that are tested, without. A score of `-adapted` depends on the whole list of trials; one of `-single-test` on
+the enrolled models and its own tested recording alone.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
+from evaluation.metrics import cllr, eer
 from evaluation.reports import TRIAL_BY_TRIAL, WHOLE_LIST
-from evaluation.trials import Scores
-from spkbase.errors import DataError
-from spkbase.files import fingerprint, make_folder, write_text
-from spkbase.runs import Depends, Draft, Run
+from evaluation.score_maps import apply_affine, train_nonnegative
+from evaluation.trials import Key, Scores
+from spkbase.configuration import load_config, merged
+from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.files import file_digest, fingerprint, make_folder, write_text
+from spkbase.runs import SUFFIX, Depends, Draft, Journal, Run, resumed_map, versions
 from spkbase.showing import one_line
+from spkbase.work import chunks, one_blas_thread, ordered_map
 from spkver.attackers.attack import match_trials
-from spkver.attackers.chain_choice import (
-    ADAPTED_COSINE,
-    PRIOR,
-    SHRINK,
-    FoldVectors,
-    adapted_chains,
-    choose_chain,
-    standard_chains,
-)
-from spkver.attackers.folds import ENROLLED, FOLDS, TESTED, Fold, background_folds
-from spkver.attackers.kept import Kept
-from spkver.attackers.pieces import PIECES, SHORTEST, with_pieces
-from spkver.attackers.protocol import Attack, Place, Scorer
+from spkver.attackers.config import Context, Settings
+from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
+from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer, Wanted
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.training import merge_versions
-from spkver.backend import Backend, format_chain, read_backend, train_chain, write_backend
+from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
 from spkver.datadir import DataDir
+from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
+
+Json = Any
+
+SHRINK, PRIOR = 0.1, 100
+"""Share of shrinkage of covariances, and weight of a PLDA's prior: what keeps them of use where vectors are few."""
+
+ADAPTED_COSINE, SINGLE_TEST_COSINE = "adapted_cosine", "single_test_cosine"
+"""The scorers of those that adapt to a whole list, and to its models alone: `spkver.backend.adapted_cosine_scores`."""
+
+_WCCN, _WHITEN = f"wccn: {SHRINK}", f"whiten: {{shrink: {SHRINK}}}"
+_RANKS = (50, 100, 150)
+_RIDGE = 0.01  # of the calibration that gives the Cllr: folds without an error have none that is finite
+_COHORT = 20  # speakers that an adaptive cohort needs
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class FoldVectors:
+    """Vectors of a fold: see `spkver.attackers.Fold`.
+
+    Attributes
+    ----------
+    training, enrolled, tested : Embeddings
+    key : Key
+    """
+
+    training: Embeddings
+    enrolled: Embeddings
+    tested: Embeddings
+    key: Key
+
+
+def simplest_of_best(errors: NDArray[np.floating], *, resolution: float = 0.0) -> int:
+    """Return the first of some systems that is not worse than the best by more than one standard error.
+
+    Of system s in fold k with error e[s, k], b the system of the least mean error (the first of equals), the mean over
+    folds of d[k] = e[s, k] - e[b, k] is compared with std(d) / sqrt(K), std with K - 1, or with `resolution` where that
+    is more.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (S, K)
+        From the simplest system to the most complex; NaN where one could not be trained.
+    resolution : float
+        What a single error more or less changes.
+
+    References
+    ----------
+    .. [1] L. Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3 (the rule of one standard
+       error; here of paired differences).
+
+    Examples
+    --------
+    >>> simplest_of_best(np.array([[0.21, 0.20, 0.19], [0.11, 0.12, 0.10], [0.10, 0.12, 0.11], [0.5, np.nan, 0.1]]))
+    1
+    >>> errors = np.array([[0.004, 0.003, 0.004], [0.0, 0.0, 0.0]])
+    >>> simplest_of_best(errors), simplest_of_best(errors, resolution=0.005)
+    (1, 0)
+    """
+    means = np.where(np.isfinite(errors).all(axis=1), errors.mean(axis=1), np.inf)
+    differences = errors - errors[int(np.argmin(means))]
+    n_folds = errors.shape[1]
+    spread = differences.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(errors))
+    # both sides are sums of few numbers: equal ones may differ in the last bits
+    allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
+    return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
+
+
+def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from where none are named, from the simplest on; see docs/backends.md.
+
+    Parameters
+    ----------
+    dimension : int
+        Of the vectors.
+    n_speakers : int
+        That a chain is trained on in the smallest fold: LDA's ranks are below it.
+    most_vectors : int
+        Of a speaker; with one, what learns from how they vary is left out.
+
+    Examples
+    --------
+    >>> standard_chains(192, 3, 1)
+    ['cosine', 'centre', '[centre, whiten: {shrink: 0.1}, length]']
+    """
+    chains = ["cosine", "centre"]
+    adaptive = f"snorm: {min(300, n_speakers // 2)}" if n_speakers >= _COHORT else ""
+    chains += [f"[centre, {adaptive}]"] if adaptive else []
+    if most_vectors > 1:
+        chains += [f"[centre, length, {_WCCN}]"]
+    chains += [f"[centre, {_WHITEN}, length]"]
+    if most_vectors < 2 or n_speakers < 2:
+        return chains
+    lda = _discriminants(dimension, n_speakers)
+    plda = f"plda: {{prior: {PRIOR}}}"
+    chains += [f"[centre, length, {step}]" for step in lda]
+    chains += [
+        f"[centre, length, {plda}]",
+        f"[centre, {_WHITEN}, length, {plda}]",
+        f"[centre, length, {lda[-1]}, {plda}]",
+    ]
+    if adaptive:
+        chains += [f"[centre, length, {_WCCN}, {adaptive}]", f"[centre, length, {plda}, {adaptive}]"]
+    return chains
+
+
+def adapted_chains(scorer: str, dimension: int, n_speakers: int, most_vectors: int) -> list[str]:
+    """Return the chains to choose from that end in a scorer that adapts; the others as for `standard_chains`.
+
+    Examples
+    --------
+    >>> adapted_chains(ADAPTED_COSINE, 192, 3, 1)
+    ['adapted_cosine', '[centre, whiten: {shrink: 0.1}, length, adapted_cosine]']
+    """
+    maps = [f"{_WHITEN}, length"]
+    if most_vectors > 1:
+        maps = [f"length, {_WCCN}", *maps]
+        maps += [f"length, {step}" for step in _discriminants(dimension, n_speakers)] if n_speakers > 1 else []
+    return [scorer, *(f"[centre, {steps}, {scorer}]" for steps in maps)]
+
+
+def _discriminants(dimension: int, n_speakers: int) -> list[str]:
+    most = min(dimension, n_speakers - 1)
+    ranks = [rank for rank in _RANKS if rank <= most] or [most]
+    return [f"lda: {{rank: {rank}, shrink: {SHRINK}}}, length" for rank in ranks]
+
+
+@one_blas_thread()
+def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json:
+    """Return how a chain does in each fold.
+
+    Returns
+    -------
+    dict
+        `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
+        a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
+        that it has none; or `why`, what kept it from being trained.
+    """
+    shown = format_chain(parse_chain(chain))
+    values: list[NDArray[np.float64]] = []
+    try:
+        for fold in folds:
+            backend = train_chain(fold.training, chain, seed=seed)
+            values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
+        truth = [fold.key.is_target for fold in folds]
+        row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
+        for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):
+            row["eer"].append(float(eer(scores[is_target], scores[~is_target])))
+            if len(folds) < 2:
+                return {**row, "cllr": [None]}
+            others = [np.concatenate([*side[:number], *side[number + 1 :]]) for side in (values, truth)]
+            affine = train_nonnegative(others[0][:, None], others[1], ridge=_RIDGE)
+            llr = apply_affine(affine, scores)
+            row["cllr"].append(float(cllr(llr[is_target], llr[~is_target])))
+            row["no_slope"] += [] if affine.weights[0] else [number + 1]
+        return row
+    except (ConfigError, DataError) as error:
+        return {"chain": shown, "why": error.text}
+
+
+def choose_chain(
+    chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None, journal: Path, fingerprint: str
+) -> Json:
+    """Choose a chain by folds of background speakers, see `simplest_of_best`.
+
+    Parameters
+    ----------
+    chains : sequence of str
+        From the simplest on.
+    folds : sequence of FoldVectors
+        Without any the first chain is taken.
+    seed, jobs
+    journal, fingerprint
+        See `spkbase.runs.resumed_map`.
+
+    Returns
+    -------
+    dict
+        `chosen`, `why`, and `chains`: what `judge_chain` says of each, with the mean EER and how much it is above the
+        best, with the standard error of that.
+
+    Raises
+    ------
+    DataError
+        If none can be trained.
+    """
+    if not folds:
+        shown = [format_chain(parse_chain(chain)) for chain in chains]
+        why = "there are too few speakers with two recordings to try chains on, so the simplest is taken"
+        if len(chains) == 1:
+            why = "it is the only one"
+        return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
+    judge = partial(judge_chain, folds=folds, seed=seed)
+    judged = list(resumed_map(judge, chains, journal=journal, fingerprint=fingerprint, jobs=jobs, description="chains"))
+    errors = np.array([row.get("eer", [np.nan] * len(folds)) for row in judged])
+    if np.isnan(errors).any(axis=1).all():
+        raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
+    resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
+    chosen = simplest_of_best(errors, resolution=resolution)
+    best = int(np.argmin(np.where(np.isnan(errors).any(axis=1), np.inf, errors.mean(axis=1))))
+    for row, error in zip(judged, errors, strict=True):
+        if "eer" in row:
+            above = error - errors[best]
+            row["mean_eer"], row["above_best"] = float(error.mean()), float(above.mean())
+            row["standard_error"] = float(above.std(ddof=1) / np.sqrt(len(above))) if len(above) > 1 else 0.0
+    if chosen == best:
+        why = "its mean EER over the folds is the lowest"
+    else:
+        lowest = judged[best]["chain"]
+        why = f"it is the simplest within one standard error, or one error, of the lowest mean EER, that of {lowest}"
+    return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
+
 
 logger = logging.getLogger(__name__)
+
+_FILES = 64  # whose checksums are one task
+_KEY = 16  # digits
+
+
+@one_line
+@dataclass(frozen=True)
+class VectorStore:
+    """The vectors of an extractor below a folder.
+
+    Attributes
+    ----------
+    folder : Path
+        ``WORK/vectors``.
+    extractor : Extractor
+    jobs : int or None
+        Worker processes; the vectors do not depend on their number.
+    """
+
+    folder: Path
+    extractor: Extractor
+    jobs: int | None = None
+    _known: dict[str, NDArray[np.floating]] = field(default_factory=dict, repr=False)
+    _digests: dict[tuple[str, int, int], str] = field(default_factory=dict, repr=False)
+
+    @property
+    def made_by(self) -> str:
+        """Digest of all that the vectors depend on besides the recordings."""
+        return fingerprint("vectors", dict(self.extractor.extraction.record), versions())
+
+    def vectors(self, directory: DataDir, utterances: Mapping[str, str] | None = None) -> Embeddings:
+        """Return the vectors of a data directory, sorted by utterance.
+
+        Parameters
+        ----------
+        directory : DataDir
+        utterances : mapping of str to str, optional
+            The utterances that are wanted, each with its speaker; all of the directory by default.
+
+        Raises
+        ------
+        DataError
+            With all recordings that have no vector.
+        """
+        owners = dict(directory.speakers if utterances is None else utterances)
+        names = sorted(owners)
+        digests = self._digests_of([directory.recordings[name] for name in names])
+        self._work_out({digest: directory.recordings[name] for name, digest in zip(names, digests, strict=True)})
+        rows = [self._known[digest] for digest in digests]
+        strange = [name for name, row in zip(names, rows, strict=True) if row.shape != rows[0].shape]
+        if strange:
+            text = f"expected vectors of {len(rows[0])} dimensions as that of {names[0]}, got others for {few(strange)}"
+            raise DataError(text, file=directory.path, remedy="correct the extractor")
+        speakers = np.array([owners[name] for name in names], object)
+        return Embeddings(np.array(names, object), speakers, np.stack(rows), source=str(directory.path))
+
+    def _work_out(self, wanted: Mapping[str, Path]) -> None:
+        """Extract what is not there, each kept as soon as its task is done; all errors at once in the end."""
+        if wanted.keys() <= self._known.keys():
+            return
+        name = self.extractor.spec.partition(":")[0]
+        folder = make_folder(self.folder / f"{Path(name).stem}-{self.made_by[:_KEY]}")
+        problems = Problems()
+        with Journal(folder / f"vectors{SUFFIX}", self.made_by, total=None) as journal:
+            for number in range(len(journal)):
+                arrays, note = journal.read(number)
+                self._known.update({digest: arrays[str(row)] for row, digest in enumerate(note)})
+            due = [(digest, path) for digest, path in sorted(wanted.items(), key=_by_path) if digest not in self._known]
+            tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
+            of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
+            sizes = [*map(len, tasks)]
+            results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
+            for digests, found in zip(of_tasks, results, strict=True):
+                good = {}
+                for row, vector in enumerate(found):
+                    if isinstance(vector, DataError):
+                        problems.note(vector)
+                    elif len(found) == len(digests):
+                        good[digests[row]] = vector
+                if good:
+                    journal.append({str(row): vector for row, vector in enumerate(good.values())}, list(good))
+                self._known.update(good)
+        problems.raise_if_any()
+
+    def _digests_of(self, paths: list[Path]) -> list[str]:
+        """SHA-256 of audio files, of each that has not changed once."""
+        stamps = [_stamp(path) for path in paths]
+        due = [path for path, stamp in zip(paths, stamps, strict=True) if stamp not in self._digests]
+        digested = [
+            digest
+            for some in ordered_map(_digest_some, chunks(due, _FILES), jobs=self.jobs, threads=True)
+            for digest in some
+        ]
+        new = [stamp for stamp in stamps if stamp not in self._digests]
+        self._digests.update(dict(zip(new, digested, strict=True)))
+        return [self._digests[stamp] for stamp in stamps]
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(
+            f"cannot be read: {error.strerror}", file=path, remedy="give it back, or correct wav.scp"
+        ) from error
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _by_path(item: tuple[str, Path]) -> str:
+    return str(item[1])
+
+
+def _digest_some(paths: Sequence[Path]) -> list[str]:
+    return [file_digest(path) or "" for path in paths]
+
 
 UTTERANCES = 8000
 """Recordings of a training set that are used at most: a large one would cost hours."""
@@ -309,3 +650,149 @@ def _mean_over_versions(enrolled: Embeddings, version_of: Mapping[str, str]) -> 
     vectors = np.asarray(enrolled.vectors)
     names = np.array(list(sessions), object)
     return Embeddings(names[:, 0], names[:, 1], np.stack([vectors[rows].mean(axis=0) for rows in sessions.values()]))
+
+
+@dataclass(frozen=True)
+class ChoiceConfig:
+    """How the backend of an attacker by vectors is chosen.
+
+    Attributes
+    ----------
+    name : str
+    chains : tuple of str
+        To choose from, from the simplest on, as ``spkver backend train --chain`` takes them; empty: a standard list,
+        see docs/attackers.md.
+    folds : int
+        Parts that background speakers are dealt into.
+    enrolled : int
+        Recordings of a model in the trials of these folds.
+    utterances : int or None
+        Recordings of the training set that are used at most, spread evenly over the speakers; None takes all.
+    adapted : {"", "adapted_cosine", "single_test_cosine"}
+        What scores where they are adapted to the whole list of trials, or to its models alone; see
+        `spkver.backend.adapted_cosine_scores`.
+    """
+
+    name: str
+    chains: tuple[str, ...] = ()
+    folds: int = FOLDS
+    enrolled: int = ENROLLED
+    utterances: int | None = UTTERANCES
+    adapted: str = ""
+
+    def __post_init__(self) -> None:
+        for key, least in (("folds", 2), ("enrolled", 1)):
+            if getattr(self, key) < least:
+                raise ConfigError(f"{key} is {getattr(self, key)}: expected a whole number of at least {least}")
+        if self.utterances is not None and self.utterances < 2:
+            raise ConfigError(f"utterances is {self.utterances}: expected a whole number of at least 2")
+        if self.adapted not in (known := ("", ADAPTED_COSINE, SINGLE_TEST_COSINE)):
+            raise ConfigError(f"adapted is {self.adapted!r}: expected {', '.join(known[1:])}, or nothing")
+        check_chains(self.chains)
+
+    @property
+    def choice(self) -> Choice:
+        """The same without the rest."""
+        return Choice(self.chains, self.folds, self.enrolled, utterances=self.utterances, adapted=self.adapted)
+
+
+@dataclass(frozen=True)
+class VectorConfig(ChoiceConfig):
+    """How an attacker by vectors is made.
+
+    Attributes
+    ----------
+    extractor : str
+        As `spkver embed` takes it, see `spkver.extractors.open_extractor`.
+    window, hop : float or None [s]
+        See `spkver.extractors.ExtractorSettings`.
+    """
+
+    extractor: str = ""
+    window: float | None = None
+    hop: float | None = None
+
+
+def check_chains(chains: Sequence[str]) -> None:
+    """Raise ConfigError if a chain is none, or needs vectors of another domain: attackers have their training set."""
+    for chain in chains:
+        adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
+        if adapting:
+            text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
+            raise ConfigError(text, remedy="leave it out: an attacker learns from its training set alone")
+
+
+@one_line
+@dataclass(frozen=True)
+class WantedVectors:
+    """An attacker by vectors, before it is at work; see `spkver.attackers.Wanted`."""
+
+    config: VectorConfig
+    extractor: Extractor = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """As its configuration has it."""
+        return self.config.name
+
+    def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
+        """Return it at work."""
+        store = VectorStore(place.work / "vectors", self.extractor, place.jobs)
+        record = dict(self.extractor.extraction.record)
+        return VectorAttacker(self.name, lambda training: store, record, self.config.choice, place)
+
+
+def wanted_network(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+    """Make an attacker of a network by its name, with weights that are at hand or that `context.argument` names."""
+    spec = f"{context.preset}:{context.argument}" if context.argument else context.preset
+    return _wanted(name, settings, spec)
+
+
+def wanted_onnx(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+    """Make an attacker of an ONNX file."""
+    return _wanted(name, settings, f"onnx:{context.argument}")
+
+
+def wanted_extractor(name: str, settings: Mapping[str, Any], context: Context) -> WantedVectors:
+    """Make an attacker of any extractor that `spkver embed` takes."""
+    return _wanted(name, settings, context.argument)
+
+
+def _wanted(name: str, settings: Mapping[str, Any], spec: str) -> WantedVectors:
+    try:
+        config = load_config(VectorConfig, defaults=merged({"extractor": spec}, settings, {"name": name}))
+        return WantedVectors(config, open_extractor(config.extractor, ExtractorSettings(config.window, config.hop)))
+    except ConfigError as error:
+        raise ConfigError(f"attacker {name!r}: {error.text}", file=error.file, remedy=error.remedy) from error
+
+
+def network_is_absent(preset: str) -> str:
+    """Return why a network cannot run here, or nothing."""
+    try:
+        find_weights(preset)
+    except ConfigError as error:
+        return f"{error.text}; get them by: spkver weights {preset}"
+    return ""
+
+
+ADAPTING = {"adapted": ADAPTED_COSINE, "single-test": SINGLE_TEST_COSINE}
+"""What their names end with, and what scores."""
+
+
+def wanted_adapted(
+    base: Callable[[str, Settings, Context], Wanted], ending: str = "adapted"
+) -> Callable[[str, Settings, Context], Wanted]:
+    """Return what makes an adapted attacker of its settings; `base` makes the one by vectors that does not adapt.
+
+    Settings are those of the base attacker, but for its chains: its own in the configuration, and what differs from
+    them here.
+    """
+
+    def make(name: str, settings: Settings, context: Context) -> Wanted:
+        preset = context.preset.removesuffix(f"-{ending}")
+        of_base = context.settings.get(preset, {})
+        of_base = {key: value for key, value in of_base.items() if key not in ("preset", "chains", "adapted")}
+        values = merged(of_base, {"adapted": ADAPTING[ending]}, settings)
+        return base(name, values, replace(context, preset=preset))
+
+    return make

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from evaluation.score_maps import Affine
 from spkbase.errors import DataError
 from spkbase.files import fingerprint, open_file, read_arrays, read_attribute, write_arrays
-from spkver.backend.chain import Chain, parse_chain, plain_chain, step_of
+from spkver.backend.chain import Backend, Chain, parse_chain, plain_chain, step_of
 from spkver.backend.nap import Projection
-from spkver.backend.trained import Backend
 from spkver.backend.transforms import AffineMap, LengthNorm, Map, dimension_after
 
 _KIND, _VERSION = "spkver backend", 1

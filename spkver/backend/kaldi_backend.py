@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from spkbase.errors import DataError
 from spkbase.files import fingerprint
-from spkver.backend.chain import parse_chain, plain_chain
-from spkver.backend.kaldi_files import VbxTransform
-from spkver.backend.kaldi_plda import KaldiPlda, plda_from_kaldi
-from spkver.backend.trained import Backend
+from spkver.backend.chain import Backend, parse_chain, plain_chain
+from spkver.backend.kaldi_plda import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.transforms import AffineMap, LengthNorm, Map, dimension_after
 
 

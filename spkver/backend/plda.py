@@ -5,27 +5,362 @@
 Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
 and their total scatter, so a round costs the same for a thousand vectors and for a million.
 
+Enrolment vectors by model: what every scorer takes, whatever the number of sessions of a model.
+
+The basis in which the posterior of a speaker's factor is diagonal, for any number of vectors.
+
+What keeps the covariance within speakers regular where the vectors do not determine it.
+
+Scores of a PLDA: log-likelihood ratios of several enrolled vectors and a tested one, by the book.
+
+The two-covariance model: speakers and their sessions are Gaussian, each with a covariance of its own.
+
+PLDAs of SIDEKIT: its files, and eigenchannels as its `factor_analysis` estimates them, for comparisons.
+
 References
 ----------
 S. J. D. Prince and J. H. Elder, "Probabilistic linear discriminant analysis for inferences about identity", ICCV 2007.
 P. Kenny, "Bayesian speaker verification with heavy-tailed priors", Odyssey 2010.
+N. Brummer and E. de Villiers, "The speaker partitioning problem", Odyssey 2010.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import ConfigError, DataError
+from evaluation.trials import factorise
+from spkbase.errors import ConfigError, DataError, few
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
-from spkver.backend.latent_basis import LatentBasis, latent_basis
-from spkver.backend.residual_prior import ResidualPrior, residual_prior
-from spkver.backend.sessions import Sessions, checked_vectors
+from spkver.backend.scoring import pair_products
+from spkver.backend.transforms import warn_of_few
+from spkver.sidekit import FactorAnalyser
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sessions:
+    """Vectors and the model, or the speaker, that each belongs to.
+
+    Attributes
+    ----------
+    vectors : ndarray of float64 of shape (N, R)
+        Finite.
+    models : ndarray of int64 of shape (N,)
+        Codes 0 to M - 1, in any order; each has a vector.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, a vector is not finite, there is none, or a code is out of its range or without a vector.
+
+    Examples
+    --------
+    >>> sessions = Sessions([[1.0, 0.0], [3.0, 2.0], [0.0, 1.0]], [1, 1, 0])
+    >>> sessions
+    Sessions(3 vectors of 2 models, 2 dimensions)
+    >>> sessions.counts, sessions.sums.tolist(), sessions.means.tolist()
+    (array([1, 2]), [[0.0, 1.0], [4.0, 2.0]], [[0.0, 1.0], [2.0, 1.0]])
+    """
+
+    vectors: NDArray[np.float64]
+    models: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vectors", checked_vectors(self.vectors, "enrolled vectors"))
+        codes = np.asarray(self.models)
+        if codes.shape != (len(self.vectors),) or codes.dtype.kind not in "iu":
+            raise DataError(
+                f"expected a whole number for each of {len(self.vectors)} vectors, the code of its model, got "
+                f"{codes.dtype} of shape {codes.shape}"
+            )
+        codes = codes.astype(np.int64)
+        if codes.min() < 0 or codes.max() >= len(codes):
+            raise DataError(
+                f"expected codes of models from 0 without gaps, got {codes.min()} to {codes.max()} for "
+                f"{len(codes)} vectors"
+            )
+        object.__setattr__(self, "models", codes)
+        empty = np.flatnonzero(self.counts == 0)
+        if empty.size:
+            raise DataError(
+                f"expected at least one vector for each model, none for those of code {few(empty.tolist())}"
+            )
+
+    @classmethod
+    def named(cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray) -> tuple[Sessions, NDArray]:
+        """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
+        column = np.asarray(names)
+        if column.ndim != 1 or len(column) != len(vectors):
+            raise DataError(f"expected a name for each of {len(vectors)} vectors, got shape {column.shape}")
+        if column.dtype.kind in "iu":
+            distinct, codes = np.unique(column, return_inverse=True)
+        else:
+            distinct, codes = factorise(np.asarray(names, object))
+        return cls(vectors, codes), distinct
+
+    def __repr__(self) -> str:
+        return f"Sessions({len(self.vectors)} vectors of {len(self.counts)} models, {self.dimension} dimensions)"
+
+    @property
+    def dimension(self) -> int:
+        """R."""
+        return self.vectors.shape[1]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of vectors of each model, shape (M,)."""
+        return np.bincount(self.models)
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        """Sum of the vectors of each model, shape (M, R), in the order in which they stand."""
+        order = np.argsort(self.models, kind="stable")
+        starts = np.cumsum(self.counts) - self.counts
+        return np.add.reduceat(self.vectors[order], starts, axis=0)
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Mean of the vectors of each model, shape (M, R)."""
+        return self.sums / self.counts[:, None]
+
+
+def checked_vectors(vectors: NDArray[np.floating], what: str, dimension: int | None = None) -> NDArray[np.float64]:
+    """Return vectors in float64.
+
+    Raises
+    ------
+    DataError
+        If there is none, they are no rows of numbers, have not `dimension` columns, or one is not finite.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
+        raise DataError(f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise DataError(
+            f"expected {what} of {dimension} dimensions, got {array.shape[1]}",
+            remedy="use vectors of one extractor and one chain throughout",
+        )
+    array = array.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise DataError(
+            f"{bad.size} of {len(array)} {what} hold NaN or infinity: rows {few(bad.tolist())}",
+            remedy="extract them anew, or leave them out",
+        )
+    return array
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class LatentBasis:
+    """The model x = F y + e, e ~ N(0, W), with P = F' W^-1 F = V diag(p) V'.
+
+    Attributes
+    ----------
+    projection : ndarray of shape (R, K)
+        W^-1 F V: for a vector x less the mean, x @ projection is all that it says of y.
+    precisions : ndarray of shape (K,)
+        p, 0 or more: n vectors leave y with the variances 1 / (1 + n p).
+    rotation : ndarray of shape (K, K)
+        V, orthonormal.
+    factor : ndarray of shape (R, R)
+        The lower Cholesky factor of W.
+    """
+
+    projection: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+    rotation: NDArray[np.floating]
+    factor: NDArray[np.floating]
+
+    @property
+    def log_determinant(self) -> float:
+        """log |W|."""
+        return float(2 * np.log(np.diag(self.factor)).sum())
+
+    def trace_ratio(self, scatter: NDArray[np.float64]) -> float:
+        """Return tr(W^-1 C) for a scatter C of shape (R, R)."""
+        whitening = np.linalg.inv(self.factor)
+        return float(((whitening @ scatter) * whitening).sum())
+
+
+def latent_basis(loadings: NDArray[np.float64], within: NDArray[np.float64]) -> LatentBasis:
+    """Return the basis of a model.
+
+    Parameters
+    ----------
+    loadings : ndarray of shape (R, K)
+        F.
+    within : ndarray of shape (R, R)
+        W, positive definite.
+
+    Raises
+    ------
+    DataError
+        If W is not positive definite.
+    """
+    factor = lower_factor(within)
+    weighted = np.linalg.solve(within, loadings)
+    product = loadings.T @ weighted
+    precisions, rotation = np.linalg.eigh((product + product.T) / 2)
+    return LatentBasis(weighted @ rotation, np.maximum(precisions, 0), rotation, factor)
+
+
+def lower_factor(covariance: NDArray[np.float64], what: str = "the covariance within speakers") -> NDArray[np.floating]:
+    """Return the lower Cholesky factor.
+
+    Raises
+    ------
+    DataError
+        If the matrix is not symmetric and positive definite.
+    """
+    scale = np.abs(covariance).max()
+    try:
+        if np.abs(covariance - covariance.T).max() > 1e-6 * scale:
+            raise DataError(f"expected {what} as a symmetric matrix", remedy="train the model again")
+        factor = np.linalg.cholesky(covariance)
+        if not np.isfinite(factor).all():
+            raise np.linalg.LinAlgError
+    except np.linalg.LinAlgError:
+        raise DataError(
+            f"expected {what} to be positive definite, it is not", remedy="train the model on more vectors"
+        ) from None
+    return factor
+
+
+_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
+_CONSTANT = 1e-12  # standard deviation, as a part of the largest absolute value, below which there is none
+_SMALL = 1e-10  # standard deviation, as a part of the largest of all dimensions, that counts as none
+_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualPrior:
+    """An inverse Wishart prior of a covariance S, p(S) ~ |S|^(-nu/2) exp(-nu/2 tr(S0 S^-1)), with a diagonal mode S0.
+
+    Attributes
+    ----------
+    weight : float
+        nu: as how many vectors the prior counts.
+    variances : ndarray of shape (R,)
+        Diagonal of S0, above 0.
+    """
+
+    weight: float
+    variances: NDArray[np.float64]
+
+    def log_density(self, covariance: NDArray[np.float64]) -> float:
+        """Return log p(S) without its constant."""
+        if self.weight == 0:
+            return 0.0
+        whitening = np.linalg.inv(lower_factor(covariance))
+        trace = float((self.variances * (whitening**2).sum(axis=0)).sum())
+        return -0.5 * self.weight * (trace - 2 * float(np.log(np.diag(whitening)).sum()))
+
+    def posterior(self, scatter: NDArray[np.float64], count: float) -> NDArray[np.float64]:
+        """Return the likeliest covariance of `count` vectors with a scatter: (C + nu S0) / (N + nu)."""
+        return (scatter + self.weight * np.diag(self.variances)) / (count + self.weight)
+
+
+def residual_prior(sessions: Sessions, weight: float | None = None, *, diagonal: bool = False) -> ResidualPrior:
+    """Return the prior of the covariance within speakers.
+
+    Where the vectors determine the covariance within speakers (its correlation matrix has no eigenvalue below 1e-8,
+    or, where it is diagonal, no dimension without variance) the weight is 0, and numbers are what they would be without
+    a prior. Else (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance
+    of each dimension, times the part of it that is within speakers, on average over the dimensions; a constant
+    dimension (or one that varies by less than 1e-10 of the one that varies most) gets the mean of the others.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        Vectors of speakers.
+    weight : float, optional
+        Another weight.
+    diagonal : bool
+        Whether the covariance is to be diagonal.
+
+    Returns
+    -------
+    ResidualPrior
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers, no speaker has two vectors that differ, speakers do not differ, or the
+        weight is 0 and the covariance is not determined.
+    """
+    within, total, varies = variances_within(sessions)
+    parts = np.diag(within)[varies] / total[varies]
+    variances = np.where(varies, total * parts.mean(), 0)
+    variances[~varies] = variances[varies].mean()
+    singular = not varies.all() or parts.min() < _SINGULAR
+    if not singular and not diagonal:
+        scale = 1 / np.sqrt(np.diag(within))
+        singular = bool(np.linalg.eigvalsh(within * scale[:, None] * scale)[0] < _SINGULAR)
+    if weight == 0 and singular:
+        raise DataError(
+            f"{len(sessions.vectors)} vectors of {len(sessions.counts)} speakers do not determine the covariance "
+            f"within speakers in {sessions.dimension} dimensions",
+            remedy="reduce the dimensions (lda), or leave plda.prior out",
+        )
+    if weight is None and not singular and not diagonal:
+        n_free = len(sessions.vectors) - len(sessions.counts)
+        remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
+        warn_of_few(n_free, sessions.dimension, "covariance within speakers", remedy=remedy)
+    return ResidualPrior(float(sessions.dimension * singular if weight is None else weight), variances)
+
+
+def variances_within(sessions: Sessions) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what varies in vectors of speakers.
+
+    Returns
+    -------
+    within : ndarray of shape (R, R)
+        Covariance within speakers, divided by the number of vectors.
+    total : ndarray of shape (R,)
+        Variances.
+    varies : ndarray of bool of shape (R,)
+        Dimensions that are not constant.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two speakers, no speaker has two vectors that differ, or speakers do not differ.
+    """
+    vectors, speakers = sessions.vectors, sessions.means
+    if len(speakers) < 2:
+        raise DataError(
+            f"expected vectors of at least two speakers, got {len(vectors)} of one: what differs between speakers "
+            "cannot be learnt",
+            remedy="name the speaker of each vector",
+        )
+    largest = np.abs(vectors).max(axis=0)
+    if largest.max() > _LARGEST:
+        raise DataError(f"a number of {largest.max():.3g} is far too large", remedy="scale the vectors")
+    inside = vectors - speakers[sessions.models]
+    within: NDArray[np.float64] = inside.T @ inside / len(vectors)
+    total = vectors.var(axis=0)
+    deviations = np.sqrt(total)
+    varies = (deviations > _CONSTANT * largest) & (deviations > _SMALL * deviations.max())
+    if not varies.any():
+        raise DataError("the vectors are all the same: nothing can be learnt from them", remedy="extract them anew")
+    parts = np.diag(within)[varies] / total[varies]
+    if not parts.max() > _CONSTANT:
+        why = "each speaker has one" if len(speakers) == len(vectors) else "those of a speaker are all the same"
+        raise DataError(
+            f"expected speakers with vectors that differ, but {why}: what varies between the sessions of a speaker "
+            "cannot be learnt",
+            remedy="add sessions, or check the names of the speakers",
+        )
+    if not parts.min() < 1 - _CONSTANT:
+        raise DataError("the means of all speakers are the same", remedy="check the names of the speakers")
+    return within, total, varies
+
 
 _FACTORS = ("lower", "sidekit", "none")
 
@@ -355,3 +690,309 @@ def fit_plda(
                         remedy="whiten the vectors first, or leave such dimensions out",
                     ) from None
     return model, np.array(objective)
+
+
+SESSIONS_AS = ("all", "mean")
+
+
+def ratio_rows(
+    precisions: NDArray[np.float64], sums: NDArray[np.float64], counts: NDArray, tests: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rows of models and of segments whose inner products are log-likelihood ratios.
+
+    Where P = diag(p), f is the sum of n enrolled vectors and t a tested vector, as `LatentBasis` projects them,
+
+        s = log p(x, X | one speaker) / (p(x | one) p(X | another)) = sum over k of
+            f t / (1 + (n+1) p)  -  f^2 p / (2 (1 + n p) (1 + (n+1) p))  -  t^2 n p / (2 (1 + p) (1 + (n+1) p))
+            + (log(1 + n p) + log(1 + p) - log(1 + (n+1) p)) / 2
+
+    Only the factor of t^2 depends on n alone: it stands once for each number of enrolled vectors that there is (or in
+    full for each model, where that is shorter).
+
+    Parameters
+    ----------
+    precisions : ndarray of shape (K,)
+        p.
+    sums : ndarray of shape (M, K)
+        f of each model.
+    counts : ndarray of shape (M,)
+        n of each model.
+    tests : ndarray of shape (T, K)
+        t of each segment.
+
+    Returns
+    -------
+    models : ndarray of shape (M, Q)
+    segments : ndarray of shape (T, Q)
+
+    References
+    ----------
+    S. J. D. Prince and J. H. Elder, ICCV 2007; D. Garcia-Romero and C. Y. Espy-Wilson, "Analysis of i-vector length
+    normalization in speaker recognition systems", Interspeech 2011.
+    """
+    numbers, group = np.unique(counts, return_inverse=True)
+    alone = 1 + numbers[:, None] * precisions  # (numbers, K)
+    joint = alone + precisions
+    squares = -0.5 * numbers[:, None] * precisions / ((1 + precisions) * joint)
+    constants = 0.5 * (np.log(alone) + np.log1p(precisions) - np.log(joint)).sum(axis=1)
+    weights = sums / joint[group]
+    offsets = constants[group] - 0.5 * (weights * sums * (precisions / alone)[group]).sum(axis=1)
+    ones = np.ones((len(tests), 1))
+    if len(numbers) <= len(precisions):
+        return (
+            np.hstack([weights, offsets[:, None], np.eye(len(numbers))[group]]),
+            np.hstack([tests, ones, tests**2 @ squares.T]),
+        )
+    return np.hstack([weights, offsets[:, None], squares[group]]), np.hstack([tests, ones, tests**2])
+
+
+def plda_scores(
+    plda: Plda,
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    sessions_as: str = "all",
+) -> NDArray[np.float64]:
+    """Return the log-likelihood ratio of each trial: one speaker against two.
+
+    Parameters
+    ----------
+    plda : Plda
+    sessions : Sessions
+        Enrolled vectors of the models.
+    tests : ndarray of shape (T, R)
+        Tested vectors.
+    models, segments : ndarray of int of shape (n,)
+        Of each trial the code of its model, and the row of its tested vector.
+    sessions_as : str
+        "all": the exact ratio of all vectors of a model; "mean": their mean as one vector, as SIDEKIT's fast scoring
+        takes it.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        In nat.
+
+    Raises
+    ------
+    DataError
+        If dimensions differ from those of the model, a vector is not finite, or a code is out of its range.
+    """
+    vectors, counts = enrolled(sessions, plda.dimension, sessions_as)
+    tests = checked_vectors(tests, "tested vectors", plda.dimension)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        basis = plda.basis
+        offset = plda.mean @ basis.projection
+        sums = (vectors @ basis.projection - offset) * counts[:, None]
+        rows = ratio_rows(basis.precisions, sums, counts, tests @ basis.projection - offset)
+        return pair_products(*rows, models, segments)
+
+
+def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[NDArray[np.float64], NDArray]:
+    """Return the mean of each model's vectors, and as how many they count.
+
+    Raises
+    ------
+    DataError
+        If the vectors have not `dimension` dimensions.
+    ConfigError
+        If `sessions_as` is neither "all" nor "mean".
+    """
+    if sessions_as not in SESSIONS_AS:
+        raise ConfigError(f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}")
+    means = checked_vectors(sessions.means, "enrolled vectors", dimension)
+    return means, sessions.counts if sessions_as == "all" else np.ones_like(sessions.counts)
+
+
+_ROUNDING = 1e-14  # of the largest eigenvalue
+
+
+@one_line
+@dataclass(frozen=True, eq=False)
+class TwoCovariance:
+    """Speakers ~ N(m, B), vectors of a speaker ~ N(its own, W).
+
+    Attributes
+    ----------
+    mean : ndarray of shape (R,)
+    between : ndarray of shape (R, R)
+        B, without negative eigenvalues.
+    within : ndarray of shape (R, R)
+        W, positive definite.
+    """
+
+    mean: NDArray[np.float64]
+    between: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+    @cached_property
+    def plda(self) -> Plda:
+        """The same model as a PLDA: F F' = B without directions that are rounding, and S = W.
+
+        Raises
+        ------
+        DataError
+            If shapes disagree, a number is not finite, or W is not positive definite.
+        """
+        between = np.asarray(self.between, np.float64)
+        shapes = {between.shape, np.shape(self.within), 2 * np.shape(self.mean)}
+        if len(shapes) > 1 or not between.size or not np.isfinite(between).all():
+            raise DataError(f"expected the mean (R,) and finite matrices B and W (R, R), got shapes {sorted(shapes)}")
+        with one_blas_thread():
+            values, directions = np.linalg.eigh(between)
+        used = values > _ROUNDING * values[-1]
+        return Plda(self.mean, directions[:, used] * np.sqrt(values[used]), self.within)
+
+
+def fit_two_covariance(
+    vectors: NDArray, speakers: Sequence[str] | NDArray, *, convention: str = "book"
+) -> TwoCovariance:
+    """Return the moments of labelled vectors: their mean, and the covariances between and within speakers.
+
+    With x_s the mean of the n_s vectors of speaker s, N vectors and K speakers, m the mean of all vectors,
+
+        S_w = sum over sessions of (x - x_s)(x - x_s)'      S_b = sum over speakers of n_s (x_s - m)(x_s - m)'
+        W = S_w / (N - K)      B = (S_b / (K - 1) - W) / n      n = (N - sum over speakers of n_s^2 / N) / (K - 1)
+
+    The means of speakers spread by B + W / n_s, so W / n is taken off: both are unbiased [1]_, and B is then projected
+    to the nearest positive semi-definite matrix. SIDEKIT's are S_w / N and S_b / N, which are those of many sessions a
+    speaker; of two W is half as large as it should be. W has a prior where the vectors do not determine it
+    (`residual_prior`).
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (N, R)
+    speakers : sequence of str or int, of length N
+    convention : {"book", "sidekit"}
+
+    Returns
+    -------
+    TwoCovariance
+
+    Raises
+    ------
+    DataError
+        As `fit_plda`, or if the means of speakers differ no more than their sessions let them.
+
+    References
+    ----------
+    .. [1] S. R. Searle, G. Casella and C. E. McCulloch, "Variance Components", 1992, section 3.6 (the analysis of
+       variance of unbalanced data).
+    """
+    sessions, _ = Sessions.named(checked_vectors(vectors, "training vectors"), speakers)
+    with one_blas_thread():
+        prior = residual_prior(sessions)
+        mean = sessions.vectors.mean(axis=0)
+        inside = sessions.vectors - sessions.means[sessions.models]
+        outside = (sessions.means - mean) * np.sqrt(sessions.counts)[:, None]
+        within, between, count = inside.T @ inside, outside.T @ outside, len(sessions.vectors)
+        if convention == "sidekit":
+            return TwoCovariance(mean, between / count, prior.posterior(within, count))
+        n_others, free = len(sessions.counts) - 1, count - len(sessions.counts)
+        size = (count - (sessions.counts**2).sum() / count) / n_others
+        values, directions = np.linalg.eigh((between / n_others - within / free) / size)
+        if not values[-1] > 0:
+            text = "the means of the speakers differ no more than those of the same speaker's sessions would"
+            raise DataError(text, remedy="check the names of the speakers")
+        between = directions * np.maximum(values, 0) @ directions.T
+        return TwoCovariance(mean, between, prior.posterior(within, free))
+
+
+def two_covariance_scores(
+    model: TwoCovariance,
+    sessions: Sessions,
+    tests: NDArray,
+    models: NDArray,
+    segments: NDArray,
+    *,
+    sessions_as: str = "all",
+) -> NDArray[np.float64]:
+    """Return the log-likelihood ratio of each trial: one speaker against two.
+
+    Parameters and errors are those of `plda_scores`, which computes them: the model is a PLDA of full rank.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+        In nat.
+    """
+    return plda_scores(model.plda, sessions, tests, models, segments, sessions_as=sessions_as)
+
+
+def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
+    """Return the PLDA that a FactorAnalyser of SIDEKIT holds (`spkver.sidekit.read_factor_analyser`).
+
+    Raises
+    ------
+    DataError
+        If the mean, F or a full Sigma is missing, or it has an H, which no PLDA has.
+    """
+    mean, loadings, residual = analyser.mean, analyser.loadings, analyser.residual
+    if mean is None or loadings is None or residual is None or residual.ndim != 2 or analyser.diagonal is not None:
+        there = [name for name in ("mean", "loadings", "channel", "diagonal", "residual") if _has(analyser, name)]
+        raise DataError(
+            f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {', '.join(there)}",
+            remedy="a total variability model or a joint factor analysis is no PLDA",
+        )
+    return Plda(mean, loadings, residual, analyser.channel)
+
+
+def _has(analyser: FactorAnalyser, name: str) -> bool:
+    return getattr(analyser, name) is not None
+
+
+def plda_to_sidekit(plda: Plda) -> FactorAnalyser:
+    """Return a PLDA as a FactorAnalyser, for `spkver.sidekit.write_factor_analyser`."""
+    return FactorAnalyser(plda.mean, plda.loadings, plda.channel, None, plda.residual)
+
+
+def add_sidekit_channels(
+    plda: Plda, vectors: NDArray, speakers: Sequence[str] | NDArray, start: NDArray, *, iterations: int = 10
+) -> Plda:
+    """Return a PLDA with the G that SIDEKIT's convention gives it: after F, with the total covariance as the residual.
+
+    Both the speakers' y and the G of what is left of the vectors, x - m - F y, are estimated as if the residual were
+    the covariance of all vectors, and S stays what it was; so F F' + G G' + S counts the channel twice. By the book, G
+    is part of the same EM: `PldaConfig.channel_rank`.
+
+    Parameters
+    ----------
+    plda : Plda
+        Without G, trained on the same vectors.
+    vectors : ndarray of shape (N, R)
+    speakers : sequence of str or int, of length N
+    start : ndarray of shape (R, L)
+        The first G.
+    iterations : int
+        Rounds of EM, each with SIDEKIT's minimum divergence.
+
+    Returns
+    -------
+    Plda
+
+    Raises
+    ------
+    DataError
+        If shapes disagree, or the total covariance is singular.
+    """
+    sessions, _ = Sessions.named(checked_vectors(vectors, "training vectors", plda.dimension), speakers)
+    channel = np.array(start, np.float64)
+    if channel.ndim != 2 or len(channel) != plda.dimension:
+        raise DataError(f"expected a first G of shape ({plda.dimension}, any), got {channel.shape}")
+    with one_blas_thread():
+        centred = sessions.vectors - plda.mean
+        total = centred.T @ centred / len(centred)
+        basis = latent_basis(plda.loadings, total)
+        sums = (sessions.sums - sessions.counts[:, None] * plda.mean) @ basis.projection
+        factors = sums / (1 + np.outer(sessions.counts, basis.precisions))
+        left = centred - (factors @ (plda.loadings @ basis.rotation).T)[sessions.models]
+        for _ in range(iterations):
+            weighted = np.linalg.solve(total, channel)
+            spread = np.linalg.inv(np.eye(channel.shape[1]) + channel.T @ weighted)
+            means = left @ weighted @ spread
+            second = len(left) * spread + means.T @ means
+            upper = np.linalg.cholesky(second / len(left)).T
+            channel = np.linalg.solve(second, means.T @ left).T @ upper
+    return replace(plda, channel=channel)

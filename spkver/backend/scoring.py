@@ -3,20 +3,36 @@
 Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
 take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
 
+Lists of trials cut into what is scored at once: blocks of models times segments, and trials that form none.
+
+Inner products of exactly the pairs of a list: what every scorer of vectors ends in.
+
+A score of a model and a segment is written as one inner product of a row that belongs to the model and a row that
+belongs to the segment, whatever stands in these rows; so a list of trials is a few products of matrices.
+
+Log-likelihood ratios of models that were adapted from a mixture, and the mixture itself.
+
+Scores of trials on a device: linear machines, and log-likelihood ratios of adapted mixtures.
+
+Linear scores of joint factor analysis: inner products of vectors of speakers and of sessions.
+
 References
 ----------
 W. M. Campbell, D. E. Sturim and D. A. Reynolds, "Support vector machines using GMM supervectors for speaker
 verification", IEEE Signal Processing Letters 13(5), 2006.
+O. Glembek, L. Burget, N. Dehak, N. Brümmer and P. Kenny, "Comparison of scoring methods used in speaker recognition
+with joint factor analysis", ICASSP 2009.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +43,402 @@ from spkbase.errors import DataError
 from spkbase.files import TemporaryRows
 from spkbase.files import fingerprint as digest_of
 from spkbase.runs import SUFFIX, DestinationLike, as_destination, resumed_map
-from spkbase.work import ALL_CORES, Work, at_once, chunk_bounds, chunks
-from spkver.backend.likelihood_ratio import log_likelihood_ratios
+from spkbase.work import ALL_CORES, Array, Work, at_once, chunk_bounds, chunks, on_device, one_blas_thread
 from spkver.backend.nap import DeviceProjection, Projection
-from spkver.backend.scoring_device import MeanRatios, block_scores, pair_scores
 from spkver.backend.svm import SvmModels
-from spkver.backend.trial_pieces import put_together, trial_pieces
 from spkver.features import Frames, row_index
-from spkver.mixture import GaussianMixture, Table, check_frames, natural_parameters
-from spkver.vectors import Supervectors, vectors_of
+from spkver.mixture import (
+    GaussianMixture,
+    Statistics,
+    Table,
+    block_size,
+    check_frames,
+    frame_log_likelihoods,
+    inverse_variances,
+    natural_parameters,
+    of_each_gaussian,
+    squares_or_products,
+    unpack_symmetric,
+)
+from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors, vectors_of
+
+_SIDE = 256  # models, and segments, of one matrix product
+_FEW = 16  # trials: smaller blocks are scored pair by pair
+_TASK = 32e6  # bytes of rows in one task, or a little more
+
+
+class CodedTrials(Protocol):
+    """A list of trials by codes: `evaluation.trials.Trials`, or `Pairs`."""
+
+    @property
+    def models(self) -> NDArray:
+        """Code of each trial's model, shape (n,)."""
+
+    @property
+    def segments(self) -> NDArray:
+        """Code of each trial's segment, shape (n,)."""
+
+
+def trial_blocks(trials: CodedTrials) -> list[NDArray[np.int64]]:
+    """Group trials into full blocks of models times segments.
+
+    Returns
+    -------
+    list of ndarray of int64 of shape (models, segments)
+        Row numbers of trials: every row of a block is one model, every column one segment. Models are put together
+        where their sets of segments are the same; each trial stands in one block.
+    """
+    order = np.lexsort((trials.segments, trials.models))
+    bounds = np.flatnonzero(np.diff(trials.models[order], prepend=-1, append=-1))
+    groups: dict[bytes, list[NDArray[np.int64]]] = {}
+    for start, stop in pairwise(bounds):
+        rows = order[start:stop]
+        groups.setdefault(trials.segments[rows].tobytes(), []).append(rows)
+    return [np.stack(rows) for rows in groups.values()]
+
+
+def trial_pieces(trials: CodedTrials, *, paired: int) -> list[NDArray[np.int64]]:
+    """Cut a list into pieces that are scored at once.
+
+    Parameters
+    ----------
+    trials : CodedTrials
+    paired : int
+        Trials of a piece that is no block.
+
+    Returns
+    -------
+    list of ndarray of int64
+        Row numbers of trials, each in one piece. Those of shape (models, segments) are blocks; those of shape (n,) are
+        trials of blocks that are too small, the trials of a segment one after the other.
+    """
+    pieces, scattered = [], [np.empty(0, np.int64)]
+    for block in trial_blocks(trials):
+        if block.size < _FEW:
+            scattered.append(block.ravel())
+            continue
+        for first, last in chunk_bounds(block.shape[0], _SIDE):
+            pieces += [block[first:last, start:stop] for start, stop in chunk_bounds(block.shape[1], _SIDE)]
+    rest = np.concatenate(scattered)
+    rest = rest[np.lexsort((trials.models[rest], trials.segments[rest]))]
+    return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
+
+
+def put_together(pieces: list[NDArray[np.int64]], row_bytes: int) -> list[list[NDArray[np.int64]]]:
+    """Put small pieces together into tasks that read rows of some size."""
+    tasks: list[list[NDArray[np.int64]]] = []
+    size = _TASK
+    for piece in pieces:
+        if size >= _TASK:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(piece)
+        size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
+    return tasks
+
+
+_DENSE = 8  # a list with at least this part of all pairs is taken from the full product
+_CELLS = 1 << 22  # of the full product that are held at a time
+_PAIRED_ON_DEVICE = 1 << 21  # numbers of either side that are multiplied pair by pair
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Codes of the models and of the segments of n trials, int64 of shape (n,)."""
+
+    models: NDArray[np.int64]
+    segments: NDArray[np.int64]
+
+
+def pair_products(
+    left: NDArray[np.float64], right: NDArray[np.float64], models: NDArray, segments: NDArray
+) -> NDArray[np.float64]:
+    """Return left[models[i]] . right[segments[i]] for each pair i.
+
+    Parameters
+    ----------
+    left : ndarray of shape (M, Q)
+        A row for each model.
+    right : ndarray of shape (T, Q)
+        A row for each segment.
+    models, segments : ndarray of int of shape (n,)
+        Rows of each pair. A list that holds a good part of all pairs costs the product of all; one that holds few,
+        the products of its blocks (the same segments for several models) and the pairs that are left.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+
+    Raises
+    ------
+    DataError
+        If a code is out of its range, or a product is not finite.
+    """
+    pairs = Pairs(check_codes(models, len(left), "models"), check_codes(segments, len(right), "segments"))
+    if len(pairs.models) != len(pairs.segments):
+        raise DataError(
+            f"expected a model and a segment for each trial, got {len(pairs.models)} and {len(pairs.segments)}"
+        )
+    dense = len(pairs.models) * _DENSE >= len(left) * len(right)
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        scores = (_of_all_pairs if dense else _of_blocks)(left, right, pairs)
+        finite = np.isfinite(scores.sum())
+    bad = 0 if finite else int(scores.size - np.isfinite(scores).sum())
+    if bad:
+        raise DataError(
+            f"{bad} of {scores.size} scores are not finite: vectors or parameters are far too large",
+            remedy="scale the vectors, to length 1 for example, before the model is trained",
+        )
+    return scores
+
+
+def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
+    """Return codes as int64; DataError where they are none, or out of the range of `n_rows`."""
+    column = np.asarray(codes)
+    if column.ndim != 1 or column.dtype.kind not in "iu":
+        raise DataError(f"expected the codes of {what} as whole numbers, got {column.dtype} of shape {column.shape}")
+    if column.size and (column.min() < 0 or column.max() >= n_rows):
+        raise DataError(f"expected codes of {what} from 0 to {n_rows - 1}, got {column.min()} to {column.max()}")
+    return column.astype(np.int64, copy=False)
+
+
+def _of_all_pairs(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
+    if _is_grid(pairs, len(left), len(right)):
+        return (left @ right.T).ravel()
+    bounds = chunk_bounds(len(left), max(1, _CELLS // len(right)))
+    if len(bounds) == 1:
+        return _taken(left @ right.T, pairs.models, pairs.segments)
+    order = np.argsort(pairs.models, kind="stable")
+    places = np.searchsorted(pairs.models[order], [start for start, _ in bounds] + [len(left)])
+    scores = np.empty(len(order))
+    for (start, stop), first, last in zip(bounds, places[:-1], places[1:], strict=True):
+        rows = order[first:last]
+        scores[rows] = _taken(left[start:stop] @ right.T, pairs.models[rows] - start, pairs.segments[rows])
+    return scores
+
+
+def _is_grid(pairs: Pairs, n_models: int, n_segments: int) -> bool:
+    """Return whether the list holds all pairs, model after model: its scores are then the product as it is."""
+    if len(pairs.models) != n_models * n_segments:
+        return False
+    shape = n_models, n_segments
+    return bool(
+        (pairs.segments.reshape(shape) == np.arange(n_segments)).all()
+        and (pairs.models.reshape(shape) == np.arange(n_models)[:, None]).all()
+    )
+
+
+def _taken(product: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    places = rows * product.shape[1]
+    places += columns
+    return product.take(places, mode="wrap")  # the codes were checked; this mode does not do it again
+
+
+def _of_blocks(left: NDArray[np.float64], right: NDArray[np.float64], pairs: Pairs) -> NDArray[np.float64]:
+    scores = np.empty(len(pairs.models))
+    for piece in trial_pieces(pairs, paired=max(1, _PAIRED_ON_DEVICE // left.shape[1])):
+        if piece.ndim == 2:
+            scores[piece] = left[pairs.models[piece[:, 0]]] @ right[pairs.segments[piece[0]]].T
+        else:
+            scores[piece] = np.einsum("ij,ij->i", left[pairs.models[piece]], right[pairs.segments[piece]])
+    return scores
+
+
+def log_likelihood_ratios(frames: NDArray, means: Iterable[NDArray], mixture: GaussianMixture) -> NDArray[np.float64]:
+    """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
+
+        s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
+
+    Models share the weights and the variances of the mixture, diagonal or full, so what depends on products of two
+    dimensions of x is computed once for all.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, D)
+        Of one segment.
+    means : iterable of ndarray of shape (C, D)
+        Of each model.
+    mixture : GaussianMixture
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        In nat per frame.
+
+    References
+    ----------
+    D. A. Reynolds, T. F. Quatieri and R. B. Dunn, "Speaker verification using adapted Gaussian mixture models", Digital
+    Signal Processing 10, 2000, section 3.5.
+    """
+    natural = natural_parameters(mixture)
+    parameters = natural.astype(frames.dtype)
+    n_products = parameters.shape[1] - mixture.dimension - 1
+    precisions = inverse_variances(mixture.variances)
+    log_weights = parameters[:, -1:] + 0.5 * weighted_lengths(mixture.means, precisions)
+    shared = parameters[:, :n_products] @ squares_or_products(frames, n_products, np).T
+    background = frame_log_likelihoods(frames, natural).mean()
+    ratios = []
+    for adapted in means:
+        linear = of_each_gaussian(precisions, adapted).astype(frames.dtype)
+        constant = log_weights - 0.5 * weighted_lengths(adapted, precisions)
+        ratios.append(_mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background)
+    return np.array(ratios)
+
+
+def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
+    """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
+    products = means**2 * precisions if precisions.ndim == 2 else means * of_each_gaussian(precisions, means)
+    return products.sum(axis=1, keepdims=True)
+
+
+def _mean_log_likelihood(shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray) -> float:
+    """Return the mean log-likelihood of frames under one model, from the part that all models share."""
+    total = 0.0
+    size = block_size(len(linear))
+    for start in range(0, len(frames), size):
+        joint = linear @ frames[start : start + size].T
+        joint += shared[:, start : start + size]
+        joint += constant
+        largest = joint.max(axis=0)
+        joint -= largest
+        np.exp(joint, out=joint)
+        total += float((largest + np.log(joint.sum(axis=0))).sum(dtype=np.float64))
+    return total / len(frames)
+
+
+Project = Callable[[Array], Array]
+
+
+@on_device
+def block_scores(
+    weights: Table,
+    vectors: Table,
+    models: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    projection: Project | None = None,
+) -> NDArray[np.float64]:
+    """Return the products of a block: all of some models with all of some segments.
+
+    Parameters
+    ----------
+    weights : Table of shape (M, D)
+    vectors : Table of shape (S, D)
+    models, segments : ndarray of int64 of shapes (m,) and (s,)
+        Rows of the tables.
+    projection : callable, optional
+        Applied to vectors of the device first.
+
+    Returns
+    -------
+    ndarray of shape (m, s)
+    """
+    device, xp = weights.device, weights.device.xp
+    scores = np.empty((len(models), len(segments)))
+    size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
+    for rows in chunk_bounds(len(models), size):
+        of_models = weights.take(models[slice(*rows)])
+        for columns in chunk_bounds(len(segments), size):
+            products = of_models @ xp.matrix_transpose(
+                _taken_of_scoring_device(vectors, segments[slice(*columns)], projection)
+            )
+            scores[slice(*rows), slice(*columns)] = device.to_numpy(products)
+    return scores
+
+
+@on_device
+def pair_scores(
+    weights: Table,
+    vectors: Table,
+    models: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    projection: Project | None = None,
+) -> NDArray[np.float64]:
+    """Return the products (n,) of single pairs, for trials that make no blocks; parameters as for `block_scores`."""
+    device, xp = weights.device, weights.device.xp
+    scores = np.empty(len(models))
+    size = device.rows_of(4 * weights.dtype.itemsize * weights.shape[1])
+    for start, stop in chunk_bounds(len(models), size):
+        products = weights.take(models[start:stop]) * _taken_of_scoring_device(
+            vectors, segments[start:stop], projection
+        )
+        scores[start:stop] = device.to_numpy(xp.sum(products, axis=1, dtype=xp.float64))
+    return scores
+
+
+def _taken_of_scoring_device(vectors: Table, rows: NDArray[np.int64], projection: Project | None) -> Array:
+    taken = vectors.take(rows)
+    return taken if projection is None else projection(taken)
+
+
+class MeanRatios:
+    """Log-likelihood ratios of models adapted from a mixture and the mixture itself, means over frames.
+
+    Models share the mixture's weights and variances, so what depends on x^2 is computed once for a segment.
+
+    Parameters
+    ----------
+    parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
+        Natural parameters of the mixture: rows [-precision / 2, mean * precision, constant].
+    means : Table of shape (M, C * D)
+        Adapted means of each model; the device's.
+    dtype : dtype
+        Of the frames.
+    """
+
+    def __init__(self, parameters: NDArray[np.float64], means: Table, dtype: np.dtype) -> None:
+        dimension = means.shape[1] // len(parameters)
+        self.device, self._means, self._dtype = means.device, means, dtype
+        squares, linear, constant = np.split(parameters, [-1 - dimension, -1], axis=1)
+        self._squares = self._own(squares)
+        # the constant of a model: that of the mixture, its own means instead of the mixture's
+        if squares.shape == linear.shape:
+            precisions = -2 * squares
+            own_means = linear / precisions
+        else:
+            precisions = -unpack_symmetric(squares, dimension) * (1 + np.eye(dimension))
+            own_means = np.asarray(np.linalg.solve(precisions, linear[:, :, None]))[:, :, 0]
+        self._precisions = self._own(precisions)
+        self._log_weights = self._own(constant + 0.5 * (own_means * linear).sum(axis=1, keepdims=True))
+        self._background = self._own(linear)[None, :, :], self._own(constant)[None, :, :]
+
+    @on_device
+    def __call__(self, frames: NDArray, models: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the ratios (m,) of some models, rows of the table, on frames (T, D); in nat per frame."""
+        sums = np.zeros(len(models))
+        n_components = self._squares.shape[0]
+        # models together as long as a batch of them on all frames fits, frames in blocks where one model does not
+        frames_bytes = 3 * n_components * frames.dtype.itemsize
+        n_frames = self.device.rows_of(frames_bytes, most=max(1, len(frames)))
+        n_models = self.device.rows_of(frames_bytes * n_frames)
+        background = 0.0
+        for start, stop in chunk_bounds(len(frames), n_frames):
+            block = self._own(frames[start:stop])
+            products = squares_or_products(block, self._squares.shape[1], self.device.xp)
+            shared = self._squares @ self.device.xp.matrix_transpose(products)
+            background += float(self._sums(*self._background, shared, block)[0])
+            for first, last in chunk_bounds(len(models), n_models):
+                sums[first:last] += self._sums(*self._model(models[first:last]), shared, block)
+        return (sums - background) / len(frames)
+
+    def _model(self, models: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Linear (m, C, D) and constant (m, C, 1) parts of models."""
+        xp = self.device.xp
+        means = xp.reshape(self._means.take(models), (-1, self._precisions.shape[0], self._precisions.shape[1]))
+        means = xp.astype(means, self._precisions.dtype)
+        linear = of_each_gaussian(self._precisions, means, xp)
+        return linear, self._log_weights - 0.5 * xp.sum(means * linear, axis=2, keepdims=True)
+
+    def _sums(self, linear: Array, constant: Array, shared: Array, frames: Array) -> NDArray[np.float64]:
+        """Sums of log-likelihoods over frames, shape (m,)."""
+        xp = self.device.xp
+        joint = linear @ xp.matrix_transpose(frames) + shared + constant
+        largest = xp.max(joint, axis=1, keepdims=True)
+        total = xp.sum(xp.exp(joint - largest), axis=1, keepdims=True)
+        return self.device.to_numpy(xp.sum(largest + xp.log(total), axis=(1, 2), dtype=xp.float64))
+
+    def _own(self, array: NDArray) -> Array:
+        return self.device.asarray(array, self._dtype)
+
 
 _SEGMENTS = 8  # in one task, where scores come from frames
 _PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
@@ -350,3 +753,75 @@ def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: Gaussian
 def _segment_ratios_on_device(segments: list[tuple[Rows, SelectedRows]], ratios: MeanRatios) -> NDArray[np.float64]:
     """Score segments on a device, which has the means."""
     return np.concatenate([ratios(np.asarray(frames), means.rows) for frames, means in segments])
+
+
+def score_joint_factors(
+    model: JointFactors,
+    enrolment: Statistics,
+    tests: Statistics,
+    trials: Trials,
+    *,
+    work: Work = ALL_CORES,
+    destination: DestinationLike = None,
+) -> Scores:
+    """Score trials by joint factor analysis, all sessions of a model together.
+
+        s = (V y + D z)' S^-1 (f - n (m + U x)) / sum_c n_c
+
+    y and z are those of the model's sessions, summed (`hidden_variables`); x, f and n are those of the tested segment.
+    It is the first-order part of the log-likelihood ratio, in nat per frame.
+
+    Parameters
+    ----------
+    model : spkver.vectors.JointFactors
+    enrolment, tests : Statistics
+        Of sessions by model, and of segments.
+    trials : evaluation.trials.Trials
+    work : spkbase.work.Work
+        Scores do not depend on the number of workers; those of a device are equal to rounding.
+    destination : Destination, optional
+        Its folder keeps finished chunks of scores. The fingerprint is that of joint factors and statistics.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+        In the order of the trials.
+
+    Raises
+    ------
+    DataError
+        If a trial names a model or a segment that is not there, a segment has no frames, or statistics are not those
+        of the mixture.
+
+    References
+    ----------
+    Glembek et al., section 3.4.
+    """
+    speakers = speaker_vectors(model, enrolment, work=work)
+    sessions = session_vectors(model, tests, work=work)
+    return score_products(speakers, sessions, trials, work=work, destination=destination)
+
+
+def score_products(
+    speakers: Supervectors,
+    sessions: Supervectors,
+    trials: Trials,
+    *,
+    work: Work = ALL_CORES,
+    destination: DestinationLike = None,
+) -> Scores:
+    """Score trials by the inner products of a model's vector and a segment's, wherever the vectors are.
+
+    Parameters
+    ----------
+    speakers, sessions : Supervectors
+        Such as those of `speaker_vectors` and `session_vectors`.
+    trials, work, destination
+        As for `score_joint_factors`.
+
+    Returns
+    -------
+    evaluation.trials.Scores
+    """
+    machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
+    return score_trials(machines, sessions, trials, work=work, destination=destination)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
-from spkver.backend.chain import parse_chain
-from spkver.backend.chain_steps import STEPS, Step, Training, step_named
+from spkver.backend.chain import STEPS, Step, Training, parse_chain, step_named
 from spkver.backend.transforms import apply_maps
 
 _LEFT_OUT = "on"  # vectors to adapt to have no place in fit(X, y)

@@ -29,8 +29,7 @@ from spkbase.files import fingerprint as digest_of
 from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
-from spkver.backend.linear import gram_matrix, inner_products
-from spkver.backend.nap import Projection
+from spkver.backend.nap import Projection, gram_matrix, inner_products
 from spkver.vectors import Supervectors, vectors_of
 
 _MODELS = 16  # in one task and in one block of a file

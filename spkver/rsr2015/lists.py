@@ -1,27 +1,276 @@
-"""RSR2015 part 1: configuration of the experiment and its lists."""
+"""RSR2015 part 1: configuration of the experiment and its lists.
+
+Stages that are done already: statistics, supervectors and machines of SIDEKIT's tutorial or of another run.
+
+Systems of one vector a recording: which recordings train them, and their chains of steps.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from evaluation.embeddings import read_embeddings
 from evaluation.metrics import effective_prior
 from evaluation.uncertainty import MOST_REPLICATES
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.runs import Run
 from spkbase.work import Work
-from spkver.backend import Chain, NapConfig, SvmConfig, check_rank
+from spkver.backend import Chain, Facts, NapConfig, SvmConfig, check_chain, parse_chain
+from spkver.backend import check_rank as check_nap_rank
 from spkver.corpora import ListOptions, Rsr2015, SpeakerRanges, read_rsr2015, write_lists
 from spkver.features import FeatureConfig, check_recordings, sidekit_files
 from spkver.idmap import IdMap
-from spkver.mixture import Statistics, UbmConfig, check_ubm
-from spkver.rsr2015.given import Given, GivenConfig, check_given
-from spkver.rsr2015.vectors import IVectorsConfig, check_vectors, parse_systems, vector_lists
-from spkver.vectors import JointFactorConfig, MapConfig, TotalVariabilityConfig, check_joint_ranks
+from spkver.mixture import Statistics, UbmConfig, check_ubm, find_stat_rows
+from spkver.pipeline import RowsFile, machine_files, vector_rows
+from spkver.vectors import (
+    IVectorMethod,
+    JointFactorConfig,
+    MapConfig,
+    TotalVariabilityConfig,
+    check_joint_ranks,
+    check_rank,
+)
+
+# What files are called: by a recipe, by the tutorial, and by the tutorial for normalised supervectors.
+_NAMES = {
+    "statistics": ("stat_{name}.h5", "stat_rsr2015_{sex}_{name}.h5"),
+    "supervectors": ("sv_{name}.h5", "sv_rsr2015_{sex}_{name}.h5", "sv_norm_rsr2015_{sex}_{name}.h5"),
+}
+
+
+@dataclass(frozen=True)
+class GivenConfig:
+    """Results of SIDEKIT, or of another run, that take the place of stages; the UBM is given by `ubm.file`.
+
+    Attributes
+    ----------
+    statistics, supervectors : str, optional
+        Folder of StatServers, one for each list: ``stat_enroll.h5`` or ``stat_rsr2015_male_enroll.h5``, and
+        ``sv_...`` alike.
+    machines, machines_nap : str, optional
+        Folder of SIDEKIT's machines, ``{model}.svm``, or a file of ours: without NAP and with it.
+    vectors : str, optional
+        Vectors of all recordings in the place of i-vectors, such as `spkver embed` writes.
+    """
+
+    statistics: str | None = None
+    supervectors: str | None = None
+    machines: str | None = None
+    machines_nap: str | None = None
+    vectors: str | None = None
+
+    def names(self) -> list[str]:
+        """Return what is given."""
+        return [key.name for key in fields(self) if getattr(self, key.name) is not None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The files that take the place of stages; None where a stage does its own work.
+
+    Attributes
+    ----------
+    config : GivenConfig
+    maps : dict of str to IdMap
+        The lists that the recipe uses, by name.
+    gender : {"m", "f"}
+    """
+
+    config: GivenConfig
+    maps: dict[str, IdMap]
+    gender: str
+
+    def statistics(self, name: str) -> Path | None:
+        """Return the file of the statistics of a list."""
+        return self.file("statistics", name)
+
+    def supervectors(self, name: str) -> RowsFile | None:
+        """Return the file of the supervectors of a list, and the list."""
+        path = self.file("supervectors", name)
+        return None if path is None else RowsFile(path, self.maps[name])
+
+    def vectors(self, name: str) -> RowsFile | None:
+        """Return the file of the vectors, and a list."""
+        return None if self.config.vectors is None else RowsFile(Path(self.config.vectors), self.maps[name])
+
+    def machines(self, *, nap: bool) -> Path | None:
+        """Return the folder or file of the machines."""
+        given = self.config.machines_nap if nap else self.config.machines
+        return None if given is None else Path(given)
+
+    def file(self, kind: str, name: str) -> Path | None:
+        """Return the file of "statistics" or "supervectors" of a list; a DataError if it is not there."""
+        given = getattr(self.config, kind)
+        if given is None:
+            return None
+        sex = "male" if self.gender == "m" else "female"
+        names = [form.format(name=name, sex=sex) for form in _NAMES[kind]]
+        for file in names:
+            if (Path(given) / file).is_file():
+                return Path(given) / file
+        raise DataError(
+            f"{kind} of list {name!r} are not there: expected {' or '.join(names)}",
+            file=given,
+            remedy=f"copy them there, or leave given.{kind} out",
+        )
+
+
+def check_given(given: Given, *, takes: Sequence[str], ubm_file: str | None) -> None:
+    """Check that all files that are wanted are there, and hold the rows of their lists.
+
+    Parameters
+    ----------
+    given : Given
+    takes : sequence of str
+        The keys of `GivenConfig` that the recipe has a use for.
+    ubm_file : str, optional
+        The mixture that is given.
+
+    Raises
+    ------
+    DataError
+        With all problems.
+    """
+    problems = Problems()
+    for key in given.config.names():
+        if key not in takes:
+            text = f"given.{key} has no place in this recipe, which takes {', '.join(takes)}"
+            problems.note(ConfigError(text, remedy="leave it out"))
+    if given.config.statistics is not None and ubm_file is None:
+        text = "given.statistics are of a mixture that is not given"
+        problems.note(ConfigError(text, remedy="name the mixture that they were made with in ubm.file"))
+    models = sorted(set(given.maps["enroll"].models))
+    for key in [key for key in given.config.names() if key in takes]:
+        try:
+            if key.startswith("machines"):
+                machine_files(Path(getattr(given.config, key)), models)
+                continue
+            if key == "vectors":  # read where the chains are checked, which need the dimensions
+                continue
+            for name, idmap in given.maps.items():
+                path = given.file(key, name)
+                assert path is not None
+                find_stat_rows(path, idmap.models, idmap.segments)
+        except DataError as error:
+            problems.note(error)
+    problems.raise_if_any()
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class IVectorsConfig:
+    """How vectors are extracted, and who trains the matrix and the chains.
+
+    Attributes
+    ----------
+    list : {"ubm", "background", "nap"}
+        Recordings that train the matrix and the chains: all of the background speakers, or those of a list of theirs.
+    classes : {"speaker", "sentence"}
+        What the chains learn to tell apart: speakers, or speakers with a sentence each, as models are.
+    method : {"exact", "weights", "eigen"}
+        Of extraction: the posterior mean, or one of two fast approximations.
+    """
+
+    list: Literal["ubm", "background", "nap"] = "ubm"
+    classes: Literal["speaker", "sentence"] = "speaker"
+    method: IVectorMethod = "exact"
+
+
+def parse_systems(systems: dict[str, Any]) -> dict[str, Chain]:
+    """Return the chain of each system, parsed; those of None are left out.
+
+    Raises
+    ------
+    ConfigError
+        With all problems: a name that no file can have, a chain that is none.
+    """
+    problems, chains = Problems(), {}
+    for name, spec in systems.items():
+        if spec is None:
+            continue
+        if not _NAME.fullmatch(name):
+            problems.note(ConfigError(f"systems.{name} cannot name a file: expected letters, digits, '.', '_' and '-'"))
+            continue
+        try:
+            chains[name] = parse_chain(spec)
+        except ConfigError as error:
+            problems.note(ConfigError(f"systems.{name}: {error.text}", remedy=error.remedy))
+    try:
+        problems.raise_if_any()
+    except DataError as error:
+        raise ConfigError(error.text, remedy=error.remedy) from error
+    return chains
+
+
+def vector_lists(lists: Rsr2015, config: IVectorsConfig) -> dict[str, IdMap]:
+    """Return the lists training, enroll and test; the models of the training list are the classes of the chains."""
+    whole = IdMap.from_pairs((segment.split("/")[0], segment) for segment in lists.ubm)
+    training = {"ubm": whole, "background": lists.background, "nap": lists.nap}[config.list]
+    if config.classes == "sentence":
+        classes = [f"{segment.split('/')[0]}_{segment.rpartition('_')[2]}" for segment in training.segments]
+        training = IdMap.from_pairs(zip(classes, training.segments.tolist(), strict=True))
+    return {"training": training, "enroll": lists.enrolment, "test": lists.test}
+
+
+def check_vectors(
+    maps: dict[str, IdMap], chains: dict[str, Chain], *, rank: int, width: int, file: str | None = None
+) -> None:
+    """Check that the training list can train the matrix and every chain, and that ready vectors are all there.
+
+    Parameters
+    ----------
+    maps : dict of str to IdMap
+        See `vector_lists`.
+    chains : dict of str to Chain
+        By system.
+    rank : int
+        Of the matrix.
+    width : int
+        Dimensions of a supervector.
+    file : str, optional
+        Vectors that are ready, in the place of i-vectors.
+
+    Raises
+    ------
+    DataError
+        With all problems.
+    """
+    problems = Problems()
+    if not chains:
+        problems.note(ConfigError("systems is empty", remedy="name a chain, such as systems.cosine=centre,cosine"))
+    counts = [len(rows) for rows in maps["training"].rows_of_models().values()]
+    try:
+        if file is not None:
+            rank = _check_file(Path(file), maps, problems)
+        else:
+            check_rank(rank, n_segments=len(maps["training"]), width=width)
+    except DataError as error:
+        problems.note(error)
+    for name, chain in chains.items():
+        try:
+            check_chain(chain, Facts(rank, len(counts), max(counts)))
+        except ConfigError as error:
+            problems.note(ConfigError(f"systems.{name}: {error.text}", remedy=error.remedy))
+    problems.raise_if_any()
+
+
+def _check_file(file: Path, maps: dict[str, IdMap], problems: Problems) -> int:
+    """Return the dimensions of ready vectors."""
+    known = read_embeddings(file)
+    for idmap in maps.values():
+        try:
+            vector_rows(file, known, idmap)
+        except DataError as error:
+            problems.note(error)
+    return int(known.vectors.shape[1])
 
 
 @dataclass(frozen=True)
@@ -232,7 +481,7 @@ def _check(lists: Rsr2015, config: Config, work: Work) -> None:
         sidekit_files(config.features.files, lists.recordings)
     sessions = named_lists(lists)[NAP_LISTS[config.nap.list]]
     try:
-        check_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
+        check_nap_rank(config.nap.rank, len(sessions), scatter=config.nap.scatter, speakers=sessions.models)
     except ConfigError as error:
         problems.note(error)
     if not problems.errors:  # the duration is that of all recordings

@@ -19,25 +19,24 @@ from spkbase.errors import DataError, Problems
 from spkbase.runs import Stage
 from spkver.attackers import Attacker, AttackerConfig, Wanted, check_training
 from spkver.corpora import is_simulated
-from spkver.voiceprivacy.assessment import declare_assessment
+from spkver.voiceprivacy.choosing import describe_absent, describe_estimate, hours_of_speech
 from spkver.voiceprivacy.conditions import (
     Condition,
     check_attackers,
     declare_attackers,
     declare_scores,
+    write_lists,
 )
-from spkver.voiceprivacy.estimate import describe_absent, describe_estimate, hours_of_speech
 from spkver.voiceprivacy.evidence import declare_evidence
 from spkver.voiceprivacy.experiment import Experiment
-from spkver.voiceprivacy.layout import write_lists
-from spkver.voiceprivacy.leakage import measure_attributes
 from spkver.voiceprivacy.making import make_all_scores
+from spkver.voiceprivacy.numbers import declare_assessment
 from spkver.voiceprivacy.rates import describe_rates, listen, refusing_keys
 from spkver.voiceprivacy.results import write_results
 from spkver.voiceprivacy.sets import Reading, Sets, check_recordings_of, read_sets
 from spkver.voiceprivacy.training_draws import measure_training_draws
 from spkver.voiceprivacy.twins import check_sources, make_twins
-from spkver.voiceprivacy.usefulness import check_utility, measure_utility
+from spkver.voiceprivacy.usefulness import check_utility, measure_attributes, measure_utility
 
 logger = logging.getLogger(__name__)
 

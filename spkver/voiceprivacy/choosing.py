@@ -1,28 +1,41 @@
-"""The attackers that a configuration chooses: their names, what each is made of, and features that fit recordings."""
+"""The attackers that a configuration chooses: their names, what each is made of, and features that fit recordings.
+
+Who attacked, in the words of the report: each attacker in a line, and what kinds of attackers there were.
+
+How long attackers will take, told before they start.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from evaluation.reports import TRIAL_BY_TRIAL
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
+from spkbase.work import chunks, ordered_map
 from spkver.attackers import (
     PRESETS,
     Attacker,
     AttackerConfig,
     Context,
     Wanted,
+    absent_attackers,
     attacker_config,
     catalogue_name,
+    cost_of,
+    default_attackers,
     find_row,
     is_outside,
     known_attackers,
     open_door,
     short_name,
 )
+from spkver.audio import audio_header
+from spkver.datadir import DataDir
 from spkver.features import FeatureConfig, values_for_rates
+from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import ALL, Config
 
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
@@ -128,3 +141,206 @@ def attacker_specs(config: Config) -> dict[str, str]:
 def attacker_name(entry: str) -> str:
     """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
     return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)
+
+
+Json = dict[str, Any]
+
+_CLASSIC = {
+    "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",
+    "gmm-svm": "a support vector machine for each speaker, on the adapted means of a mixture (supervectors)",
+    "gmm-svm-cms": "the support vector machines of gmm-svm, on features whose mean over each recording is taken off",
+    "supervector-cosine": "the angle between projected supervectors of the two recordings",
+}
+_UNDONE = "-undone"
+_ENDINGS = {
+    _UNDONE: "with the anonymisation estimated and turned back first, learnt from draws of the background",
+    "-adapted": "adapted to the trials: each side without its mean, what spreads the recordings of a speaker narrowed",
+    "-single-test": "adapted to the enrolled speakers alone, each tested recording on its own",
+    "-aligned": "with anonymised vectors turned into the space of the original ones, learnt from the background",
+}
+_FUSIONS = {
+    f"-{TRIAL_BY_TRIAL}": "the scores of those attackers alone that score trial by trial",
+    _UNDONE: "the same with the scores of those that undo or align, which learn from draws of the background",
+}
+_NETWORKS = ("campplus", "ge2e", "onnx", "vectors", "adapted")
+_MODULES = {
+    "scores": "scores made elsewhere",
+    "vectors": "vectors made elsewhere, by a network as a rule",
+    "adapted": "vectors made elsewhere, by a network as a rule, adapted to the trials",
+}
+
+
+def attackers_run(config: Config, conditions: Sequence[Mapping[str, Any]] = ()) -> Json:
+    """Say which attackers were run, what each is, and that their figure is an upper bound of privacy.
+
+    Parameters
+    ----------
+    config : Config
+    conditions : sequence of mapping, optional
+        Entries of ``results.json``: an attacker without one was not run. All were, without any.
+
+    Returns
+    -------
+    dict
+        ``names``, ``of_others``, ``networks``, ``undoing``, ``explained`` (a line for each) and ``text``.
+    """
+    served = {condition["attacker"] for condition in conditions}
+    specs = {attacker_name(entry): spec for entry, spec in attacker_specs(config).items()}
+    fusions = [name for name, spec in specs.items() if spec == "fusion"]
+    specs |= {name + end: f"fusion{end}" for name in fusions for end in _FUSIONS if name + end in served}
+    run = {name: spec for name, spec in specs.items() if not conditions or name in served}
+    others = [name for name, spec in run.items() if is_outside(spec)]
+    networks = [name for name, spec in run.items() if is_network(spec)]
+    undoing = [name for name, spec in run.items() if undoes(spec)]
+    kinds = ["classic ones (Gaussian mixtures)"] if any(spec in _CLASSIC for spec in run.values()) else []
+    kinds.append(f"networks: {', '.join(networks)}" if networks else "no neural network")
+    if undoing:
+        kinds.append(f"undoing the anonymisation: {', '.join(undoing)}")
+    if "fusion" in run.values():
+        kinds.append("all together (fusion)")
+    if strangers := [name for name in others if name not in networks]:
+        kinds.append(f"of others: {', '.join(strangers)}")
+    text = f"Attackers that were run: {', '.join(run) or 'none'}; {', '.join(kinds)}. The figure is an upper bound of"
+    if left := [name for name in specs if name not in run]:
+        text = f"Attackers without any result: {', '.join(left)}. {text}"
+    return {
+        "names": list(run),
+        "of_others": others,
+        "networks": networks,
+        "undoing": undoing,
+        "explained": {name: explained(spec) for name, spec in run.items()},
+        "text": f"{text} the privacy that is left: a stronger attacker may leave less.",
+    }
+
+
+def explained(spec: str) -> str:
+    """Return in a line what an attacker is, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> explained("supervector-cosine")
+    'the angle between projected supervectors of the two recordings'
+    >>> explained("scores:elsewhere")
+    'scores made elsewhere'
+    """
+    if spec in (further := {f"fusion{end}": words for end, words in _FUSIONS.items()}):
+        return further[spec]
+    for ending, words in _ENDINGS.items():
+        base = spec.removesuffix(ending)
+        if base != spec:
+            return f"{explained(base)}, {words}"
+    if spec == "supervector":  # which comes with an ending alone
+        return "the angle between the adapted means of a mixture (supervectors)"
+    if spec in _CLASSIC:
+        return _CLASSIC[spec]
+    if spec == "fusion":
+        return "the scores of all other attackers together, weighed by logistic regression on background speakers"
+    kind = spec.partition(":")[0]
+    if is_outside(spec):
+        return _MODULES.get(kind, "code or scores of the user, which the configuration names")
+    found = find_row(spec)
+    return found[1].summary if found is not None else "an attacker that the configuration describes"
+
+
+def is_network(spec: str) -> bool:
+    """Return whether an attacker rests on a neural network, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> [is_network(spec) for spec in ("campplus:wheels", "ge2e-adapted-undone", "extractor:ge2e", "ivector-adapted")]
+    [True, True, True, False]
+    """
+    kind = spec.removeprefix("extractor:").partition(":")[0]
+    for ending in _ENDINGS:  # -undone is the last of several
+        kind = kind.removesuffix(ending)
+    return kind in _NETWORKS
+
+
+def adapts(spec: str) -> bool:
+    """Return whether an attacker adapts to the trials, by its preset or what a door opens to.
+
+    Examples
+    --------
+    >>> [adapts(spec) for spec in ("ge2e-adapted-undone", "adapted:ecapa", "campplus", "scores:ecapa/exp")]
+    [True, True, False, False]
+    """
+    return "-adapted" in spec.partition(":")[0] or spec.startswith("adapted:")
+
+
+def undoes(spec: str) -> bool:
+    """Return whether an attacker learns to invert the anonymisation, or to align what comes of it."""
+    return spec.endswith(("-undone", "-aligned"))
+
+
+_FILES = 64  # whose headers are one task
+
+
+def seconds_of(rates: Mapping[str, float], hours: float, n_workers: int) -> dict[str, float]:
+    """Return how long each attacker works on so many hours of speech, by seconds of one core an hour.
+
+    Examples
+    --------
+    >>> seconds_of({"gmm-svm": 6.0, "campplus": 70.0}, 2.0, 2)
+    {'gmm-svm': 6.0, 'campplus': 70.0}
+    """
+    return {name: rate * hours / n_workers for name, rate in rates.items()}
+
+
+def hours_of_speech(sets: Sets, draws: Mapping[str, int], *, jobs: int | None) -> float:
+    """Return how much speech attackers hear: each original once, and each of so many draws of training, enrolment and
+    trials, one where their number is not given.
+    """
+    sides = sets.sides
+    return sum(
+        (1 + draws.get(sides.get(name, ""), 1)) * _hours(directory, jobs) for name, directory in sets.original.items()
+    )
+
+
+def _hours(directory: DataDir, jobs: int | None) -> float:
+    paths = [str(path) for path in directory.recordings.values()]
+    return sum(ordered_map(_seconds, chunks(paths, _FILES), jobs=jobs, threads=True)) / 3600
+
+
+def _seconds(paths: Sequence[str]) -> float:
+    return sum(audio_header(path).seconds for path in paths)
+
+
+def describe_estimate(config: Config, hours: float, n_workers: int) -> str:
+    """Return what is told before the start: how long all attackers take about, those that are not known left out."""
+    specs = {
+        attacker_name(entry): str(config.attacker_settings.get(entry, {}).get("preset", entry))
+        for entry in config.attackers
+    }
+    rates, unknown = {}, []
+    rows = {name: find_row(spec) for name, spec in specs.items()}
+    kinds = {name: specs[name] if row is None else row[0] for name, row in rows.items()}
+    for name, kind in kinds.items():
+        rate = cost_of(kind, set(kinds.values()))
+        if rate is None:
+            unknown.append(name)
+        else:
+            rates[name] = rate
+    seconds = seconds_of(rates, hours, n_workers)
+    parts = ", ".join(f"{name} {_duration(value)}" for name, value in seconds.items())
+    cores = f"{n_workers} core{'s' if n_workers > 1 else ''}"
+    text = f"attackers on {hours:.1f} h of speech, about {_duration(sum(seconds.values()))} on {cores} if all is new"
+    text += f" ({parts})" if parts else ""
+    return text + (f"; how long {', '.join(unknown)} takes is not known" if unknown else "")
+
+
+def describe_absent(config: Config) -> list[str]:
+    """Return a line for each reason why attackers that would run by default cannot; none if others were chosen."""
+    if config.attackers != default_attackers():
+        return []
+    reasons: dict[str, list[str]] = {}
+    for name, why in absent_attackers().items():
+        if name not in config.attackers:
+            reasons.setdefault(why, []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}" for why, names in reasons.items()
+    ]
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, or minutes from a hundred seconds on."""
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -31,8 +31,7 @@ from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_v
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
 from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
-from spkver.voiceprivacy.conditions import Condition
-from spkver.voiceprivacy.layout import Scored
+from spkver.voiceprivacy.conditions import Condition, Scored
 from spkver.voiceprivacy.numbers import rank_owners
 from spkver.voiceprivacy.settings import EvaluationConfig
 

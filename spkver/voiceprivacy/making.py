@@ -18,8 +18,7 @@ from spkbase.own_code import TimeLimitError
 from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkver.attackers import ENDING, Attacker, Fusion
-from spkver.voiceprivacy.conditions import WORK, Condition
-from spkver.voiceprivacy.layout import SCORES
+from spkver.voiceprivacy.conditions import SCORES, WORK, Condition
 from spkver.voiceprivacy.rates import Heard
 from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 

@@ -2,11 +2,28 @@
 
 Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
 speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives stands beside it.
+
+Means over draws of what stands in a report: numbers, groups of numbers, lists of them.
+
+Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.
+
+Two numbers: the equal error rate of scores that are centred over the enrolled
+(`evaluation.score_maps.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled. Both
+need a trial list that is a full cross.
+
+The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.
+
+numbers/<set><suffix>/<attacker>.json    entries of its conditions
+conditions<suffix>.json                  all of them, the entries of ``results.json``
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +40,168 @@ from evaluation.linkage import (
     log_spaced_sizes,
     ranks_from_scores,
 )
-from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
-from evaluation.trials import Key, Scores, align, read_speakers, split_scores
-from evaluation.uncertainty import Resampling, confidence_over_draws, sample_from
+from evaluation.metrics import Evaluation, Metrics, eer, eer_of, evaluate, tag
+from evaluation.score_maps import closed_set_scores
+from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
+from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
-from spkver.voiceprivacy.closed_sets import closed_set_of
-from spkver.voiceprivacy.layout import Scored
-from spkver.voiceprivacy.means import mean_of, shared_notes
+from spkbase.files import file_digest, fingerprint, to_json, write_json
+from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
+from spkver.voiceprivacy.conditions import Condition, Scored
+from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
+
+def mean_of(values: Sequence[Any]) -> Any:
+    """Return the mean of values of one form, number by number.
+
+    Parameters
+    ----------
+    values : sequence
+        Numbers, or mappings and lists of them, one a draw; what is alike in all stays as it is.
+
+    Returns
+    -------
+    object
+        Of the same form. Where a value is missing in one draw it is missing; a truth holds where it holds in all; of
+        texts that differ the first stands.
+
+    Examples
+    --------
+    >>> mean_of([{"eer": 0.1, "tag": "A", "n": 3}, {"eer": 0.3, "tag": "B", "n": 3}])
+    {'eer': 0.2, 'tag': 'A', 'n': 3}
+    """
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {name: mean_of([value[name] for value in values]) for name in first}
+    if isinstance(first, list):
+        return [mean_of(list(items)) for items in zip(*values, strict=True)]
+    if all(value == first for value in values[1:]):
+        return first
+    if any(value is None for value in values):
+        return None
+    if isinstance(first, bool):
+        return all(values)
+    return first if isinstance(first, str) else sum(values) / len(values)
+
+
+def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Return the notes of all draws, those of some draws alone with their numbers.
+
+    Examples
+    --------
+    >>> shared_notes({1: {"d_sys": "few bins"}, 2: {"d_sys": "few bins", "cllr": "infinite"}})
+    {'d_sys': 'few bins', 'cllr': 'in draw 2: infinite'}
+    """
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(name for of_draw in notes.values() for name in of_draw):
+        texts: dict[str, list[int]] = {}
+        for number, of_draw in notes.items():
+            if name in of_draw:
+                texts.setdefault(of_draw[name], []).append(number)
+        parts = [
+            text if len(numbers) == len(notes) else f"in draw {' and '.join(map(str, numbers))}: {text}"
+            for text, numbers in texts.items()
+        ]
+        found[name] = "; ".join(parts)
+    return found
+
+
 Json = dict[str, Any]
+
+MOST_REPLICATES = 300  # of the EER's interval, whose deviation they give within some 4 %
+
+
+def closed_set_of(
+    draws: Sequence[Scores],
+    key: Key,
+    speakers: Mapping[str, str],
+    tables: Sequence[Ranks] | None,
+    resampling: Resampling,
+) -> tuple[Json | None, dict[str, str]]:
+    """Return the numbers of a closed set, means over draws, and notes about them.
+
+    Parameters
+    ----------
+    draws : sequence of Scores
+        Of the same trials.
+    key : Key
+    speakers : mapping of str to str
+        Of the segments.
+    tables : sequence of Ranks, or None
+        The rank of each owner in each draw, where the list allows it.
+    resampling : Resampling
+
+    Returns
+    -------
+    numbers : dict or None
+        ``eer``, its upper end at a level that holds for the smallest of several attackers
+        (`evaluation.uncertainty.minimum`), and ``identification``, each with value, low and high; ``candidates``, least
+        and most; ``chance``; and
+        both values of each draw. None where the list is no full cross.
+    notes : dict of str to str
+    """
+    if tables is None:
+        return None, {"closed_set": "not given: the trial list is not a full cross of models and segments"}
+    try:
+        centred = [closed_set_scores(_of_key(scores, key)) for scores in draws]
+    except DataError as error:
+        return None, {"closed_set": f"not given: {error.text}"}
+    samples = [sample_from(scores, key, segment_speakers=speakers, by_trial=True)[0] for scores in centred]
+    rates = [eer_of(sample.runs()) for sample in samples]
+    ends: Json = {}
+    if resampling.replicates:
+        fewer = replace(resampling, replicates=min(resampling.replicates, MOST_REPLICATES))
+        ends = _ends(centred, key, speakers, fewer)
+    shares = [float(np.mean(first_among_all(ranks))) for ranks in tables]
+    candidates = tables[0].impostors + 1
+    found = {
+        "eer": {"value": sum(rates) / len(rates), **ends},
+        "identification": _identification(tables, resampling),
+        "candidates": [int(candidates.min()), int(candidates.max())],
+        "chance": float(np.mean(1 / candidates)),
+        "draws": [{"eer": rate, "identification": share} for rate, share in zip(rates, shares, strict=True)],
+    }
+    return found, {}
+
+
+def first_among_all(ranks: Ranks) -> np.ndarray:
+    """Return the probability of each row that its owner is first among all it was scored against; ties are shared.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+
+    Examples
+    --------
+    >>> first_among_all(Ranks.of([0, 2, 0], [0, 0, 1], 9)).tolist()
+    [1.0, 0.0, 0.5]
+    """
+    return np.where(ranks.beaters == 0, 1 / (1 + ranks.ties), 0.0)
+
+
+def _identification(tables: Sequence[Ranks], resampling: Resampling) -> Json:
+    """Share of utterances whose speaker is first among all enrolled, with its interval."""
+    largest = int(all_draws(tables).impostors.max())
+    # of its whole gallery a row needs to know whether it is beaten: all may have one size then
+    whole = [replace(ranks, impostors=np.full(len(ranks), largest)) for ranks in tables]
+    curve = linkability_over_draws(whole, np.array([largest + 1]), resampling=resampling)
+    return {"value": float(curve.values[0]), "low": float(curve.low[0]), "high": float(curve.high[0])}
+
+
+def _ends(centred: Sequence[Scores], key: Key, speakers: Mapping[str, str], resampling: Resampling) -> Json:
+    try:
+        samples = [sample_from(scores, key, segment_speakers=speakers, ids_are_speakers=True)[0] for scores in centred]
+        found = minimum_over_attackers({"": samples}, resampling=resampling, permutations=0).interval
+    except DataError:  # fewer than two speakers
+        return {}
+    return {"low": found.low, "high": found.high}
+
+
+def _of_key(scores: Scores, key: Key) -> Scores:
+    """The scores of the trials of a key alone."""
+    return scores.subset(find_rows(key, scores))
+
 
 _TOPS = (2, 5, 10)  # the owner among the first so many
 _ALL_SIZES = 500  # of more enrolled speakers the curve has fewer points
@@ -238,3 +407,90 @@ def _speakers(scores: Scores, key: Key, genders: Mapping[str, str], ranks: Ranks
             }
         )
     return sorted(entries, key=lambda entry: entry["speaker"])
+
+
+Place = tuple[str, str, str, str]  # set, sex, scenario, attacker
+
+FOLDER = "numbers"
+_METHOD = "intervals that hold where errors are few"  # numbers made before by another one are made again
+_FORM = "means over draws, closed sets; 2"
+_LIBRARIES = ("numpy", "scipy")
+
+
+def declare_assessment(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Stage[list[Json]]:
+    """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
+
+    Conditions are shared out to the workers, and each is kept as soon as it is done.
+    """
+    groups: dict[tuple[str, str], list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault((condition.scored.dataset, condition.scored.attacker), []).append(condition)
+    quiet = replace(run, quiet=True)
+    parts = [_declare_part(quiet, group, config, suffix=suffix, seed=seed) for group in groups.values()]
+
+    def make(draft: Draft) -> None:
+        made = {_place_of_assessment(entry): entry for part in parts for entry in part.value}
+        write_json(draft.path, [made[_place_of_assessment(vars(condition.scored))] for condition in conditions])
+
+    return run.stage(
+        "evaluation",
+        f"conditions{suffix}.json",
+        make=make,
+        read=_read,
+        depends=Depends(inputs=[condition.scored for condition in conditions], after=parts, libraries=()),
+    )
+
+
+def _declare_part(
+    run: Run, conditions: Sequence[Condition], config: EvaluationConfig, *, suffix: str, seed: int
+) -> Stage[list[Json]]:
+    """Declare the numbers of an attacker on a set."""
+    scored = [condition.scored for condition in conditions]
+    first = scored[0]
+
+    def make(draft: Draft) -> None:
+        # the longest first, so that no worker waits for the other in the end
+        order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
+        assessed = resumed_map(
+            partial(_assessed, output=run.output, config=config, seed=seed),
+            [scored[row] for row in order],
+            journal=draft.folder / "conditions.journal",
+            fingerprint=fingerprint(draft.fingerprint, order),
+            jobs=run.jobs,
+            description=f"conditions of {first.attacker} on {first.dataset}",
+        )
+        found = dict(zip(order, assessed, strict=True))
+        write_json(draft.path, [json.loads(found[row]) for row in range(len(scored))])
+
+    return run.stage(
+        f"numbers of {first.attacker} on {first.dataset}{suffix}",
+        f"{FOLDER}/{first.dataset}{suffix}/{first.attacker}.json",
+        make=make,
+        read=_read,
+        depends=Depends(
+            inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
+            after=[stage for condition in conditions for stage in condition.stages],
+            libraries=_LIBRARIES,
+        ),
+    )
+
+
+def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
+    names = ((one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender") for one in scored)
+    return {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(names))}
+
+
+def _place_of_assessment(entry: Mapping[str, Any]) -> Place:
+    return entry["dataset"], entry["gender"], entry["scenario"], entry["attacker"]
+
+
+def _read(path: Path) -> list[Json]:
+    conditions: list[Json] = json.loads(path.read_text(encoding="utf-8"))
+    return conditions
+
+
+def _assessed(scored: Scored, *, output: Path, config: EvaluationConfig, seed: int) -> str:
+    """What was found of a condition, in the form in which it is kept."""
+    return to_json(assess(scored, output=output, config=config, seed=seed))

@@ -28,7 +28,7 @@ from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.conditions import Chosen, Condition, ScoreMaker, attacks_of, declare_attackers, joined
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.making import reason_of
-from spkver.voiceprivacy.means import mean_of
+from spkver.voiceprivacy.numbers import mean_of
 from spkver.voiceprivacy.sanity_audio import Evaluated, Found
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
 

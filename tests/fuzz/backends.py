@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from spkver.backend.kaldi_files import (
+from spkver.backend.kaldi_plda import (
+    KaldiPlda,
     VbxTransform,
+    kaldi_plda_scores,
+    plda_from_kaldi,
     read_kaldi_matrix,
     read_kaldi_plda,
     read_vbx_transform,
@@ -17,9 +20,7 @@ from spkver.backend.kaldi_files import (
     write_kaldi_plda,
     write_vbx_transform,
 )
-from spkver.backend.kaldi_plda import KaldiPlda, kaldi_plda_scores, plda_from_kaldi
-from spkver.backend.sessions import Sessions
-from spkver.backend.sidekit_plda import plda_from_sidekit
+from spkver.backend.plda import Sessions, plda_from_sidekit
 from spkver.sidekit.factor_analyser import FactorAnalyser, read_factor_analyser, write_factor_analyser
 from tests.fuzz.containers import inside_hdf5
 from tests.fuzz.mutation import damage

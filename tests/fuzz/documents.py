@@ -25,9 +25,9 @@ from spkbase.files.hdf5 import file_digest, fingerprint
 from spkbase.runs.ledger import LEDGER, SOURCES, Ledger, Origin, origin_record
 from spkbase.runs.status import format_status, read_status, status_record
 from spkver.anonymization import directories
-from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
-from spkver.attackers.backend import Backend, Transform
+from spkver.attackers.attack import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.config import AttackerConfig
+from spkver.attackers.kinds import Backend, Transform
 from spkver.backend.chain import format_chain, parse_chain, plain_chain, read_chain
 from spkver.commands.status import twin_status
 from spkver.corpora.trees import is_finished

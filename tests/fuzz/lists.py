@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation import formats
 from evaluation.challenges.rank_files import ASR, ASV, RankFile, format_rank_file, make_section, read_rank_file
-from evaluation.challenges.results_2022 import read_results
+from evaluation.challenges.team_scores import read_results
 from evaluation.embeddings.kaldi import read_scp
 from evaluation.formats.format import Choice
 from evaluation.trials.lists import Key, Scores, Trials

@@ -27,7 +27,7 @@ from spkbase.files.plain_pickle import read_pickle
 from spkbase.files.torch_files import read_torch
 from spkbase.runs.journal import Journal
 from spkver.backend.backend_files import checksum_of, read_backend, write_backend
-from spkver.backend.chain_training import train_chain
+from spkver.backend.chain import train_chain
 from spkver.backend.svm import SvmModels, read_svms, write_svms
 from spkver.features.frames import read_feature_table
 from spkver.mixture.statistics import open_statistics

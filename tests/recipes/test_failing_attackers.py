@@ -199,7 +199,7 @@ def test_what_is_wrong_with_the_data_ends_the_run_at_once(layout, tmp_path):
 
 
 def test_interrupts_and_memory_end_the_run(layout, tmp_path, monkeypatch):
-    from spkver.attackers.own_process import FunctionProcess
+    from spkver.attackers.own import FunctionProcess
 
     monkeypatch.setattr(FunctionProcess, "ask", lambda *_: (_ for _ in ()).throw(MemoryError()))
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, "raises"))

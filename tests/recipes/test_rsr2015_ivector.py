@@ -22,12 +22,11 @@ from evaluation.formats.reading import read_scores
 from spkbase.configuration import load_config, read_yaml
 from spkbase.errors import ConfigError
 from spkbase.work.settings import Work
-from spkver.backend.joint_factor_scoring import score_joint_factors
+from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.statistics import open_statistics
 from spkver.mixture.ubm import read_ubm
 from spkver.rsr2015 import command
-from spkver.rsr2015.lists import Config
-from spkver.rsr2015.vectors import parse_systems
+from spkver.rsr2015.lists import Config, parse_systems
 from spkver.vectors.joint_factors import JointFactorConfig, train_joint_factors
 
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}

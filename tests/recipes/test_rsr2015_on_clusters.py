@@ -31,7 +31,7 @@ _CHUNKS = {
     "spkver.mixture.gmm.CHUNK": 1024,
     "spkver.backend.svm._MODELS": 4,
     "spkver.backend.scoring._PAIRED": 100_000,
-    "spkver.backend.trial_pieces._TASK": 200_000,
+    "spkver.backend.scoring._TASK": 200_000,
 }
 MAPS = {
     "extract_batch",

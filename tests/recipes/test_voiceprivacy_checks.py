@@ -22,12 +22,11 @@ from spkbase.errors import ConfigError, DataError
 from spkver.attackers.catalogue import absent_attackers, default_attackers
 from spkver.attackers.config import PRESETS
 from spkver.datadir import DataDir
-from spkver.voiceprivacy import sanity, sanity_audio
-from spkver.voiceprivacy.choosing import chosen_attackers
+from spkver.voiceprivacy import checks, sanity_audio
+from spkver.voiceprivacy.choosing import chosen_attackers, describe_absent
 from spkver.voiceprivacy.conditions import attacks_of
-from spkver.voiceprivacy.estimate import describe_absent
 from spkver.voiceprivacy.making import Outcome
-from spkver.voiceprivacy.outputs import averages, challenge_rows, split_name
+from spkver.voiceprivacy.results import averages, challenge_rows, split_name
 from spkver.voiceprivacy.sets import Reading, Sets, find_datasets, read_sets
 from spkver.voiceprivacy.settings import ChallengeConfig, Config
 from spkver.voiceprivacy.summary import summarise, verdict
@@ -97,7 +96,7 @@ def levels(found: Any) -> list[str]:
 
 @pytest.mark.parametrize(("eer", "level"), [(0.01, "ok"), (0.05, "ok"), (0.051, "warning"), (0.3, "warning")])
 def test_a_weak_attacker_is_a_warning(eer, level):
-    (found,) = sanity.attacker_strength(evaluated(conditions(o=eer, i=0.3, l=0.3, s=0.2)))
+    (found,) = checks.attacker_strength(evaluated(conditions(o=eer, i=0.3, l=0.3, s=0.2)))
     assert (found.level, f"{100 * eer:.1f} %" in found.text) == (level, True)
 
 
@@ -107,7 +106,7 @@ def test_a_weak_attacker_is_a_warning(eer, level):
 def test_a_semi_informed_attacker_that_is_weaker_is_a_warning(semi, expected, tmp_path):
     config = load_config(Config, settings=["evaluation.replicates=0"])
     found = list(
-        sanity.attacker_order(evaluated(conditions(o=0.01, i=0.3, l=0.2, s=semi), config=config, output=tmp_path))
+        checks.attacker_order(evaluated(conditions(o=0.01, i=0.3, l=0.2, s=semi), config=config, output=tmp_path))
     )
     assert levels(found) == expected
     assert "lazy-informed" in found[0].text
@@ -134,7 +133,7 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
         files = {"scores": draws[0]["scores"], "key": "key", "segment_speakers": "utt2spk"}
         found[scenario] = files | ({"draws": draws} if n_draws > 1 else {})
     given = [one | found.get(one["scenario"], {}) for one in conditions(o=0.01, i=0.3, l=0.05, s=0.06)]
-    first = next(iter(sanity.attacker_order(evaluated(given, output=tmp_path))))
+    first = next(iter(checks.attacker_order(evaluated(given, output=tmp_path))))
     assert first.level == level
     assert ("may be chance" in first.text) == (level == "note")
     assert "(difference " in first.text
@@ -143,7 +142,7 @@ def test_a_difference_that_may_be_chance_is_a_note(gap, level, n_draws, tmp_path
 @pytest.mark.parametrize(("speakers", "level"), [(19, "warning"), (20, "ok")])
 def test_few_speakers_are_a_warning(speakers, level):
     some = [{**one, "n_enrolled": speakers} for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)]
-    (found,) = sanity.few_speakers(evaluated(some))
+    (found,) = checks.few_speakers(evaluated(some))
     assert found.level == level
     assert "0.5 points" in found.text  # one of 200 target trials
 
@@ -153,7 +152,7 @@ def test_missing_intervals_are_a_warning():
         {**one, "intervals": {}, "notes": {"intervals": "none: too few"}}
         for one in conditions(o=0.1, i=0.1, l=0.1, s=0.1)
     ]
-    (found,) = sanity.few_speakers(evaluated(some))
+    (found,) = checks.few_speakers(evaluated(some))
     assert (found.level, "too few" in found.text) == ("warning", True)
 
 
@@ -167,15 +166,15 @@ def test_original_results_that_change_with_the_anonymiser_are_a_warning():
     }
     other = {**same, "conditions": conditions(o=0.03, i=0.3, l=0.2, s=0.1)}
     foreign = deepcopy(same) | {"config": {**same["config"], "seed": 1}}
-    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": same}))) == ["ok"]
-    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": other}))) == ["warning"]
-    assert levels(sanity.independence(evaluated(now, earlier={"results_b.json": foreign}))) == ["note", "note"]
-    assert levels(sanity.independence(evaluated(now, earlier={}))) == ["note"]
+    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": same}))) == ["ok"]
+    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": other}))) == ["warning"]
+    assert levels(checks.independence(evaluated(now, earlier={"results_b.json": foreign}))) == ["note", "note"]
+    assert levels(checks.independence(evaluated(now, earlier={}))) == ["note"]
 
 
 def test_reversed_scores_are_a_warning():
-    assert levels(sanity.other_notes(evaluated(conditions(o=0.02, i=0.3, l=0.2, s=0.1)))) == []
-    assert levels(sanity.other_notes(evaluated(conditions(o=0.02, i=0.6, l=0.2, s=0.1)))) == ["warning"]
+    assert levels(checks.other_notes(evaluated(conditions(o=0.02, i=0.3, l=0.2, s=0.1)))) == []
+    assert levels(checks.other_notes(evaluated(conditions(o=0.02, i=0.6, l=0.2, s=0.1)))) == ["warning"]
 
 
 def sets_of(data: Path, output: Path) -> Any:
@@ -184,8 +183,8 @@ def sets_of(data: Path, output: Path) -> Any:
 
 def test_clean_sets_raise_no_alarm(layout, tmp_path):
     sets = sets_of(layout, tmp_path)
-    assert levels(sanity.shared_speakers(evaluated(sets=sets))) == ["ok"]
-    assert levels(sanity.duplicate_audio(evaluated(sets=sets))) == ["ok", "ok"]
+    assert levels(checks.shared_speakers(evaluated(sets=sets))) == ["ok"]
+    assert levels(checks.duplicate_audio(evaluated(sets=sets))) == ["ok", "ok"]
 
 
 def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
@@ -206,7 +205,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
     for directory in (*attack.training, attack.background.original, *attack.background.anonymised):
         assert set(directory.speakers.values()) == {"f102", "f103", "m101", "m102", "m103"}
         assert len(directory.recordings) == len(directory.speakers) == 15
-    found = list(sanity.shared_speakers(evaluated(sets=sets)))
+    found = list(checks.shared_speakers(evaluated(sets=sets)))
     assert [(one.level, one.check) for one in found] == [
         ("warning", "speaker overlap"),
         ("warning", "utterance overlap"),
@@ -217,7 +216,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(layout, tmp_path):
 def test_equal_audio_is_a_warning_wherever_it_stands(layout, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     shutil.copy(data / "tiny_test_trials_f/wav/f002-4.wav", data / "tiny_train/wav/m101-2.wav")
-    found = list(sanity.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
+    found = list(checks.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
     assert levels(found) == ["warning", "ok"]
     assert "tiny_test_trials_f/f002-4 = tiny_train/m101-2" in found[0].text
 
@@ -246,7 +245,7 @@ def test_one_file_under_two_ids_is_a_duplicate(layout, tmp_path):
     first = lines_of(enrolls / "wav.scp")[0].split()[1]
     name = lines_of(trials / "wav.scp")[0].split()[0]
     write(trials / "wav.scp", [f"{name} {first}", *lines_of(trials / "wav.scp")[1:]])
-    found = next(sanity.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
+    found = next(checks.duplicate_audio(evaluated(sets=sets_of(data, tmp_path / "out"))))
     assert (found.level, name in found.text) == ("warning", True)
 
 
@@ -306,11 +305,11 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path):
 def test_attackers_that_tell_nothing_do_not_count():
     """Constant scores look like perfect privacy, and so do scores the wrong way round."""
     entries = [one | {"min_cllr": 0.5} for one in conditions(o=0.02, i=0.5, l=0.5, s=0.5)]
-    assert not list(sanity.uninformative(evaluated(entries)))
+    assert not list(checks.uninformative(evaluated(entries)))
     for place in (2, 4, 5):
         entries[place]["min_cllr"] = 1.0
     entries[6]["eer"] = {"rocch": 0.5, "interpolated": 0.9}
-    found = list(sanity.uninformative(evaluated(entries)))
+    found = list(checks.uninformative(evaluated(entries)))
     assert [(one.level, one.text[one.text.index("(") : one.text.index(")")]) for one in found] == [
         ("warning", "(x_test all ignorant, x_test all semi-informed"),
         ("error", "(x_test all lazy-informed"),
@@ -323,16 +322,16 @@ def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled, told):
     entries = [
         one | {"gender": sex} for sex, rate in rates.items() for one in conditions(o=rate, i=rate, l=rate, s=rate)
     ]
-    found = list(sanity.pooled_trials(evaluated(entries)))
+    found = list(checks.pooled_trials(evaluated(entries)))
     assert bool(found) == told
     assert all("f 1.0 %, m 9.0 %" in one.text for one in found[::2])
 
 
 def test_unmeasured_utility_is_a_warning():
     entries = conditions(o=0.02, i=0.3, l=0.2, s=0.1)
-    assert levels(sanity.unmeasured_utility(evaluated(entries))) == ["warning"]
-    assert not list(sanity.unmeasured_utility(evaluated(entries, utility={"wer": {}})))
-    assert not list(sanity.unmeasured_utility(evaluated(entries[:2])))
+    assert levels(checks.unmeasured_utility(evaluated(entries))) == ["warning"]
+    assert not list(checks.unmeasured_utility(evaluated(entries, utility={"wer": {}})))
+    assert not list(checks.unmeasured_utility(evaluated(entries[:2])))
 
 
 # --- summary --------------------------------------------------------------------------------------
@@ -734,6 +733,6 @@ def test_verdict_names_scenario_attacker_interval_and_number_of_speakers():
 
 @pytest.mark.parametrize(("lazy", "expected"), [(0.2, []), (0.3, []), (0.4, ["note"])])
 def test_a_lazy_attacker_that_is_weaker_than_an_ignorant_one_is_noted(lazy, expected):
-    found = list(sanity.lazy_order(evaluated(conditions(o=0.01, i=0.3, l=lazy, s=0.1))))
+    found = list(checks.lazy_order(evaluated(conditions(o=0.01, i=0.3, l=lazy, s=0.1))))
     assert levels(found) == expected
     assert all(f"{100 * lazy:.1f} % against 30.0 %" in one.text for one in found)

@@ -17,9 +17,9 @@ from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write, write_origina
 
 from evaluation.cli import main as evaluation_main
 from spkver.cli import main as spkver_main
+from spkver.voiceprivacy.checks import shared_draws
 from spkver.voiceprivacy.making import Outcome
 from spkver.voiceprivacy.sanity_audio import Evaluated
-from spkver.voiceprivacy.sanity_draws import shared_draws
 from spkver.voiceprivacy.sets import Reading, read_sets
 from spkver.voiceprivacy.settings import Config
 

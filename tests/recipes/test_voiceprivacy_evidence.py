@@ -18,10 +18,10 @@ from evaluation.linkage import worst_case_from
 from evaluation.linkage.ranks import Ranks
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Resampling, minimum_over_attackers, sample_from
+from spkver.voiceprivacy.checks import FEW_TRAINING_SPEAKERS, overestimation, reasons
+from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.evidence import add_evidence, add_minima, match_by_rank, worst_of
-from spkver.voiceprivacy.limits import FEW_TRAINING_SPEAKERS, overestimation, reasons
 from spkver.voiceprivacy.settings import Config
-from spkver.voiceprivacy.who_attacked import attackers_run
 
 ATTACKERS = ("gmm-svm", "supervector-cosine")
 

@@ -21,7 +21,7 @@ from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.anonymization.config import named_stream
 from spkver.attackers import Attack, Background, Place, Undoing, known_anonymizer
 from spkver.attackers.aligned_attacker import AlignedAttacker, AlignedSource, choose_map, wanted_aligned
-from spkver.attackers.context import Context
+from spkver.attackers.config import Context
 from spkver.attackers.undoing import why_not
 from spkver.attackers.vector_attacker import Choice, VectorAttacker
 from spkver.datadir import DataDir, read_datadir

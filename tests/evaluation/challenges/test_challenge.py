@@ -10,8 +10,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from evaluation.challenges.team_report import average_rows, write_challenge
-from evaluation.challenges.team_scores import VOICEPRIVACY, NamingRule, assess, find_score_lists, read_rule
+from evaluation.challenges.team_scores import (
+    VOICEPRIVACY,
+    NamingRule,
+    assess,
+    average_rows,
+    find_score_lists,
+    read_rule,
+    write_challenge,
+)
 from evaluation.cli import main
 from evaluation.metrics.equal_error import eer
 from spkbase.errors import ConfigError, DataError

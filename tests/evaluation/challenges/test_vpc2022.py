@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.challenges.results_2022 import WEIGHTS, read_results, recompute_averages, weighted_average
+from evaluation.challenges.team_scores import WEIGHTS, read_results, recompute_averages, weighted_average
 from evaluation.metrics.zebra_profile import tag
 from spkbase.errors import DataError
 

@@ -28,7 +28,7 @@ from evaluation.metrics.calibration import cllr, ece, min_cllr, min_ece
 from evaluation.metrics.detection import act_dcf, min_dcf
 from evaluation.metrics.equal_error import eer
 from evaluation.metrics.zebra_profile import zebra
-from evaluation.plots import chart, densities, draw, priors, tex, training
+from evaluation.plots import chart, densities, draw, priors, training
 from evaluation.plots.chart import Axis, Chart, Line, Look, as_cores
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
@@ -455,7 +455,7 @@ def test_thinned_curves_stay_within_a_step() -> None:
     y = np.cumsum(rng.exponential(size=len(x)))
     y /= y[-1]
     axis = Axis("", 0.0, 1.0)
-    thin_x, thin_y = tex.thinned(x, y, axis, axis)
+    thin_x, thin_y = draw.thinned(x, y, axis, axis)
     assert len(thin_x) < 6100
     assert np.abs(np.interp(x, thin_x, thin_y) - y).max() < 3 / 3000
     assert (thin_x[0], thin_x[-1]) == (pytest.approx(x[0], abs=1e-3), pytest.approx(x[-1], abs=1e-3))

@@ -18,7 +18,7 @@ from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.disclosure import cumulative_match, largest_impostor_scores
 from evaluation.linkage.extrapolation.estimate import extrapolate, sizes_beyond
 from evaluation.linkage.ranks import Ranks, rank_speakers
-from evaluation.plots import agreement, speakers
+from evaluation.plots import agreement, linkability
 from evaluation.plots import linkability as plots
 from evaluation.plots.chart import Chart
 from evaluation.reports import linkability_files as extras
@@ -117,7 +117,7 @@ def test_lists_of_speakers_are_written(run: Linkage, tmp_path: Path) -> None:
 @pytest.fixture
 def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
     saved: list[Chart] = []
-    for module in (plots, agreement, speakers):
+    for module in (plots, agreement):
         monkeypatch.setattr(module, "render_chart", lambda chart, path=None, ax=None: saved.append(chart))
     return saved
 
@@ -172,11 +172,11 @@ def test_cmc_and_speakers_show_what_they_were_given(run: Linkage, charts: list[C
     np.testing.assert_allclose(charts[0].lines[1].y, share)
     assert labels(charts[0])[0] == f"a (rank 1 {100 * share[0]:.1f} %, rank 10 {100 * share[9]:.1f} %, N 301)"
     values = np.linspace(0, 1, 101)
-    speakers.plot_speakers({"a": values}, path="x.png", bins=4)
+    linkability.plot_speakers({"a": values}, path="x.png", bins=4)
     assert labels(charts[1])[0] == "a (Q1 0.25, median 0.50, Q3 0.75)"
     assert sorted(line.x[0] for line in charts[1].lines[1:]) == pytest.approx([0.25, 0.5, 0.75])
     assert charts[1].lines[0].y.max() == pytest.approx(26 / 101)
-    speakers.plot_speakers({"a": values, "b": values / 2}, path="x.png", bins=4)
+    linkability.plot_speakers({"a": values, "b": values / 2}, path="x.png", bins=4)
     above, below = charts[2].lines[0], charts[2].lines[4]  # strips of one scale, each with three quartiles
     assert above.base is not None
     assert (above.base[0], below.base) == (pytest.approx(charts[2].y.high / 2), None)
@@ -234,7 +234,7 @@ def test_jaccard_bars_stand_beside_chance_and_the_published_means(charts: list[C
 @pytest.fixture
 def grids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Chart, list[list[Chart | None]]]]:
     saved: list[Any] = []
-    for module in (plots, speakers):
+    for module in (plots,):
         monkeypatch.setattr(module, "render_grid", lambda frame, charts, path: saved.append((frame, charts)))
     return saved
 
@@ -261,7 +261,7 @@ def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(run
 def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(grids: Any) -> None:
     values = np.linspace(0, 1, 101)
     names = [("ECAPA", "B3"), ("ECAPA", "B5"), ("ResNet", "B5")]
-    speakers.plot_speaker_grid(dict.fromkeys(names, values), path="x.png", bins=4)
+    linkability.plot_speaker_grid(dict.fromkeys(names, values), path="x.png", bins=4)
     frame, charts = grids[0]
     assert [[chart and chart.title for chart in row] for row in charts] == [
         ["ECAPA, B3\nQ1 0.25, median 0.50, Q3 0.75", "ECAPA, B5\nQ1 0.25, median 0.50, Q3 0.75"],
@@ -270,7 +270,7 @@ def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(grids: Any
     assert frame.y.label == "Speakers (%)"
     assert charts[0][0].lines[0].y.max() == pytest.approx(100 * 26 / 101)
     assert [line.x[0] for line in charts[0][0].lines[1:]] == pytest.approx([0.25, 0.5, 0.75])
-    speakers.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path="x.png")
+    linkability.plot_speaker_grid({("", f"run {number}"): values for number in range(6)}, path="x.png")
     assert [[chart is not None for chart in row] for row in grids[1][1]] == [[True] * 4, [True, True, False, False]]
 
 
@@ -305,8 +305,8 @@ def test_every_picture_is_drawn_in_every_format_without_a_warning(
         ),
         (lambda curve, far: plots.plot_linkability({"a": curve}, path="x.gif"), "no format of plots is known"),
         (lambda curve, far: plots.plot_cmc({"a": [1.0]}, path="x.png"), "of 2 or more ranks"),
-        (lambda curve, far: speakers.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
-        (lambda curve, far: speakers.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
+        (lambda curve, far: linkability.plot_speakers({"a": []}, path="x.png"), "expected a finite linkability"),
+        (lambda curve, far: linkability.plot_speakers({"a": [0.5]}, path="x.png", bins=0), "expected 1 to 1,000 bins"),
     ],
 )
 def test_bad_plots_are_refused(call: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

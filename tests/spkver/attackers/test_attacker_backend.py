@@ -15,14 +15,11 @@ from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
 from spkbase.runs.stages import Given
 from spkbase.work.settings import Work
-from spkver.attackers.backend import Backend, Segments
+from spkver.attackers.attack import normalised_scores, raw_scores, score_matrix
 from spkver.attackers.config import AttackerConfig, attacker_config
-from spkver.attackers.discriminant import fit_lda
-from spkver.attackers.kind import Sessions
-from spkver.attackers.learning import cohort_rows
-from spkver.attackers.learning import train_backend as train_on_sessions
-from spkver.attackers.matching import normalised_scores, raw_scores, score_matrix
-from spkver.attackers.projection import fit_transform
+from spkver.attackers.kinds import Backend, Segments, Sessions, fit_lda, fit_transform
+from spkver.attackers.training import cohort_rows
+from spkver.attackers.training import train_backend as train_on_sessions
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics, accumulate_statistics

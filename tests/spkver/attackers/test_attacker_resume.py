@@ -9,8 +9,8 @@ import pytest
 from interruptions import counted
 from test_attacker_runs import three, write_set
 
-from spkver.attackers import gmm_svm, projection, training
-from spkver.attackers.kept import Kept
+from spkver.attackers import kinds, training
+from spkver.attackers.protocol import Kept
 from spkver.attackers.training import train_attacker
 from spkver.attackers.workplace import Workplace
 from spkver.datadir.directory import DataDir
@@ -28,24 +28,24 @@ def train(data: DataDir, folder: Path) -> bytes:
 
 
 STEPS = {
-    "transform": (projection, "fit_transform", 0),
-    "gram": (gmm_svm, "gram_matrix", 0),
-    "cohort": (gmm_svm, "train_some_apart", 2),
+    "transform": (kinds, "fit_transform", 0),
+    "gram": (kinds, "gram_matrix", 0),
+    "cohort": (kinds, "train_some_apart", 2),
     "end": (training, "save_attacker", 0),
 }
 
 
 @pytest.mark.parametrize("stop", list(STEPS))
 def test_a_training_goes_on(data, tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(gmm_svm, "_CHUNK", 2)
+    monkeypatch.setattr(kinds, "_CHUNK", 2)
     expected = train(data, tmp_path / "whole")
     module, name, most = STEPS[stop]
     with monkeypatch.context() as patch:
         counted(patch, module, name, most=most)
         with pytest.raises(KeyboardInterrupt):
             train(data, tmp_path / "a")
-    fitted = counted(monkeypatch, projection, "fit_transform")
-    machines = counted(monkeypatch, gmm_svm, "train_some_apart")
+    fitted = counted(monkeypatch, kinds, "fit_transform")
+    machines = counted(monkeypatch, kinds, "train_some_apart")
     assert train(data, tmp_path / "a") == expected
     assert len(fitted) == (stop == "transform")
     # eight speakers are four chunks

@@ -20,8 +20,7 @@ from evaluation.trials import Trials, split_scores
 from spkbase.errors import ConfigError, DataError
 from spkbase.work import devices
 from spkver import attackers as package
-from spkver.attackers.attack import check_trials, score
-from spkver.attackers.attacker import load_attacker, save_attacker
+from spkver.attackers.attack import check_trials, load_attacker, save_attacker, score
 from spkver.attackers.config import attacker_config
 from spkver.attackers.training import merge_versions, train_attacker, train_attackers
 from spkver.attackers.workplace import Workplace
@@ -240,7 +239,7 @@ def test_an_interrupted_training_leaves_no_attacker(sets, tmp_path, monkeypatch)
 
     config = three()[1]
     with monkeypatch.context() as patch:
-        patch.setattr(package.attacker, "write_text", stop)
+        patch.setattr(package.attack, "write_text", stop)
         with pytest.raises(KeyboardInterrupt):
             train_attacker(read_datadir(sets / "train"), config, tmp_path / "a", seed=1)
     with pytest.raises(DataError, match=r"attacker\.yaml is missing"):

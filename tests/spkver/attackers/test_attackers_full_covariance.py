@@ -8,10 +8,9 @@ from scipy.stats import multivariate_normal
 
 from evaluation.trials import Trials
 from spkbase.errors import DataError
-from spkver.attackers.attacker import TrainedAttacker, load_attacker, save_attacker
-from spkver.attackers.backend import Backend, Segments
+from spkver.attackers.attack import TrainedAttacker, load_attacker, raw_scores, save_attacker
 from spkver.attackers.config import attacker_config
-from spkver.attackers.matching import raw_scores
+from spkver.attackers.kinds import Backend, Segments
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics, accumulate_statistics

@@ -12,7 +12,7 @@ from evaluation.metrics import eer
 from evaluation.trials import Key
 from spkbase.errors import DataError
 from spkbase.runs import Journal
-from spkver.attackers.chain_choice import FoldVectors, choose_chain, simplest_of_best, standard_chains
+from spkver.attackers.vector_attacker import FoldVectors, choose_chain, simplest_of_best, standard_chains
 from spkver.backend import Facts, check_chain, parse_chain, train_chain
 
 DIMENSION = 12

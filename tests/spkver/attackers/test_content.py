@@ -12,20 +12,25 @@ import pytest
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError
 from spkver.attackers.catalogue import find_row
-from spkver.attackers.content import ContentAttacker, ContentConfig, wanted_content
-from spkver.attackers.content_choice import METHODS, Method, Reader, choose_method, roc_area
-from spkver.attackers.context import Context
-from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack
-from spkver.attackers.term_weights import (
+from spkver.attackers.config import Context
+from spkver.attackers.content import (
+    METHODS,
     UNITS,
+    ContentAttacker,
+    ContentConfig,
+    Method,
+    Reader,
     characters,
+    choose_method,
     column_of_terms,
     count_documents,
+    roc_area,
     term_vectors,
     trial_products,
+    wanted_content,
     words,
 )
+from spkver.attackers.protocol import Attack, Kept
 from spkver.datadir.directory import DataDir
 
 COMMON = ["the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as"]

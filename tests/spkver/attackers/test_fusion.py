@@ -14,10 +14,16 @@ import soundfile
 
 from evaluation.trials.lists import Scores, Trials, align
 from spkbase.errors import DataError
-from spkver.attackers.fusion import Fusion, UndoneFusion, WantedFusion
-from spkver.attackers.fusion_folds import MOST_SPEAKERS, MOST_TESTED, fold_attacks, kind_of
-from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, level_of
+from spkver.attackers.fusion import (
+    MOST_SPEAKERS,
+    MOST_TESTED,
+    Fusion,
+    UndoneFusion,
+    WantedFusion,
+    fold_attacks,
+    kind_of,
+)
+from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Kept, Place, level_of
 from spkver.datadir.directory import DataDir
 
 

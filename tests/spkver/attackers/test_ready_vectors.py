@@ -15,8 +15,7 @@ import pytest
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.trials import Trials
 from spkver.attackers import open_door
-from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack
+from spkver.attackers.protocol import Attack, Kept
 from spkver.attackers.ready import ReadyVectors
 from spkver.backend import Sessions, adapted_cosine_scores
 from spkver.datadir import DataDir

@@ -17,13 +17,10 @@ from spkbase.runs import Journal
 from spkver.attackers import catalogue, vector_attacker
 from spkver.attackers.attack import match_trials
 from spkver.attackers.catalogue import CATALOGUE
-from spkver.attackers.context import Context
+from spkver.attackers.config import Context
 from spkver.attackers.ivector_source import wanted_ivectors
-from spkver.attackers.kept import Kept
-from spkver.attackers.protocol import Attack, BackgroundAttacker, Place
-from spkver.attackers.vector_attacker import VectorAttacker, limited
-from spkver.attackers.vector_settings import check_chains, wanted_network
-from spkver.attackers.vector_store import VectorStore
+from spkver.attackers.protocol import Attack, BackgroundAttacker, Kept, Place
+from spkver.attackers.vector_attacker import VectorAttacker, VectorStore, check_chains, limited, wanted_network
 from spkver.audio import write_audio
 from spkver.backend import read_backend
 from spkver.datadir import DataDir

@@ -293,7 +293,7 @@ def test_cohorts_are_scored_in_blocks(
 ) -> None:
     backend, trials = train_chain(training, "whiten,length,snorm:9"), all_trials(tested, tested)
     whole = backend.score(tested, tested, trials).values
-    monkeypatch.setattr("spkver.backend.trained._PAIRS", 100)
+    monkeypatch.setattr("spkver.backend.chain._PAIRS", 100)
     np.testing.assert_allclose(backend.score(tested, tested, trials).values, whole, rtol=1e-9, atol=1e-12)
 
 

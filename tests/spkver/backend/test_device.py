@@ -12,8 +12,7 @@ from spkbase.arrays.stored import StoredArray
 from spkbase.errors import DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
-from spkver.backend.linear import gram_matrix
-from spkver.backend.nap import Projection, fit_nap
+from spkver.backend.nap import Projection, fit_nap, gram_matrix
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels
 from spkver.features.frames import Frames
@@ -134,7 +133,7 @@ def test_a_kept_table_lies_in_pieces_and_reads_as_one():
 @DTYPES
 @pytest.mark.parametrize(("shape", "others"), [((5, 40), None), ((5, 40), (7, 40)), ((3, 9000), None)])
 def test_inner_products(device, monkeypatch, dtype, shape, others):
-    monkeypatch.setattr("spkver.backend.linear._DEVICE_TILE", 2)
+    monkeypatch.setattr("spkver.backend.nap._DEVICE_TILE", 2)
     rng = np.random.default_rng(0)
     left = rng.standard_normal(shape).astype(dtype)
     right = None if others is None else rng.standard_normal(others).astype(dtype)

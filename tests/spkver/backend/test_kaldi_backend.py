@@ -18,8 +18,14 @@ from scipy.linalg import eigh
 from evaluation.embeddings import read_embeddings
 from evaluation.metrics import eer
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.kaldi_files import (
+from spkver.backend.kaldi_plda import (
+    KaldiPlda,
+    PldaAdaptation,
     VbxTransform,
+    adapt_plda_unsupervised,
+    kaldi_plda_scores,
+    plda_from_kaldi,
+    plda_to_kaldi,
     read_kaldi_matrix,
     read_kaldi_plda,
     read_vbx_transform,
@@ -27,17 +33,7 @@ from spkver.backend.kaldi_files import (
     write_kaldi_plda,
     write_vbx_transform,
 )
-from spkver.backend.kaldi_plda import (
-    KaldiPlda,
-    PldaAdaptation,
-    adapt_plda_unsupervised,
-    kaldi_plda_scores,
-    plda_from_kaldi,
-    plda_to_kaldi,
-)
-from spkver.backend.plda import Plda
-from spkver.backend.plda_scoring import plda_scores
-from spkver.backend.sessions import Sessions
+from spkver.backend.plda import Plda, Sessions, plda_scores
 
 
 def drawn(seed: int = 0, dimension: int = 4) -> KaldiPlda:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from spkver.backend.likelihood_ratio import log_likelihood_ratios
+from spkver.backend.scoring import log_likelihood_ratios
 from spkver.mixture.gmm import GaussianMixture, natural_parameters, sufficient_statistics
 
 

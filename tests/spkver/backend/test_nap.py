@@ -11,8 +11,7 @@ from interruptions import named, stored
 from spkbase.arrays.stored import part
 from spkbase.errors import ConfigError, DataError
 from spkbase.work.settings import Work
-from spkver.backend.linear import gram_matrix
-from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, remove_directions
+from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, remove_directions
 
 
 def sessions(seed: int = 0, *, n: int = 24, dimension: int = 40, n_speakers: int = 6) -> tuple[np.ndarray, list[str]]:

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.plda import Plda, PldaConfig, SpeakerSums, expectation, fit_plda
-from spkver.backend.plda_scoring import plda_scores
-from spkver.backend.residual_prior import residual_prior
-from spkver.backend.sessions import Sessions
+from spkver.backend.plda import (
+    Plda,
+    PldaConfig,
+    Sessions,
+    SpeakerSums,
+    expectation,
+    fit_plda,
+    plda_scores,
+    residual_prior,
+)
 
 
 def log_density(vectors: NDArray, mean: NDArray, covariance: NDArray) -> float:

@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
-from spkver.backend.plda import Plda, PldaConfig, fit_plda
-from spkver.backend.plda_scoring import plda_scores
-from spkver.backend.sessions import Sessions
-from spkver.backend.sidekit_plda import add_sidekit_channels
-from spkver.backend.two_covariance import TwoCovariance, fit_two_covariance, two_covariance_scores
+from spkver.backend.plda import (
+    Plda,
+    PldaConfig,
+    Sessions,
+    TwoCovariance,
+    add_sidekit_channels,
+    fit_plda,
+    fit_two_covariance,
+    plda_scores,
+    two_covariance_scores,
+)
+from spkver.backend.scorers import cosine_of_sessions, mahalanobis_scores
 
 RELATIVE = 1e-9
 

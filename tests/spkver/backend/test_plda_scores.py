@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import cllr
 from spkbase.errors import ConfigError, DataError
-from spkver.backend.closeness import cosine_of_sessions, mahalanobis_scores
-from spkver.backend.plda import Plda
-from spkver.backend.plda_scoring import plda_scores
-from spkver.backend.sessions import Sessions
-from spkver.backend.two_covariance import TwoCovariance, fit_two_covariance, two_covariance_scores
+from spkver.backend.plda import Plda, Sessions, TwoCovariance, fit_two_covariance, plda_scores, two_covariance_scores
+from spkver.backend.scorers import cosine_of_sessions, mahalanobis_scores
 
 
 def model(rng: np.random.Generator, *, dimension: int = 5, rank: int = 3, channels: int = 0) -> Plda:

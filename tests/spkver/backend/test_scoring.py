@@ -16,9 +16,8 @@ from spkbase.errors import DataError
 from spkbase.runs.destination import Destination
 from spkbase.work.settings import Work
 from spkver.backend.nap import Projection, fit_nap
-from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials
+from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
 from spkver.backend.svm import SvmModels
-from spkver.backend.trial_pieces import trial_blocks, trial_pieces
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 
@@ -294,7 +293,7 @@ def test_pairs_and_blocks_agree(dtype):
 
 
 def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.backend.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.backend.scoring._TASK", 1)
     monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
     machines, vectors, trials = case(tmp_path)
     found = {}
@@ -313,7 +312,7 @@ def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
 
 
 def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.backend.trial_pieces._TASK", 1)
+    monkeypatch.setattr("spkver.backend.scoring._TASK", 1)
     monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
     machines, vectors, trials = case(None)
     expected = score_trials(machines, named(SEGMENTS, vectors), trials).values

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spkbase.errors import DataError
-from spkver.backend import products
-from spkver.backend.products import pair_products
-from spkver.backend.sessions import Sessions
+from spkver.backend import scoring
+from spkver.backend.plda import Sessions
+from spkver.backend.scoring import pair_products
 
 
 def test_sums_and_means_of_models_in_any_order() -> None:
@@ -74,8 +74,8 @@ def test_products_of_any_list_are_those_of_its_pairs(data: st.DataObject) -> Non
     if data.draw(st.booleans()):
         models, segments = np.tile(models, 2), np.tile(segments, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "_CELLS", data.draw(st.sampled_from([1, 100, 1 << 22])))
-        patch.setattr(products, "_PAIRED", data.draw(st.sampled_from([1, 100, 1 << 22])))
+        patch.setattr(scoring, "_CELLS", data.draw(st.sampled_from([1, 100, 1 << 22])))
+        patch.setattr(scoring, "_PAIRED", data.draw(st.sampled_from([1, 100, 1 << 22])))
         found = pair_products(left, right, models, segments)
     np.testing.assert_allclose(found, (left[models] * right[segments]).sum(axis=1), rtol=1e-12, atol=1e-13)
 

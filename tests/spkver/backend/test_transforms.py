@@ -14,23 +14,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError, DataError
-from spkver.backend import moments, transforms
-from spkver.backend.moments import (
-    between_covariance,
-    class_sums,
-    is_singular,
-    mean,
-    regularised,
-    total_covariance,
-    within_covariance,
-)
-from spkver.backend.residual_prior import residual_prior
-from spkver.backend.sessions import Sessions
+from spkver.backend import transforms
+from spkver.backend.plda import Sessions, residual_prior
 from spkver.backend.transforms import (
     WHITENINGS,
     AffineMap,
     LengthNorm,
     apply_maps,
+    between_covariance,
+    class_sums,
     fit_centring,
     fit_coral,
     fit_efr,
@@ -38,8 +30,13 @@ from spkver.backend.transforms import (
     fit_sphnorm,
     fit_wccn,
     fit_whitening,
+    is_singular,
+    mean,
+    regularised,
     signed,
+    total_covariance,
     whitening_matrix,
+    within_covariance,
 )
 
 DRAW = np.random.default_rng(0)
@@ -62,8 +59,7 @@ def test_blocks_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     whole = within_covariance(VECTORS, CODES), apply_maps(fit_efr(VECTORS), VECTORS)
     assert np.array_equal(within_covariance(stored, CODES), whole[0])
     assert np.array_equal(apply_maps(fit_efr(stored), stored), whole[1])
-    for module in (moments, transforms):
-        monkeypatch.setattr(module, "_ROWS", 7)
+    monkeypatch.setattr(transforms, "_ROWS", 7)
     np.testing.assert_allclose(within_covariance(VECTORS, CODES), whole[0], atol=1e-12)
     np.testing.assert_allclose(apply_maps(fit_efr(VECTORS), VECTORS), whole[1], atol=1e-12)
 

@@ -8,20 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spkver.backend.moments import between_covariance, class_means, class_sums, mean, total_covariance
-from spkver.backend.moments import within_covariance as within
 from spkver.backend.nap import fit_nap
 from spkver.backend.transforms import (
     AffineMap,
     LengthNorm,
     apply_maps,
+    between_covariance,
+    class_means,
+    class_sums,
     fit_centring,
     fit_efr,
     fit_lda,
     fit_sphnorm,
     fit_wccn,
     fit_whitening,
+    mean,
+    total_covariance,
 )
+from spkver.backend.transforms import within_covariance as within
 
 pytestmark = pytest.mark.golden
 Arrays = dict[str, NDArray]

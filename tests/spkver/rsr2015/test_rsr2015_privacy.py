@@ -11,7 +11,7 @@ from evaluation.metrics.zebra_profile import zebra
 from evaluation.trials.lists import Key, Scores
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 from evaluation.uncertainty.resampling import sample_of
-from spkver.rsr2015.privacy import Speakers, curve_figures, linkability, privacy_figures
+from spkver.rsr2015.results import Speakers, curve_figures, linkability, privacy_figures
 
 N_SPEAKERS, N_SENTENCES = 12, 4
 

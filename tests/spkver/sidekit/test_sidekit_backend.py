@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, read_embeddings
 from spkbase.errors import DataError
 from spkver.backend import Plda, plda_from_sidekit, plda_scores, plda_to_sidekit
-from spkver.backend.sessions import Sessions
+from spkver.backend.plda import Sessions
 from spkver.sidekit.factor_analyser import FactorAnalyser, read_factor_analyser, write_factor_analyser
 from spkver.sidekit.stat_server import (
     StatServer,

@@ -20,7 +20,7 @@ from spkbase.runs.destination import Destination
 from spkbase.work import use_engine
 from spkbase.work.devices import Device
 from spkbase.work.settings import Work
-from spkver.backend.joint_factor_scoring import score_joint_factors
+from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
 from spkver.sidekit.stat_server import StatServer, write_stat_server

@@ -10,8 +10,7 @@ from evaluation.linkage import Ranks, linkability_at_sizes, ranks_from_scores
 from evaluation.metrics import eer
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Resampling
-from spkver.voiceprivacy.closed_sets import closed_set_of, first_among_all
-from spkver.voiceprivacy.numbers import rank_owners
+from spkver.voiceprivacy.numbers import closed_set_of, first_among_all, rank_owners
 
 WOMEN, MEN = ["f1", "f2", "f3", "f4"], ["m1", "m2", "m3"]
 RESAMPLING = Resampling(50, 0)

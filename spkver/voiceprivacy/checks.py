@@ -1,17 +1,36 @@
-"""What could make the numbers mean less than they seem to: checks whose outcome stands in every report."""
+"""An alarm where privacy is probably overestimated: what in a run speaks for a stronger attacker than those it had.
+
+The privacy that a run reports is what its attackers left. Published evaluations overestimated it by up to 74 %, for
+reasons that a run can see of itself: see `reasons`. None of them proves anything, and that there is none proves no
+privacy either.
+
+Whether attackers who know more are stronger: semi-informed than lazy-informed ones, these than ignorant ones.
+
+Checks of draws: over how many the results are means, and whether enrolment and trials share some.
+
+What could make the numbers mean less than they seem to: checks whose outcome stands in every report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from evaluation.metrics import Reversal, reversal_at
-from evaluation.reports import SCENARIOS, strongest
-from spkbase.errors import few
+import numpy as np
+
+from evaluation.formats import read_key, read_scores
+from evaluation.metrics import Reversal, SortedScores, eer_of, method_of, reversal_at
+from evaluation.reports import INVERTING, SCENARIOS, strongest
+from evaluation.trials import read_speakers
+from evaluation.uncertainty import Interval, Sample, bootstrap, interval_over_draws, sample_from
+from spkbase.errors import DataError, few
+from spkver.anonymization import RECORD
 from spkver.attackers import catalogue_name, find_row, is_outside
 from spkver.datadir import SEXES_POOLED, enrolment
-from spkver.voiceprivacy.choosing import attacker_name
-from spkver.voiceprivacy.limits import overestimated
+from spkver.voiceprivacy.choosing import adapts, attacker_name, attacker_specs, is_network
 from spkver.voiceprivacy.making import failed_attackers, fusions
 from spkver.voiceprivacy.sanity_audio import (
     Evaluated,
@@ -21,14 +40,291 @@ from spkver.voiceprivacy.sanity_audio import (
     original_audio,
     resemblance,
 )
-from spkver.voiceprivacy.sanity_draws import shared_draws, trial_draws
-from spkver.voiceprivacy.sanity_order import attacker_order, lazy_order, percent, pooled
-from spkver.voiceprivacy.sets import POOLED
+from spkver.voiceprivacy.sets import POOLED, Sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.summary import number, places
 from spkver.voiceprivacy.training_draws import training_draw_gaps
 
 Json = dict[str, Any]
+
+FEW_TRAINING_SPEAKERS = 100
+"""Fewer teach an attacker little of how voices differ; the attackers of the challenges learn from 921."""
+
+OVERESTIMATED = "overestimated privacy"
+"""Name of the check whose text the alarm is."""
+
+_NO_VOICE_PRINT = ("fusion", "prosody", "session", "content")  # who is ahead of these, or behind, tells nothing
+
+
+def overestimation(conditions: Sequence[Json], sets: Sets, config: Config, *, failed: Sequence[str] = ()) -> str:
+    """Return why privacy is probably overestimated, in a sentence for the verdict; nothing where nothing is amiss.
+
+    Parameters
+    ----------
+    conditions : sequence of mapping
+        Entries of ``results.json``.
+    sets : Sets
+    config : Config
+    failed : sequence of str
+        Attackers that failed.
+    """
+    found = list(dict.fromkeys(reasons(conditions, sets, config, failed=failed)))
+    if not found or all(condition["scenario"] == "original" for condition in conditions):
+        return ""
+    listed = found[0] if len(found) == 1 else f"{'; '.join(found[:-1])}; and {found[-1]}"
+    return f"This privacy is probably overestimated, because {listed}."
+
+
+def overestimated(given: Evaluated) -> Iterator[Found]:
+    """Warn where privacy is probably overestimated; see `overestimation`."""
+    failed = [failure.attacker for failure in given.outcome.failures]
+    if text := overestimation(given.conditions, given.sets, given.config, failed=failed):
+        yield Found("warning", OVERESTIMATED, text)
+
+
+def reasons(conditions: Sequence[Json], sets: Sets, config: Config, *, failed: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what speaks for a stronger attacker than those there were.
+
+    - Attackers disagree: one that recognises voices is ahead of all others by more than the intervals of both.
+    - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
+    - Those who know more (semi-informed) are weaker than those who know less (lazy-informed).
+    - There are few speakers to learn from, or one draw of the anonymised ones.
+    - No attacker rests on a neural network, none adapts to the trials, or one failed.
+    """
+    by = dict(places([dict(condition) for condition in conditions]))
+    pooled = {dataset for dataset, gender, _ in by if gender == "all"}
+    main = {place: part for place, part in by.items() if place[1] == "all" or place[0] not in pooled}
+    yield from _weak(main, config)
+    yield from _disagreement(main)
+    yield from _order(main)
+    yield from _training(sets, config, informed=any(place[2] == "semi-informed" for place in main))
+    specs = attacker_specs(config)
+    served = {condition["attacker"] for condition in conditions}
+    run = {entry: spec for entry, spec in specs.items() if attacker_name(entry) in served}
+    if not any(map(is_network, run.values())):
+        yield "no attacker rests on a neural network"
+    if not any(adapts(spec) or config.attacker_settings.get(entry, {}).get("adapted") for entry, spec in run.items()):
+        yield "no attacker adapts to the trials"
+    if failed:
+        yield f"attackers failed ({', '.join(dict.fromkeys(failed))})"
+
+
+def _weak(main: Mapping[tuple[str, str, str], Sequence[Json]], config: Config) -> Iterator[str]:
+    for place, part in main.items():
+        if place[2] == "original":
+            rate = number(strongest(part)["eer"]["rocch"])
+            if rate > config.weak_attacker_eer:
+                yield f"attackers are weak on original speech ({_where(place)}: {100 * rate:.1f} %)"
+
+
+def _disagreement(main: Mapping[tuple[str, str, str], Sequence[Json]]) -> Iterator[str]:
+    """Where the strongest voice print is ahead of the next by more than both intervals, the others miss something."""
+    for place, part in main.items():
+        if place[2] == "original":
+            continue
+        rows = []
+        for condition in part:
+            ends = condition["intervals"].get("eer.rocch", {})
+            low, high = number(ends.get("low")), number(ends.get("high"))
+            hears = condition["level"] != INVERTING and not condition["attacker"].startswith(_NO_VOICE_PRINT)
+            if hears and low == low and high == high:
+                rows.append((number(condition["eer"]["rocch"]), low, high, condition["attacker"]))
+        rows.sort()
+        if len(rows) > 1 and rows[0][2] < rows[1][1]:
+            name = rows[0][3]
+            yield f"attackers disagree ({_where(place)} {place[2]}: {name} alone is ahead, beyond both intervals)"
+
+
+def _order(main: Mapping[tuple[str, str, str], Sequence[Json]]) -> Iterator[str]:
+    for place, part in main.items():
+        lazy = main.get((*place[:2], "lazy-informed"))
+        if place[2] != "semi-informed" or lazy is None:
+            continue
+        rates = [_least_without_inverting(rows) for rows in (part, lazy)]
+        if rates[0] > rates[1]:
+            values = " against ".join(f"{100 * rate:.1f} %" for rate in rates)
+            yield f"semi-informed attackers are weaker than lazy-informed ones ({_where(place)}: {values})"
+
+
+def _least_without_inverting(part: Sequence[Json]) -> float:
+    others = [condition for condition in part if condition["level"] != INVERTING] or list(part)
+    return number(strongest(others)["eer"]["rocch"])
+
+
+def _training(sets: Sets, config: Config, *, informed: bool) -> Iterator[str]:
+    for name in dict.fromkeys(dataset.training for dataset in sets.datasets):
+        count = len(set(sets.original[name].speakers.values()))
+        if count < FEW_TRAINING_SPEAKERS:
+            yield f"attackers learn from few speakers ({name}: {count})"
+        if informed and config.anonymizer.name != "none" and not (sets.draws.get(name) or sets.draws_nothing(name)):
+            yield f"semi-informed attackers learn from one draw of the anonymised speech alone ({name})"
+
+
+def _where(place: tuple[str, str, str]) -> str:
+    return place[0] if place[1] == "all" else f"{place[0]} {place[1]}"
+
+
+_MOST_REPLICATES = 500
+
+
+def attacker_order(given: Evaluated) -> Iterator[Found]:
+    """Check that more knowledge makes no attacker weaker: where it does, the stronger one was trained badly."""
+    for dataset, semi in _strongest(given.conditions, "semi-informed"):
+        for other in ("lazy-informed", "ignorant"):
+            rival = _rival(given.conditions, semi, other)
+            if rival is None:
+                continue
+            rates = _rates(semi, rival)
+            if semi["eer"]["rocch"] <= rival["eer"]["rocch"]:
+                text = f"{dataset}: semi-informed is at least as strong as {other}, {rates}."
+                yield Found("ok", "attacker order", text)
+                continue
+            sure = _difference(semi, rival, given.config, given.output) if other == "lazy-informed" else None
+            text = f"{dataset}: the semi-informed attacker is weaker than the {other} one, {rates}"
+            text += f" (difference {_points(sure)})" if sure is not None else ""
+            if sure is not None and sure.low <= 0:
+                text += ": that may be chance, and it gains nothing from what more it knows."
+                yield Found("note", "attacker order", f"{text} The result is the least privacy over the scenarios.")
+                continue
+            text += ". It knows more, so its training failed; the result is the least privacy over the scenarios."
+            yield Found("warning", "attacker order", text)
+
+
+def lazy_order(given: Evaluated) -> Iterator[Found]:
+    """Note where anonymised enrolment does not help an attacker that was trained on original speech: it need not."""
+    for dataset, lazy in _strongest(given.conditions, "lazy-informed"):
+        ignorant = _rival(given.conditions, lazy, "ignorant")
+        if ignorant is not None and lazy["eer"]["rocch"] > ignorant["eer"]["rocch"]:
+            text = f"{dataset}: the lazy-informed attacker is weaker than the ignorant one, {_rates(lazy, ignorant)}."
+            text += " That may be: it was trained on original speech and enrols with other speech."
+            yield Found("note", "attacker order", text)
+
+
+def _strongest(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, Json]]:
+    for dataset, part in pooled(conditions, scenario):
+        yield dataset, strongest(part)
+
+
+def _rival(conditions: Sequence[Json], one: Json, scenario: str) -> Json | None:
+    """The strongest attacker of another scenario on the same trials."""
+    place = one["dataset"], one["gender"], scenario
+    part = [other for other in conditions if (other["dataset"], other["gender"], other["scenario"]) == place]
+    return strongest(part) if part else None
+
+
+def _rates(first: Json, second: Json) -> str:
+    return f"{percent(first['eer']['rocch'])} against {percent(second['eer']['rocch'])}"
+
+
+def _difference(semi: Json, lazy: Json, config: Config, output: Path) -> Interval | None:
+    """How much weaker one attacker is than the other, by paired resamples of all draws; None where they fail."""
+    replicates = min(config.evaluation.replicates, _MOST_REPLICATES)
+    if not replicates:
+        return None
+    try:
+        samples = [_samples(condition, output) for condition in (semi, lazy)]
+        n_draws = min(map(len, samples))
+        pairs = [sample for side in samples for sample in side[:n_draws]]
+        resampled = bootstrap(pairs, _rate, replicates=replicates, seed=config.seed)
+    except DataError:
+        return None
+    rates = np.array([_rate(sample.runs())["eer"] for sample in pairs]).reshape(2, n_draws)
+    resamples = np.array([found["eer"] for found in resampled]).reshape(2, n_draws, -1)
+    return interval_over_draws(
+        rates[0] - rates[1],
+        resamples[0] - resamples[1],
+        method=method_of("eer", difference=True),
+        n_units=pairs[0].n_effective,
+        level=config.evaluation.level,
+    )
+
+
+def _samples(condition: Json, output: Path) -> list[Sample]:
+    """The trials of each draw of a condition."""
+    key, speakers = (output / condition[name] for name in ("key", "segment_speakers"))
+    files = [draw["scores"] for draw in condition.get("draws", ())] or [condition["scores"]]
+    given = {"segment_speakers": read_speakers(speakers), "ids_are_speakers": True}
+    return [sample_from(read_scores(output / file), read_key(key), **given)[0] for file in files]  # type: ignore[arg-type]
+
+
+def _rate(scores: SortedScores) -> dict[str, float]:
+    return {"eer": eer_of(scores)}
+
+
+def _points(difference: Interval) -> str:
+    return f"{100 * difference.value:.1f} points, interval {100 * difference.low:.1f} to {100 * difference.high:.1f}"
+
+
+def pooled(conditions: Sequence[Json], scenario: str) -> Iterator[tuple[str, list[Json]]]:
+    """Conditions of a scenario for each set, those of all speakers where they are pooled, else of each sex."""
+    pooled = {condition["dataset"] for condition in conditions if condition["gender"] == "all"}
+    for (dataset, gender, name), part in places(conditions):
+        if name == scenario and (gender == "all" or dataset not in pooled):
+            yield dataset if gender == "all" else f"{dataset} {gender}", part
+
+
+def percent(share: float) -> str:
+    return f"{100 * number(share):.1f} %"
+
+
+_SHARED = (
+    "have the same draw of the anonymiser in enrolment and trials, by which they are recognised: EERs are far too low"
+    " for an anonymiser that draws for each side. To have that, leave anonymizer.shared_draws and"
+    " anonymizer.seeding=vpc2024 out; of twins of your own, make one side again by spkver anonymize with --side or"
+    " another --seed."
+)
+
+
+def trial_draws(given: Evaluated) -> Iterator[Found]:
+    """Tell over how many draws of trials results are means: those of one hide a spread."""
+    if given.config.anonymizer.name == "none" or not any(
+        condition["scenario"] != "original" for condition in given.conditions
+    ):
+        return
+    for dataset in given.sets.datasets:
+        count = given.sets.tested_draws(dataset)
+        if count > 1:
+            text = f"{dataset.name}: results are means over {count} anonymised versions of the trials."
+            yield Found("ok", "trial draws", text)
+            continue
+        reasons = dict.fromkeys(given.sets.undrawn[name] for name in dataset.tested if name in given.sets.undrawn)
+        why = f", {few(list(reasons))}" if reasons else ""
+        text = f"{dataset.name}: results are of one anonymised version of the trials{why}: another one may"
+        remedy = "Give the anonymiser (anonymizer.name) to have anonymizer.trial_draws of them."
+        if any(map(given.sets.draws_nothing, dataset.tested)):
+            text = f"{dataset.name}: there is one anonymised version of enrolment and trials{why}."
+            yield Found("note", "trial draws", text)
+        else:
+            yield Found("note", "trial draws", f"{text} give points more or less. {remedy}")
+    partial = [condition for condition in given.conditions if "draws" in condition["notes"]]
+    if partial:
+        first = partial[0]
+        text = f"{len(partial)} given.conditions lack draws, such as {first['dataset']} {first['scenario']}"
+        yield Found("note", "trial draws", f"{text} {first['attacker']}: {first['notes']['draws']}.")
+
+
+def shared_draws(given: Evaluated) -> Iterator[Found]:
+    """Warn where a speaker has the same draw in enrolment and trials, by the records of the anonymised directories."""
+    for dataset in given.sets.datasets:
+        enrolled = _speaker_draws(given.sets, dataset.enrolls)
+        shared = {draw for name in dataset.trials.values() for draw in enrolled & _speaker_draws(given.sets, name)}
+        if shared:
+            speakers = {stream.split()[-1] for _, stream, _ in shared}
+            yield Found("warning", "shared draws", f"{dataset.name}: {len(speakers)} speakers {_SHARED}")
+
+
+def _speaker_draws(sets: Sets, name: str) -> set[tuple[str, str, Any]]:
+    """Anonymiser, stream of random numbers and seed of the speakers of a data directory, in all of its versions."""
+    found: set[tuple[str, str, Any]] = set()
+    for twin in (sets.twins[name], *sets.draws.get(name, ())):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or none of ours
+            record = json.loads((twin.path / RECORD).read_text(encoding="utf-8"))
+            made, seed = record["anonymizer"], record["seed"]
+            if made["level"] == "speaker" and made["name"] != "none":
+                seed = None if made["seeding"] == "vpc2024" else seed
+                found |= {(made["name"], entry["stream"], seed) for entry in record["files"].values()}
+    return found
+
 
 RATES = "sampling rates"
 UTILITY = "utility"
