@@ -88,7 +88,7 @@ NEEDS = {
 
 
 def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
-    assert set(extras()) == {*NEEDS, "all", "kaldi", "gpu", "docs", "dev"}
+    assert set(extras()) == {*NEEDS, "all", "gpu", "docs", "dev"}
     (held,) = extras()["all"]
     wheels = set(NEEDS) - {"world", "torch", "cupy"}  # a compiler, and gigabytes, are no part of it
     assert set(held.removeprefix("spkver[").removesuffix("]").split(",")) == wheels
