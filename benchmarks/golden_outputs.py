@@ -30,7 +30,7 @@ import numpy as np
 
 RECIPES = ("svm-gmm", "gmm-ubm", "ivector", "jfa")
 _BOOKS = ("stages.json", "sources.json", "run.log", "times.json", "spkver.json")
-_DATED = ("run", "timings", "versions", "command", "date", "seconds", "made_from")
+_DATED = ("run", "timings", "versions", "command", "date", "seconds", "made_from", "made_by", "time")
 _SKIPPED = (".log", ".svg", ".pdf", ".tex", ".lock")  # SVG and PDF hold dates and random ids
 
 # {d} is the demo's folder, {v} its evaluation, {o} where a command writes
@@ -204,7 +204,8 @@ def _of_values(one: Any, other: Any, place: str = "") -> Iterator[str]:
         for number, pair in enumerate(zip(one, other, strict=True)):
             yield from _of_values(*pair, f"{place}[{number}]")
     elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        if one.shape != other.shape or one.dtype != other.dtype or one.tobytes() != other.tobytes():
+        same = one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+        if one.shape != other.shape or one.dtype != other.dtype or not same:
             yield f"{place}: other array, {one.shape} {one.dtype} and {other.shape} {other.dtype}"
     elif isinstance(one, float) and isinstance(other, float):
         if not (math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15) or (math.isnan(one) and math.isnan(other))):
