@@ -51,6 +51,8 @@ from spkbase.files import (
 )
 from spkbase.showing import one_line
 
+logger = logging.getLogger(__name__)
+
 WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan))"
@@ -239,9 +241,6 @@ def _key(trial: str, split: str, kind: str) -> tuple[str, str] | None:
     if match is None or match["split"] != split or bool(match["anon"]) != (kind == "anon"):
         return None
     return match["corpus"] + (match["subset"] or ""), match["sex"]
-
-
-logger = logging.getLogger(__name__)
 
 
 @one_line

@@ -56,6 +56,8 @@ from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, on_device
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
 
+logger = logging.getLogger(__name__)
+
 
 TieRule = Literal["shared", "strict", "lenient"]
 TIE_RULES: tuple[TieRule, ...] = ("shared", "strict", "lenient")
@@ -474,9 +476,6 @@ def _compare(
 def _column_sums(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Sum at most 255 rows of flags, in the bytes of words."""
     return np.add.reduce(flags.view(np.uint64), axis=0).view(np.uint8)
-
-
-logger = logging.getLogger(__name__)
 
 
 def ranks_from_embeddings(

@@ -35,6 +35,8 @@ from numpy.typing import ArrayLike
 from spkbase.errors import DataError, few
 from spkbase.showing import Tabular, html_table
 
+logger = logging.getLogger(__name__)
+
 # Up to this many cells a table over all pairs is quicker than a sort, and small (4 bytes a cell).
 _MAX_CELLS = 1 << 25
 
@@ -749,8 +751,6 @@ def name_some(trials: Trials, rows: np.ndarray) -> str:
     names = ", ".join(name_trial(trials, row) for row in rows[:_MAX_NAMED])
     return names + (f" and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else "")
 
-
-logger = logging.getLogger(__name__)
 
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)  # multipliers that spread bits over a word
 

@@ -46,6 +46,8 @@ from spkver.anonymization.own import Anonymizer, check_command, command_anonymiz
 from spkver.audio import audio_header, read_audio, write_audio
 from spkver.datadir import DataDir, check_ids, unfit_id, write_datadir
 
+logger = logging.getLogger(__name__)
+
 _FULL_SCALE = 32767 / 32768
 _FUNCTIONS: dict[str, Callable[..., NDArray[Any]]] = {
     "mcadams": mcadams,
@@ -401,8 +403,6 @@ def _are_current(known: Sequence[tuple[Task, Entry]]) -> list[str]:
         if is_unchanged(task.source, entry.get("source")) and is_as_written(task.target, entry.get("output"))
     ]
 
-
-logger = logging.getLogger(__name__)
 
 _BATCH_OF_DIRECTORIES = 8
 

@@ -40,6 +40,8 @@ from spkver.idmap import IdMap
 from spkver.mixture import GaussianMixture, Statistics
 from spkver.vectors import Supervectors
 
+logger = logging.getLogger(__name__)
+
 _FORMAT = 1
 _DESCRIPTION, _ARRAYS = "attacker.yaml", "attacker.h5"
 _KEYS = {"format", "config", "seed", "trained_on", "versions", "sha256", "fingerprint"}
@@ -279,8 +281,6 @@ def _some(tested: Segments, rows: NDArray[np.int64]) -> Segments:
     return Segments(tested.ids[rows], None if tested.vectors is None else tested.vectors[rows], tested.frames)
 
 
-logger = logging.getLogger(__name__)
-
 _NAMED = 5
 
 
@@ -429,7 +429,7 @@ def _models(enrol_dir: DataDir, trial_list: Trials, problems: Problems) -> IdMap
     if unknown:
         problems.add(
             f"{len(unknown)} of {len(wanted)} models of the trials are neither enrolled speakers nor utterances: "
-            f"{_some_of_attack(unknown)}",
+            f"{_quoted(unknown)}",
             file=enrol_dir.path,
             remedy="check that the trials belong to this enrolment",
         )
@@ -441,14 +441,14 @@ def _tested(trial_dir: DataDir, trial_list: Trials, problems: Problems) -> dict[
     unknown = [segment for segment in wanted if segment not in trial_dir.recordings]
     if unknown:
         problems.add(
-            f"{len(unknown)} of {len(wanted)} segments of the trials are not there: {_some_of_attack(unknown)}",
+            f"{len(unknown)} of {len(wanted)} segments of the trials are not there: {_quoted(unknown)}",
             file=trial_dir.path,
             remedy="check that the trials belong to this data directory",
         )
     return {name: Path(trial_dir.recordings[name]) for name in wanted if name in trial_dir.recordings}
 
 
-def _some_of_attack(names: list[str]) -> str:
+def _quoted(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
 
 

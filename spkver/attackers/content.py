@@ -42,6 +42,8 @@ from spkver.attackers.config import Context
 from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer
 from spkver.datadir import DataDir
 
+logger = logging.getLogger(__name__)
+
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
 _LENGTH = 3  # characters of a sequence
@@ -327,8 +329,6 @@ def _machine_scores(
         values[row] = machine.fit(vstack([positive, others], format="csr"), labels).decision_function(tested)
     return values
 
-
-logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 

@@ -36,6 +36,8 @@ from spkver.attackers.protocol import Attack, Background, Place
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, write_datadir
 
+logger = logging.getLogger(__name__)
+
 PIECES = 2
 SHORTEST = 1.0
 """Seconds that a piece must have; what cannot be cut into such pieces stays whole."""
@@ -171,8 +173,6 @@ def _are_whole(folder: Path, file: Path, jobs: int | None) -> bool:
 def _agree(files: Sequence[tuple[Path, str]]) -> bool:
     return all(path.is_file() and file_digest(path) == digest for path, digest in files)
 
-
-logger = logging.getLogger(__name__)
 
 FOLDS = 5
 ENROLLED = 3

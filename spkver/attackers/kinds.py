@@ -70,6 +70,8 @@ from spkver.features import FeatureConfig, Frames
 from spkver.mixture import GaussianMixture, Statistics, UbmConfig, inverse_variances, of_each_gaussian
 from spkver.vectors import MapConfig, Supervectors, adapt_multisession, adapt_supervectors, sum_by_model
 
+logger = logging.getLogger(__name__)
+
 _CHOICES = {"scoring": ("exact", "bound", "linear"), "enrolment": ("pooled", "sessions")}
 
 
@@ -612,9 +614,6 @@ def discriminants(coordinates: NDArray, owner: NDArray, shrinkage: float, n_dime
     return reduced
 
 
-logger = logging.getLogger(__name__)
-
-
 def learn_transform(lesson: Lesson, *, unit_length: bool) -> tuple[Transform, NDArray]:
     """Return the transformation that the sessions of a lesson teach, and their supervectors (S, D) before it."""
     options, workers = lesson.options, lesson.workers
@@ -911,14 +910,14 @@ def mean_directions(
     return SvmModels(models, weights, np.zeros(len(models)))
 
 
-def _learn_of_supervector_cosine(lesson: Lesson) -> Backend:
+def _learn_cosine(lesson: Lesson) -> Backend:
     return Backend(learn_transform(lesson, unit_length=SUPERVECTOR_COSINE.scales(lesson.options))[0])
 
 
 SUPERVECTOR_COSINE = Kind(
     name="supervector-cosine",
     summary="the cosine of projected supervectors",
-    learn=_learn_of_supervector_cosine,
+    learn=_learn_cosine,
     vectors=segment_vectors,
     enrol=mean_directions,
     cohort_models=enrolled_cohort(mean_directions),

@@ -55,6 +55,8 @@ from spkver.backend import Backend, format_chain, parse_chain, read_backend, tra
 from spkver.datadir import DataDir
 from spkver.extractors import Extractor, ExtractorSettings, find_weights, open_extractor
 
+logger = logging.getLogger(__name__)
+
 Json = Any
 
 SHRINK, PRIOR = 0.1, 100
@@ -266,8 +268,6 @@ def choose_chain(
         why = f"it is the simplest within one standard error, or one error, of the lowest mean EER, that of {lowest}"
     return {"chosen": judged[chosen]["chain"], "why": why, "chains": judged}
 
-
-logger = logging.getLogger(__name__)
 
 _FILES = 64  # whose checksums are one task
 _KEY = 16  # digits

@@ -75,6 +75,8 @@ from spkver.backend.transforms import (
     fit_whitening,
 )
 
+logger = logging.getLogger(__name__)
+
 Need = Literal["speakers", "sessions", "adapt"]
 Limit = Literal["", "dimensions", "speakers"]
 Values = Mapping[str, Any]
@@ -719,8 +721,6 @@ def _text(chosen: ChosenStep) -> str:
         return f"{chosen.name}: {next(iter(shown.values()))}"
     return f"{chosen.name}: {{{', '.join(f'{key}: {text}' for key, text in shown.items())}}}"
 
-
-logger = logging.getLogger(__name__)
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once
 

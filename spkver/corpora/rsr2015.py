@@ -53,6 +53,8 @@ from spkver.corpora.rsr2015_keys import TRIAL_TYPES, Enrolment, TrialList, read_
 from spkver.idmap import IdMap
 from spkver.sidekit import read_idmap_with_lines, write_idmap
 
+logger = logging.getLogger(__name__)
+
 _EXTENSIONS = (".sph", ".wav", ".flac")
 _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
@@ -433,8 +435,6 @@ def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
             remedy="check gender, or the list",
         )
 
-
-logger = logging.getLogger(__name__)
 
 _FOLDERS = {"m": "male", "f": "female"}
 

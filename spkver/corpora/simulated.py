@@ -30,6 +30,8 @@ from spkbase.work import ordered_map
 from spkver.corpora import espeak, trees
 from spkver.corpora.voices import SAMPLE_RATE, SENTENCES, make_session, make_voice, synthesise_utterance
 
+logger = logging.getLogger(__name__)
+
 ENROLMENT_SESSIONS = (1, 4, 7)
 # RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
 WRONG_SENTENCES_OF_SPEAKER = 3
@@ -99,8 +101,6 @@ _FOLDERS = {"m": "male", "f": "female"}
 _N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
 _FIRST_EVALUATION = {"m": 101, "f": 95}
 _VERSION = 1  # of the samples and the tree; a tree of another version is not taken for a finished one
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

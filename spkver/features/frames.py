@@ -32,6 +32,8 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
 
+logger = logging.getLogger(__name__)
+
 
 def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
     """Return the row of each id.
@@ -285,8 +287,6 @@ def post_process(
         frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
     return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
 
-
-logger = logging.getLogger(__name__)
 
 _REMEDY = "free space, or raise features.memory_gb if there is memory"
 _RECORDINGS = 64  # in one task

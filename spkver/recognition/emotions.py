@@ -46,6 +46,8 @@ from spkver.datadir import DataDir
 from spkver.features import MfccSettings, mfcc
 from spkver.recognition.recordings import check_recordings, map_recordings
 
+logger = logging.getLogger(__name__)
+
 LEAST_FRAMES = 20
 _WINDOW, _SHIFT = 0.025, 0.01
 _SPEECH_DB = 35.0
@@ -220,8 +222,6 @@ def _loudness(energy: NDArray, voiced: NDArray) -> list[float]:
     contrast = float(energy[voiced].mean() - energy[~voiced].mean()) if voiced.any() and not voiced.all() else 0.0
     return [seconds, float((energy > -15).mean()), float(peaks.sum()) / seconds, contrast]
 
-
-logger = logging.getLogger(__name__)
 
 _FEW = 4
 # that functionals depend on

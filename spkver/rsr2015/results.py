@@ -34,6 +34,8 @@ from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
 
+logger = logging.getLogger(__name__)
+
 LEVEL = 0.95
 CALIBRATION = (
     "scores are taken as the system gives them, not calibrated: ZEBRA and min_cllr calibrate them by isotonic "
@@ -179,8 +181,6 @@ def curve_figures(curve: Curve) -> dict[str, Any]:
         "intervals": ends,
     }
 
-
-logger = logging.getLogger(__name__)
 
 _SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
 

@@ -38,6 +38,8 @@ from spkver.features import FeatureConfig, values_for_rates
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import ALL, Config
 
+Json = dict[str, Any]
+
 _BY_FEATURES = ("ivector", "supervector")  # attackers of the catalogue that have features, as the presets do
 _ON_TOP = re.compile(r"(-adapted|-single-test|-aligned|-undone)+$")
 
@@ -142,8 +144,6 @@ def attacker_name(entry: str) -> str:
     """Return an attacker's name in folders and tables: the entry itself, or a short name of what a door opens to."""
     return catalogue_name(entry) or (short_name(entry) if is_outside(entry) else entry)
 
-
-Json = dict[str, Any]
 
 _CLASSIC = {
     "gmm-ubm": "the log-likelihood ratio of a mixture adapted to the speaker and one of all voices",

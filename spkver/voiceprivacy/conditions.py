@@ -54,6 +54,8 @@ from spkver.attackers import (
 from spkver.datadir import DataDir, without_labels
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets, note_each, pooled_key
 
+logger = logging.getLogger(__name__)
+
 SCORES = "exp"  # as in the challenge
 
 
@@ -155,8 +157,6 @@ def _write_list(run: Run, folder: str, key: Key, speakers: Mapping[str, str], ge
             "".join(f"{identifier} {table[identifier]}\n" for identifier in sorted(table)),
         )
 
-
-logger = logging.getLogger(__name__)
 
 Chosen = AttackerConfig | Attacker | Wanted
 """An attacker as it is configured: a built-in one, one of somebody else's, or one that needs a place to work at."""

@@ -51,6 +51,8 @@ from spkver.voiceprivacy.conditions import Condition, Scored
 from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
 
+Json = dict[str, Any]
+
 
 def mean_of(values: Sequence[Any]) -> Any:
     """Return the mean of values of one form, number by number.
@@ -106,8 +108,6 @@ def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
         found[name] = "; ".join(parts)
     return found
 
-
-Json = dict[str, Any]
 
 MOST_REPLICATES = 300  # of the EER's interval, whose deviation they give within some 4 %
 
@@ -431,8 +431,8 @@ def declare_assessment(
     parts = [_declare_part(quiet, group, config, suffix=suffix, seed=seed) for group in groups.values()]
 
     def make(draft: Draft) -> None:
-        made = {_place_of_assessment(entry): entry for part in parts for entry in part.value}
-        write_json(draft.path, [made[_place_of_assessment(vars(condition.scored))] for condition in conditions])
+        made = {_place_of(entry): entry for part in parts for entry in part.value}
+        write_json(draft.path, [made[_place_of(vars(condition.scored))] for condition in conditions])
 
     return run.stage(
         "evaluation",
@@ -482,7 +482,7 @@ def _digests(run: Run, scored: Sequence[Scored]) -> dict[str, str | None]:
     return {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(names))}
 
 
-def _place_of_assessment(entry: Mapping[str, Any]) -> Place:
+def _place_of(entry: Mapping[str, Any]) -> Place:
     return entry["dataset"], entry["gender"], entry["scenario"], entry["attacker"]
 
 

@@ -60,6 +60,8 @@ from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
 from spkver.voiceprivacy.summary import number
 
+logger = logging.getLogger(__name__)
+
 Json = dict[str, Any]
 
 _FOLDER = "emotion"
@@ -283,9 +285,6 @@ def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-logger = logging.getLogger(__name__)
-
-
 SEX = "sex"
 FILE = "attributes.json"
 _NO_VOICES = ("prosody", "session")  # vectors of a voice say more of its owner, also where these are ahead
@@ -387,7 +386,7 @@ def _of_set(
     names = tuple(dataset.trials.values())
     training = sets.original[dataset.training], sets.twins.get(dataset.training)
     source = attacker.open_source((training[0],))
-    tested = [_together_of_leakage([source.vectors(of[name]) for name in names]) for of in (sets.original, sets.twins)]
+    tested = [_joined_vectors([source.vectors(of[name]) for name in names]) for of in (sets.original, sets.twins)]
     sexes = {
         speaker: sex for name in (*names, dataset.training) for speaker, sex in sets.original[name].genders.items()
     }
@@ -413,7 +412,7 @@ def _vectors(source: Any, training: DataDir, attacker: VectorAttacker) -> Embedd
     return source.vectors(with_pieces((training,), attacker.place)[0])
 
 
-def _together_of_leakage(parts: Sequence[Embeddings]) -> Embeddings:
+def _joined_vectors(parts: Sequence[Embeddings]) -> Embeddings:
     """Vectors of several data directories; an utterance that is in two counts once."""
     first: dict[str, tuple[str, Any]] = {}
     for part in parts:
