@@ -3,7 +3,7 @@
 Where `ranking_sources` makes one EER and one of each utility of a system, nothing is averaged here: a table of several
 systems with a row for each set, list and measure comes of these.
 
-Several systems in one table and in one chart: EER of the semi-informed attacker against each utility.
+**Several systems in one table and in one chart: EER of the semi-informed attacker against each utility.**
 """
 
 from __future__ import annotations

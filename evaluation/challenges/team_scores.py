@@ -5,12 +5,12 @@ the corpus, its part, the sex and who is anonymised: enrolment and trials origin
 (a-a). What the names say is a rule of regular expressions (`NamingRule`), which a YAML file replaces (`read_rule`). The
 key is always that of the original trials.
 
-Files of results of the VoicePrivacy Challenges 2020 and 2022, and the weighted averages of 2022.
+**Files of results of the VoicePrivacy Challenges 2020 and 2022, and the weighted averages of 2022.**
 
 ``results.*`` hold some lines for each list of scores, ``RESULTS_summary_*`` one line for each number; both are read
 into the same form.
 
-Tables, averages and plots of a challenge, as files.
+**Tables, averages and plots of a challenge, as files.**
 """
 
 from __future__ import annotations

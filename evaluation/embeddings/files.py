@@ -2,18 +2,17 @@
 
 ===========  =====================================================================================================
 npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text; also other names that the
-             field uses (`evaluation.embeddings.files`); an npz of an array for each utterance, or of a window that
+             field uses; an npz of an array for each utterance, or of a window that
              slides over a recording (``data``, ``start``, ``duration``, ``step``)
 npy          (n, D), with a list of ids beside it; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
 Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), with an ``utt2spk``; folders of them
-PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy (`evaluation.embeddings.files`)
+PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
 safetensors  of a tensor for each utterance
-text         CSV, TSV, and lines ``id v1 v2 ...`` (`evaluation.embeddings.files`)
+text         CSV, TSV, and lines ``id v1 v2 ...``
 pickle       on request only, through stand-ins (`spkbase.files.read_pickle`)
 ===========  =====================================================================================================
 
-What dictionaries and lists may look like in pickles, PyTorch's files and safetensors stands in
-`evaluation.embeddings.files`.
+What dictionaries and lists may look like in pickles, PyTorch's files and safetensors stands below.
 
 Who the speakers are: a map that is given, else the file, else an ``utt2spk`` beside an archive. A map whose ids are not
 those of the file, but whose speakers are, says that the file holds a vector for each speaker. Without all of these
@@ -22,36 +21,36 @@ each id is a speaker of its own, and a note says so.
 Vectors above 64 MiB are mapped where they lie in one piece, not packed: in npy, in an npz of `numpy.savez`, in a
 contiguous dataset, and in a tensor.
 
-What a file of embeddings holds, before it is an `Embeddings`: vectors, and ids and speakers where it has them.
+**What a file of embeddings holds, before it is an Embeddings:** vectors, and ids and speakers where it has them.
 
-Embeddings in dictionaries and lists, as pickles, files of PyTorch and archives of arrays hold them.
+**Embeddings in dictionaries and lists, as pickles, files of PyTorch and archives of arrays hold them.**
 
-{utterance: vector}                 one vector a key; see `evaluation.embeddings.files` for who the speakers are
+{utterance: vector}                 one vector a key; who the speakers are is said above
 {speaker: [vector, ...]}            the ids are speaker#1, speaker#2 ...
 {speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) a speaker
 [(name, vector), ...]               speakers where a name comes twice, else utterances
-{"ids": [...], "vectors": (n, D)}   columns, by the names in `evaluation.embeddings.files`
+{"ids": [...], "vectors": (n, D)}   columns, by the names that npz and HDF5 have
 (n, D)                              an array alone, or a list of vectors: ids must stand beside the file
 
 A vector is an array of floats with one axis that is not 1, such as (192,), (1, 192) and (1, 1, 192), or a list of
 floats.
 
-Embeddings in npz, npy, HDF5 and safetensors; large ones are mapped where they lie in one piece, not packed.
+**Embeddings in npz, npy, HDF5 and safetensors; large ones are mapped where they lie in one piece, not packed.**
 
-Embeddings in text: CSV and TSV with a header, and lines ``id v1 v2 ...``.
+**Embeddings in text:** CSV and TSV with a header, and lines ``id v1 v2 ...``.
 
 A header names a column of ids (`id`, `utt`, `utterance`, `segment` ...; pandas' unnamed index serves where there is
 none), perhaps one of speakers, and the values: one column each, or a single column (`vector`, `embedding` ...) that
 holds them all as text, ``[0.1, 0.2]``. Columns of values may be numbered behind a common name (`e0`, `e1`, or `0`,
 `1`): then other columns are left alone; else each further column must be numbers.
 
-The forms in which embeddings are kept: what tells each, and what reads it.
+**The forms in which embeddings are kept: what tells each, and what reads it.**
 
-Embeddings in several files: folders, the cache of VoicePrivacy, and lists of ids beside an array.
+**Embeddings in several files: folders, the cache of VoicePrivacy, and lists of ids beside an array.**
 
 A folder is one of
 
-    vectors.npy, ids.npy, speakers.npy             an array (`evaluation.embeddings.files`)
+    vectors.npy, ids.npy, speakers.npy             an array
     speaker_vectors.pt, id2idx, idx2spk            what VoicePrivacy 2024 and 2026 keep below `emb_xvect`; `id2idx` says
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
                                                    pickled dictionaries; the folder above (of `utt-level`) is taken too

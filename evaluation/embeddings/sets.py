@@ -6,12 +6,12 @@ An embedding belongs to one utterance, whose id occurs once. Vectors stay as the
 mapped from a file; nothing is normalised here. The order of the file is kept, because "the first utterances of a
 speaker" means it. `evaluation.embeddings.files` reads them.
 
-Cosines of embeddings: single pairs in float64, and how far a float32 product can be off them.
+**Cosines of embeddings: single pairs in float64, and how far a float32 product can be off them.**
 
 A *gallery* is a table of vectors with their lengths beside it, in memory or in a file; the vectors that it meets are
 scaled to length 1.
 
-One vector a speaker: means of the embeddings of its utterances.
+**One vector a speaker: means of the embeddings of its utterances.**
 
 `plain` averages the vectors as they are, as the published tools do; `normalised` scales each to length 1 first, so that
 a long vector does not outvote the others. A trial speaker is the mean of L utterances: with `first` the first L in the
@@ -23,12 +23,12 @@ Speaker-Linkability draws at random too, by one generator of a fixed seed for th
 choice hangs on the whole list, and that of a smaller L is not part of that of a larger one. Its numbers are therefore
 those of `random` on average, not utterance by utterance.
 
-Scores of ready embeddings: cosines of enrolled speakers with tested utterances, so that every other command works.
+**Scores of ready embeddings: cosines of enrolled speakers with tested utterances, so that every other command works.**
 
 A model is an enrolled speaker, the mean of its embeddings, or else the id of a single enrolled utterance; a segment is
 the id of a tested utterance. Scores are computed in float64, pair by pair, so they do not depend on the list.
 
-Speakers cut into folds, so that what is learnt from some of them is tried on the others.
+**Speakers cut into folds, so that what is learnt from some of them is tried on the others.**
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Files of trials, keys and scores: read by their content, written by their extension.
 
-The formats of lists that are known: a row each, asked in this order.
+**The formats of lists that are known: a row each, asked in this order.**
 
 A user-supplied format is one more `Format`, given as `Choice.formats`, ``formats=`` or ``--format``
 (``docs/formats.md``); one that everybody should have is one more row here. Detection, readers, writers, help texts and
 the table of ``docs/formats.md`` are made from the rows.
 
-Scores and a key from files, joined; errors name the file and the line of what does not fit.
+**Scores and a key from files, joined; errors name the file and the line of what does not fit.**
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ Key        ``model segment target|nontarget``
 Scores     ``model segment score``
 =========  =====================================
 
-These columns are written; other orders are read too (`evaluation.formats.text`). Blank lines, Windows line ends and
+These columns are written; other orders are read too (below). Blank lines, Windows line ends and
 a byte order mark are accepted. Scores are written with the fewest digits that read back to the same float64.
 
-The order of columns: which tools write which, how it is told from the content, and how it is forced.
+**The order of columns: which tools write which, how it is told from the content, and how it is forced.**
 
 ===============  =======================================  =====================================================
 Name             Columns                                  Who writes it
@@ -27,7 +27,7 @@ Name             Columns                                  Who writes it
 A layout is a tuple of such roles; ``-`` passes over a column. Labels are ``target`` and ``nontarget``, ``1`` and ``0``,
 ``true`` and ``false``.
 
-Columns of text cut by white space, as arrays: a million lines take half a second.
+**Columns of text cut by white space, as arrays: a million lines take half a second.**
 
 A token is a place and a length in the bytes of the file; no token becomes a Python object before it must:
 
@@ -44,9 +44,9 @@ a token are masked to zero, so that a word of it is one uint64 (and the padding 
 Ids become codes by a 64-bit hash of these words, and then each token is compared with the one that stands for its code,
 so that a collision cannot merge two ids.
 
-Writing lists in the column orders of other tools; see `evaluation.formats.text` for who writes which.
+**Writing lists in the column orders of other tools**, which the table above names.
 
-Tables with a header: CSV, or columns separated by tabs, semicolons or blanks; quotes as in CSV.
+**Tables with a header: CSV, or columns separated by tabs, semicolons or blanks; quotes as in CSV.**
 
 The header says which column is what; names of NIST, bob and the usual ones are known, others can be given. Several
 columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
@@ -674,7 +674,7 @@ def write_in_order(
         Text; ``.gz`` behind the name compresses it.
     trials : Scores or Key
     layout : str
-        A name or roles, see `evaluation.formats.text`.
+        A name or roles, see the table of the module.
     key : Key, optional
         The truth of scores, for orders that hold it.
     speakers : mapping of str to str, optional

@@ -11,7 +11,7 @@ chance, 1 for equal sets, below 0 for sets that avoid each other.
 
 The p-value is the share of permutations (or their exact probability) with an overlap at least as large.
 
-Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.
+**Speakers that are easy to link and speakers that are hard to link: the outer quarters of a linkability per speaker.**
 
 Speakers are ordered by their linkability, averaged over gallery sizes. With one trial each, the order is that of their
 ranks, whatever the sizes and their weights are, since at every size a lower rank is linked more often.
@@ -27,7 +27,7 @@ rule for ties says what then becomes of speakers that are equal at the edge of a
 
 Where all speakers are equal there is neither an easy nor a hard one, and both sets are empty under every rule.
 
-Easy-to-link and hard-to-link speakers over conditions: attackers, anonymisers and numbers of utterances.
+**Easy-to-link and hard-to-link speakers over conditions: attackers, anonymisers and numbers of utterances.**
 
 A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
 *pair* of a factor where they differ in it alone. The similarity of a factor is the mean over its pairs, as published.

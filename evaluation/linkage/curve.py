@@ -18,7 +18,7 @@ Measures of N. The mean over N of a row has a closed form, with H the harmonic n
 from 2 to G counts 1 / N, that is alike on a log scale, (G (H_G - H_k) / (G - k) - 1) / (H_G - 1); `uniform`, where each
 N counts the same, (G / (k + 1) - 1) / (G - 1). Neither depends on a grid of sizes.
 
-Intervals of linkability: speakers are drawn anew, and every size of the gallery gets an interval.
+**Intervals of linkability: speakers are drawn anew, and every size of the gallery gets an interval.**
 
 Each choice is made for a reason, and docs/linkability.md shows how often such intervals hold the true value:
 
@@ -35,7 +35,7 @@ stay inside.
 * *No wider than the interval of Clopper and Pearson for a share out of P*: a mean of numbers from 0 to 1 is as sure as
   a share at least. This is the whole interval where resamples show no spread, such as where all speakers are linked.
 
-Linkability over draws: several anonymised versions of the same trials, each with random numbers of its own.
+**Linkability over draws: several anonymised versions of the same trials, each with random numbers of its own.**
 
 The mean over draws is the linkability of all rows together, and resamples of speakers take all rows of a speaker, of
 all draws. What the draws add to such an interval is in `evaluation.uncertainty.intervals`; linkability is a mean over
@@ -45,7 +45,7 @@ draw d less as many times the draw's mean, in units of the mean number of rows:
     S = sum over p of (mean over d of r_pd)^2 / (P (P - 1))
     I = sum over p and d of (r_pd - mean over d of r_pd)^2 / (P (P - 1) D (D - 1))
 
-Linkability in one call: from embeddings, or from scores with their key, to the curve over sizes of the gallery.
+**Linkability in one call: from embeddings, or from scores with their key, to the curve over sizes of the gallery.**
 
 What it puts together can be used step by step: `ranks` finds where owners rank, `curve` and `intervals` make curves and
 intervals of ranks, `evaluation.reports.linkability` everything that the command reports.

@@ -12,9 +12,9 @@ sum of p(r) log2(N p(r)), that is log2 N less the entropy of the rank; the worst
 default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N bins; the
 histogram, which is far too high where trials are fewer than ranks, is given beside it.
 
-The largest impostor scores of each trial: what a tail is fitted to beyond the gallery.
+**The largest impostor scores of each trial: what a tail is fitted to beyond the gallery.**
 
-Worst case of scores with their key: what `evaluation.metrics.worst_case` says, with the ranks of owners.
+**Worst case of scores with their key:** what `evaluation.metrics.worst_case` says, with the ranks of owners.
 
 References
 ----------

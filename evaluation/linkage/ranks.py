@@ -4,7 +4,7 @@ From embeddings there is one row a trial speaker, and all are compared with the 
 row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
 Segments without a target trial have no owner among the enrolled and make no row.
 
-Where the owner of each trial ranks: a table of counts, and its file.
+**Where the owner of each trial ranks: a table of counts, and its file.**
 
 A *row* is one trial: a trial embedding with one gallery, or a tested segment with the models that it was scored
 against. Its owner is the enrolled speaker that it comes from; all others are impostors. A row knows how many impostors
@@ -12,14 +12,14 @@ score strictly higher than the owner (beaters), how many the same (ties), and ho
 
 The file is an npz with the columns of each table under its number of utterances, such as ``3/beaters``.
 
-Counts of beaters on a device (`spkbase.work`): its float32 decides what is certain, the rest is float64 here.
+**Counts of beaters on a device (spkbase.work):** its float32 decides what is certain, the rest is float64 here.
 
 The margin around the owner's cosine is that of `evaluation.embeddings.sets`: the largest error of a float32
 product, in whatever order it is summed. So the counts are the same integers. The owners' own cosines, known in
 float64, are the proof on the spot: each must come out of the device within its margin, and a device where one does
 not is refused.
 
-How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.
+**How many of a gallery score higher than the owner: blocked float32 products, and exact integers out of them.**
 
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
 which are compared with the owner's cosine from float64, a margin above it and a margin below. The margin is 1e-5, or
@@ -28,7 +28,7 @@ certain, and what lies between is computed again in float64. Counts are therefor
 of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64 cannot
 tell apart, are a tie.
 
-The products of a device (`evaluation.linkage.ranks`) have a text of their own. On the cores comparisons are
+The products of a device have a text of their own. On the cores comparisons are
 summed eight at a time in the bytes of words, which the array namespace cannot say: its text takes 1.7 times as long
 here.
 """

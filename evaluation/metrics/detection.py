@@ -21,9 +21,9 @@ Each has a second form, such as `min_dcf_of`, on the `SortedScores` of `evaluati
 `evaluation.metrics.equal_error` has the equal error rate in all its readings, `evaluation.metrics.sorted_scores` the
 curve itself and its form on probit axes.
 
-Bounds of a share, from how often something happened and how often it did not.
+**Bounds of a share, from how often something happened and how often it did not.**
 
-Single points of the curve: the true-accept rate where few impostors are let in, with its certainty.
+**Single points of the curve: the true-accept rate where few impostors are let in, with its certainty.**
 
 References
 ----------

@@ -18,7 +18,7 @@ misses and false alarms are rarely equal at any threshold, and tools differ in w
     (those where the curve goes on with another step). `spkanon_eval` reports this mean for groups, and the false-alarm
     rate alone, `EqualError.p_fa`, for all trials.
 
-Whether scores point the right way: the higher, the more alike.
+**Whether scores point the right way: the higher, the more alike.**
 
 Distances given as scores look like perfect privacy: the best threshold accepts everybody or nobody, the ROC convex hull
 is the diagonal, and nothing is disclosed. So it is said wherever numbers of scores are shown.

@@ -10,7 +10,7 @@ Each metric has two entry points, one on arrays of scores (`eer`) and one on the
 and hull once for all metrics. A resample of the trials is new weights at the same thresholds, without another sort; see
 `SortedScores.reweighted`.
 
-Curves of errors: the receiver operating characteristic, its convex hull, and either on probit axes.
+**Curves of errors: the receiver operating characteristic, its convex hull, and either on probit axes.**
 
 A curve runs from accepting all, (p_miss, p_fa) = (0, 1), to rejecting all, (1, 0).
 

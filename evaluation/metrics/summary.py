@@ -1,6 +1,6 @@
 """Every number at once: all metrics of a table, for one list of scores.
 
-Metrics of scores that come in batches, and one number for model selection: after torchmetrics and scikit-learn.
+**Metrics of scores that come in batches, and one number for model selection: after torchmetrics and scikit-learn.**
 
 Neither library is imported. Metrics of detection are no means over batches: an equal error rate of all trials is not
 the mean of those of the batches. So the state is the scores themselves, 8 bytes a trial, and states add by standing

@@ -10,16 +10,16 @@ commands, bootstrap intervals, groups and docs/metrics.md. A user-supplied metri
 >>> evaluate([0.5, 2.0, 3.0], [-1.0, 1.0], metrics=METRICS + (mine,)).values()["highest_nontarget"]
 1.0
 
-How the interval of a metric is made: a scale, a factor of the bias to take off, and the ends of its range.
+**How the interval of a metric is made: a scale, a factor of the bias to take off, and the ends of its range.**
 
-`evaluation.uncertainty.intervals` says why, and makes intervals; each row of `evaluation.metrics.table` names its
+`evaluation.uncertainty.intervals` says why, and makes intervals; each row of the table names its
 method.
 
-A metric: a function of the sorted scores, and what is to be known of its number to print it and to trust it.
+**A metric: a function of the sorted scores, and what is to be known of its number to print it and to trust it.**
 
-`evaluation.metrics.table` holds the built-in ones, docs/metrics.md says how to write your own.
+`METRICS` holds the built-in ones, docs/metrics.md says how to write your own.
 
-How numbers of metrics are written in tables, on a terminal and in a notebook.
+**How numbers of metrics are written in tables, on a terminal and in a notebook.**
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Detection error trade-off and receiver operating characteristic.
 
-The part of the plane of errors that a DET plot shows.
+**The part of the plane of errors that a DET plot shows.**
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Whose settings (rcParams) hold: files have the house style, whatever the caller'
 the same bytes (no date is written, and ids in SVG come from a fixed salt). A figure that is only returned, and axes
 that are given, follow the caller's settings; ``with house_style():`` asks for ours there too.
 
-Charts as stand-alone pgfplots documents: ``pdflatex`` alone makes a page of them, nothing of this project is needed.
+**Charts as stand-alone pgfplots documents:** ``pdflatex`` alone makes a page of them, nothing of this project
+is needed.
 
 Long curves are thinned to what can be seen on the page, since TeX has little memory.
 """

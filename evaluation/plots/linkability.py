@@ -2,7 +2,7 @@
 
 What is extrapolated is dotted, and lies on grey ground with a note above: nothing of it is measured.
 
-How linkability is spread over speakers.
+**How linkability is spread over speakers.**
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The weights minimise the empirical cross-entropy of the training trials at one target prior, with each class weighted to
 that prior however many trials it has. One system is calibration, several are fusion.
 
-Fusion of systems of which some may be useless: weights that are not negative, chosen by folds of speakers.
+**Fusion of systems of which some may be useless: weights that are not negative, chosen by folds of speakers.**
 
     llr = offset + sum over systems of weight >= 0 times score
 

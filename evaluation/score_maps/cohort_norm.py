@@ -10,7 +10,8 @@ divided by N) of these scores say what an impostor's score looks like on that si
 The adaptive form takes of each side the highest cohort scores alone. `z_norm`, `t_norm` and `s_norm` take the cohort's
 scores as lists; `cohort_moments` and `normalise` are the same for a cohort in memory, as a full matrix.
 
-Scores of an attacker who knows that the speaker is one of the enrolled: each segment's scores are centred over them.
+**Scores of an attacker who knows that the speaker is one of the enrolled: each segment's scores are centred
+over them.**
 
     c(m, s) = score(m, s) - mean over the enrolled m' of score(m', s)
 

@@ -9,15 +9,15 @@ have their tables sorted by code point, so that the tables do not depend on that
 
 Lists are joined by id pair, never by row.
 
-Arithmetic of id pairs: ids become codes, a pair of codes one number, and lists are joined by these numbers.
+**Arithmetic of id pairs: ids become codes, a pair of codes one number, and lists are joined by these numbers.**
 
-Columns of data frames, and scores that come with labels: what notebooks hold instead of files.
+**Columns of data frames, and scores that come with labels: what notebooks hold instead of files.**
 
 Series and data frames of pandas, polars and their like are taken for what they can do, not for what they are, so none
 of these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame what
 has ``columns`` and gives a column by name.
 
-Lists that belong together, joined by id pair and never by row.
+**Lists that belong together, joined by id pair and never by row.**
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ that is an error.
 
 Nontarget trials within one speaker are legal (the right speaker with the wrong sentence, say).
 
-Whether ids can be taken for speakers where no map names them.
+**Whether ids can be taken for speakers where no map names them.**
 
 A command that draws speakers must know them. An id without a map passes for a speaker, which makes intervals far too
 narrow where it is one of several models, or one of several recordings, of a speaker. Two signs tell: a segment that is
 a target of several models, and ids of which several begin alike up to a separator (``m101_001``, ``m101_002``).
 
-Tables about models, segments or speakers (sex, accent, language, ...), and the groups of trials that they make.
+**Tables about models, segments or speakers (sex, accent, language, ...), and the groups of trials that they make.**
 
 A table has a header; its first column holds ids of models, of segments, or of speakers. Where both sides of a trial
 have a group, the trial belongs to it if they agree; a trial across groups belongs to none. Where the table knows the

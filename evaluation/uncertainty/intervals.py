@@ -18,12 +18,12 @@ the bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A leas
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/uncertainty.md.
 
-Error rates of few errors have another interval (`evaluation.uncertainty.intervals`).
+Error rates of few errors have another interval, see below.
 
 On a log or logit scale resampled values of 0 count as half an error. Where resampled values are infinite, an interval
 is one of percentiles. Where they are all the same, nothing is known about the spread, and the interval is undefined.
 
-Intervals of error rates where errors are few: resamples of a handful of errors do not show how many there might be.
+**Intervals of error rates where errors are few: resamples of a handful of errors do not show how many there might be.**
 
 The resamples' variance v says how many independent trials a rate p is worth, p (1 - p) / v, and p times that how many
 independent errors it rests on (Korn and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors the
@@ -37,9 +37,9 @@ do as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is m
 of more errors ends below that bound, so that the upper end does not fall as errors grow; and none is narrower than one
 error of one trial.
 
-Intervals by the name of their metric: dicts that show themselves as tables.
+**Intervals by the name of their metric: dicts that show themselves as tables.**
 
-Intervals of a mean over draws: several anonymised versions of the same trials, each with random numbers of its own.
+**Intervals of a mean over draws: several anonymised versions of the same trials, each with random numbers of its own.**
 
 The speakers are the same in every draw, so there are two factors that cross, P speakers and D draws. With effects of
 speakers (variance a), of draws (b) and of a speaker in a draw (c, which holds utterances and trials too) the mean over
@@ -53,8 +53,8 @@ differ by within a resample: with t_d(w) for the metric of draw d in resample w 
 
     I = sum over d of Var_w (t_d(w) - t(w)) / (D (D - 1))    estimates    c / (P D).
 
-So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval of
-`evaluation.uncertainty.intervals` is made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and
+So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval
+above is made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and
 S as many as there are speakers, less one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a
 draw of its own, b is nothing and most of what draws differ by is I: then it is the speakers that are few.
 

@@ -15,7 +15,7 @@ trials share speakers; see docs/uncertainty.md.
 
 Draws depend on the seed and on the number of the block of replicates alone, never on the number of workers.
 
-What a bootstrap draws: how often each unit (a speaker, or a trial) comes in each resample.
+**What a bootstrap draws: how often each unit (a speaker, or a trial) comes in each resample.**
 
 Out of n units n are drawn with replacement. Every draw hangs on a generator that the caller gives: `block_generator`
 is that of the blocks in which long bootstraps are made, so that their draws do not depend on the number of workers.

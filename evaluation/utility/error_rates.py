@@ -8,7 +8,7 @@ costs 1); the total is unique, how it parts into kinds is that of one best align
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 
-What becomes of a transcript before it is compared; each way has a name, which stands in every result.
+**What becomes of a transcript before it is compared; each way has a name, which stands in every result.**
 
 none
     Nothing: words are what white space separates. So VoicePrivacy 2022 and 2024 compare, whose texts are upper case.

@@ -1,6 +1,6 @@
 """Kaldi's lists about utterances: `text`, `utt2emo`, `wav.scp`, with every problem of a file in one error.
 
-Bootstrap of speakers for measures that are sums or means over utterances.
+**Bootstrap of speakers for measures that are sums or means over utterances.**
 
 Utterances of a speaker are alike, so speakers are drawn: out of P speakers P with replacement, each with all of its
 utterances. A measure is computed anew from the weights of the speakers; systems that are compared share the draws.

@@ -16,10 +16,10 @@ vpc2022      any lag, by a circular shift (what leaves at one end comes in at th
              0 Hz, so that the voicing alone correlates; an undefined correlation counts 0
 ===========  ========================================================================================================
 
-The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz; see `evaluation.utility.pitch` for ours.
+The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz; ours is below.
 Numbers under ``vpc2022`` are comparable in what is done with the tracks, not in the tracks.
 
-Pitch by probabilistic YIN: candidates of every frame with their probabilities, and the likeliest path through them.
+**Pitch by probabilistic YIN: candidates of every frame with their probabilities, and the likeliest path through them.**
 
 1. YIN's difference function of each frame, divided by its own running mean, dips at the period and its multiples.
 2. A dip counts with the probability that a threshold drawn from a beta distribution selects it.
@@ -29,7 +29,7 @@ Formulas are those of the papers. Where these leave a choice it is made as `libr
 that tracks, and the figures that rest on them, are the same; `tests/evaluation/utility/test_probabilistic_yin.py`
 compares.
 
-Pitch tracks of audio files, every 10 ms between 75 and 500 Hz.
+**Pitch tracks of audio files, every 10 ms between 75 and 500 Hz.**
 
 ==========  ==========================================================================================================
 tracker     what it is

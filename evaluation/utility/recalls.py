@@ -17,7 +17,7 @@ pooled       one fold of all utterances
 Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker that is drawn twice
 counts as two.
 
-Attributes of speakers that vectors still tell, before and after anonymisation: sex, age, accent, whatever is known.
+**Attributes of speakers that vectors still tell, before and after anonymisation: sex, age, accent, whatever is known.**
 
 A linear classifier reads an attribute from vectors of speakers that it has not learnt from; how well, is the unweighted
 average recall over all utterances, with an interval by speakers. Who attacks, learns from

@@ -4,9 +4,9 @@ An array of millions of rows is neither held in memory nor sent to workers: what
 of a few hundred bytes, and each worker reads its own rows. Reads are plain reads, not maps: a file that was cut off
 meanwhile is an error, where a mapped one would end the process.
 
-Rows that a worker needs, wherever the array is.
+**Rows that a worker needs, wherever the array is.**
 
-Rows that are worked out when they are asked for, such as those of another array less something.
+**Rows that are worked out when they are asked for, such as those of another array less something.**
 """
 
 from __future__ import annotations

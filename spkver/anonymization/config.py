@@ -1,6 +1,6 @@
 """Which anonymiser, on what level, with which parameters, drawn from which random numbers.
 
-Where an anonymiser's random numbers come from.
+**Where an anonymiser's random numbers come from.**
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ for a data directory. One run works on a folder at a time.
 Work write the recordings themselves and hand back checksums: on a cluster source and target lie on a file system
 that all machines see under the same paths.
 
-Anonymising recordings: one file in, one file out, and whether a file is still what it was made to be.
+**Anonymising recordings: one file in, one file out, and whether a file is still what it was made to be.**
 
-What a twin folder knows of itself: ``anonymization.json``, and a journal while it is being made.
+**What a twin folder knows of itself:** ``anonymization.json``, and a journal while it is being made.
 
 The record names the anonymiser with its parameters and, for each utterance, what it was made by and from, with the
 checksums of both files. While recordings are made, each batch that is done is appended to ``anonymization.journal``, so

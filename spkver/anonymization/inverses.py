@@ -10,7 +10,7 @@ resampling speed    plays so many times as fast               playing 1 / speed 
 
 Of another anonymiser no inverse is known here, and an attacker has to learn one, see `evaluation.embeddings`.
 
-Undoing an anonymiser on a data directory whose recordings' numbers are known or guessed: a twin of the twin.
+**Undoing an anonymiser on a data directory whose recordings' numbers are known or guessed: a twin of the twin.**
 """
 
 from __future__ import annotations

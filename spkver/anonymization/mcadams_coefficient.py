@@ -1,11 +1,11 @@
 """The McAdams coefficient: the poles of linear prediction are turned, formants move and pitch stays.
 
-Linear prediction of many frames at once: time along the first axis, frames along the second.
+**Linear prediction of many frames at once: time along the first axis, frames along the second.**
 
 All operations are element by element over the frames, so a frame gives the same bits whatever stands beside it, as
 long as there is something: sums over one frame alone would be taken along time, in another order.
 
-Roots of many real polynomials at once, as quadratic factors.
+**Roots of many real polynomials at once, as quadratic factors.**
 
 A factor z**2 + p z + q holds a pair of conjugate roots or two real ones, so all arithmetic is real and no root has to
 be classified on the way. All factors of a polynomial are improved at the same time: the remainder of the polynomial

@@ -1,13 +1,13 @@
 """Score trials with attackers: enrolment and test are data directories.
 
-A trained attacker, and the folder that it is kept in.
+**A trained attacker, and the folder that it is kept in.**
 
     ATTACKER/attacker.yaml    format, configuration, seed, what it was trained on, SHA-256 of the other, fingerprint
     ATTACKER/attacker.h5      universal background model, transformation, background, cohort
 
 The folder is all that scoring needs. `attacker.yaml` is written last, so a folder with it is whole.
 
-Scores of models against segments, plain and normalised by the cohort.
+**Scores of models against segments, plain and normalised by the cohort.**
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Configuration of an attacker: the kinds, and the presets that the command line knows by name.
 
-What an attacker of the catalogue is made of besides its own settings.
+**What an attacker of the catalogue is made of besides its own settings.**
 """
 
 from __future__ import annotations

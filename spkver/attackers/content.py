@@ -4,14 +4,14 @@ It takes transcripts, the file ``text`` of the data directories or what a recogn
 change words, so it serves all scenarios alike. A reader of the true transcripts hears no worse after anonymisation;
 give what a recogniser made of the anonymised speech (setting `text`) for an attacker that must listen.
 
-Texts as vectors: how often each word, or sequence of characters, stands there, against how common it is.
+**Texts as vectors: how often each word, or sequence of characters, stands there, against how common it is.**
 
 Reference
 ---------
 G. Salton and C. Buckley, "Term-weighting approaches in automatic text retrieval", Information Processing and Management
 24(5), 1988.
 
-How texts are compared, and which way is best: judged by speakers of the background, dealt into folds.
+**How texts are compared, and which way is best: judged by speakers of the background, dealt into folds.**
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from all others.
 So an attacker's choices, and the weights of a fusion, are judged on people that it has not heard, and nobody who is
 enrolled or tested in the evaluation has a part in them.
 
-Training sets whose speakers have one recording each, cut into pieces: without two of a speaker nothing is learnt of
+**Training sets whose speakers have one recording each, cut into pieces:** without two of a speaker nothing is learnt of
 how speech of one voice varies.
 
     OUTPUT/data/<training set>-pieces/{wav/<utterance>-piece1.wav,...,wav.scp,utt2spk,...,pieces.json}

@@ -6,7 +6,7 @@ score is a log-likelihood ratio, of the background's speech.
 
     OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json    weights, folds, and what was left out
 
-What attackers score on trials of background speakers whom they have not learnt from: what a fusion is trained on.
+**What attackers score on trials of background speakers whom they have not learnt from: what a fusion is trained on.**
 
 OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores
 """

@@ -1,26 +1,28 @@
-"""What an attacker is made by, before it is known which kinds there are: the parts of its configuration.
+"""The kinds of attackers that score by a mixture: their options, how each learns, and how it scores.
 
-What stands between statistics and scores, as values: the transformation of vectors, the background, the cohort.
+**What an attacker is made by, before it is known which kinds there are: the parts of its configuration.**
 
-What a kind of attacker is: the functions in which one kind differs from another.
+**What stands between statistics and scores, as values: the transformation of vectors, the background, the cohort.**
+
+**What a kind of attacker is: the functions in which one kind differs from another.**
 
 All kinds start with the same features, universal background model and statistics, and all score as a linear machine
 does, weights . vector + bias, but for the exact log-likelihood ratio, whose machines hold adapted means and which is
 computed from frames.
 
-Linear discriminant analysis of vectors that are far longer than there are of them.
+**Linear discriminant analysis of vectors that are far longer than there are of them.**
 
-Projected supervectors, which gmm-svm and supervector-cosine share: how the projection is learnt, what it gives.
+**Projected supervectors, which gmm-svm and supervector-cosine share: how the projection is learnt, what it gives.**
 
-gmm-svm: a linear machine for each model, its projected supervectors against those of the training set.
+**gmm-svm: a linear machine for each model, its projected supervectors against those of the training set.**
 
     score = w . x + b
 
-gmm-ubm: the log-likelihood ratio of a mixture adapted to the speaker and the universal background model.
+**gmm-ubm: the log-likelihood ratio of a mixture adapted to the speaker and the universal background model.**
 
     score = 1/T sum_t log p(x_t | adapted) - log p(x_t | ubm)
 
-supervector-cosine: the cosine of the projected supervectors of a model and of a segment.
+**supervector-cosine: the cosine of the projected supervectors of a model and of a segment.**
 
 score = m . x / (|m| |x|),  m the mean of the model's vectors of length 1
 

@@ -20,7 +20,7 @@ scores     one number a trial in their order, the higher the more alike
 
 Paths are those of WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
 
-A user-supplied function in a process of its own, so that it can be ended, and so that its death is its own.
+**A user-supplied function in a process of its own, so that it can be ended, and so that its death is its own.**
 
 The process is started by `FunctionProcess` and asked by files in a folder of its own: ``request-N.json`` comes, a
 ``reply-N.json`` goes, with the scores in ``values-N.npy``. Nothing of what it gives is unpickled.

@@ -3,7 +3,7 @@
 An attacker learns from training recordings, then scores lists of trials from recordings that enrol and recordings that
 are tested. Built in are those of `spkver.attackers.training`; the doors for others are in `spkver.attackers.doors`.
 
-Results of the steps of a training that survive whatever ends the process: each is worked out once.
+**Results of the steps of a training that survive whatever ends the process: each is worked out once.**
 
 Steps of a training have no files of their own in the folder of an attacker: they are kept in journals in the folder of
 unfinished work, and go with it when the attacker is done.

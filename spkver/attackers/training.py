@@ -1,8 +1,8 @@
 """Train attackers on a data directory.
 
-Learn from the sessions of a training set what an attacker needs after the universal background model.
+**Learn from the sessions of a training set what an attacker needs after the universal background model.**
 
-The built-in attackers as an evaluation sees them: trained together, with what they share in memory.
+**The built-in attackers as an evaluation sees them: trained together, with what they share in memory.**
 """
 
 from __future__ import annotations

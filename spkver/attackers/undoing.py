@@ -9,7 +9,7 @@
 All of it knows the anonymiser and the background alone. The numbers of a background recording are guessed by what did
 not learn from its speaker, so that a recogniser that learns from undone speech sees the errors that it will meet.
 
-How far an anonymiser has warped a recording, guessed from the recording alone.
+**How far an anonymiser has warped a recording, guessed from the recording alone.**
 
 An anonymiser such as McAdams's turns the whole of a recording by one number. Spectrum and poles show it: no voice has
 all its resonances so low, or so close together. What shows it is learnt from own draws of background speech.

@@ -3,18 +3,18 @@
 OUTPUT/attackers/<training set>/<name>/choice.json    the chains that were tried, with their scores in each fold
 OUTPUT/attackers/<training set>/<name>/backend.h5     the one that was chosen, trained on all speakers
 
-Which backend an attacker by vectors takes: the simplest chain that no other beats on background speakers.
+**Which backend an attacker by vectors takes: the simplest chain that no other beats on background speakers.**
 
-Vectors that attackers share: each recording goes through an extractor once in a run, whoever asks for it and when.
+**Vectors that attackers share: each recording goes through an extractor once in a run, whoever asks for it and when.**
 
     WORK/vectors/<extractor>-<key>/vectors.journal
 
 A vector is kept by the checksum of its audio file, and the folder by all that the extractor's vectors depend on. So a
 run that was killed works out the rest alone, and what draws, subsets and scenarios have in common is there already.
 
-Attackers by vectors as the configuration has them: the extractor, the chains to choose from, the folds.
+**Attackers by vectors as the configuration has them: the extractor, the chains to choose from, the folds.**
 
-Attackers by vectors that adapt to the trials at hand: `spkver.backend.adapted_cosine_scores` in place of a scorer.
+**Attackers by vectors that adapt to the trials at hand:** `spkver.backend.adapted_cosine_scores` in place of a scorer.
 
 Nothing but what every scenario gives an attacker is looked at: the recordings that enrol speakers, with their names,
 and those that are tested, without. A score of `-adapted` depends on the whole list of trials; one of `-single-test` on

@@ -9,14 +9,14 @@ Three ways to write the same chain:
 Maps of vectors come first, then one scorer (cosine where none is named), then normalisation by a cohort, then
 calibration. `spkver.backend.STEPS` is the table of steps.
 
-The table of steps that a chain is made of: what each is called, takes, needs and does.
+**The table of steps that a chain is made of: what each is called, takes, needs and does.**
 
-Everything that shows steps is made from the rows: parsing and checks of chains (`spkver.backend.chain`), their file,
+Everything that shows steps is made from the rows: parsing and checks of chains, their file,
 help texts, scikit-learn's estimators and docs/backends.md.
 
-A trained chain: vectors in, scores out.
+**A trained chain: vectors in, scores out.**
 
-Training of a chain: each step on the vectors as the steps before it leave them; calibration on held-out speakers.
+**Training of a chain: each step on the vectors as the steps before it leave them; calibration on held-out speakers.**
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nuisance attribute projection: remove the directions in which sessions vary.
 
-Products of long vectors, summed in float64: blocks of rows and columns, in memory, in files or on a device.
+**Products of long vectors, summed in float64: blocks of rows and columns, in memory, in files or on a device.**
 
 No float64 copy of the vectors is made: a tile of rows is taken, and of it some thousand dimensions at a time.
 

@@ -5,17 +5,17 @@
 Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
 and their total scatter, so a round costs the same for a thousand vectors and for a million.
 
-Enrolment vectors by model: what every scorer takes, whatever the number of sessions of a model.
+**Enrolment vectors by model: what every scorer takes, whatever the number of sessions of a model.**
 
-The basis in which the posterior of a speaker's factor is diagonal, for any number of vectors.
+**The basis in which the posterior of a speaker's factor is diagonal, for any number of vectors.**
 
-What keeps the covariance within speakers regular where the vectors do not determine it.
+**What keeps the covariance within speakers regular where the vectors do not determine it.**
 
-Scores of a PLDA: log-likelihood ratios of several enrolled vectors and a tested one, by the book.
+**Scores of a PLDA: log-likelihood ratios of several enrolled vectors and a tested one, by the book.**
 
-The two-covariance model: speakers and their sessions are Gaussian, each with a covariance of its own.
+**The two-covariance model: speakers and their sessions are Gaussian, each with a covariance of its own.**
 
-PLDAs of SIDEKIT: its files, and eigenchannels as its `factor_analysis` estimates them, for comparisons.
+**PLDAs of SIDEKIT:** its files, and eigenchannels as its `factor_analysis` estimates them, for comparisons.
 
 References
 ----------

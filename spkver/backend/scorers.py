@@ -3,13 +3,14 @@
 A score function takes the model, the enrolled `Sessions`, tested vectors (T, R), of each of n trials the codes of model
 and segment, and the values of the step's parameters; it returns n scores, the higher the more alike.
 
-The cosine of vectors that are adapted to the trials at hand: how a domain shifts and spreads them is read off these.
+**The cosine of vectors that are adapted to the trials at hand: how a domain shifts and spreads them is read
+off these.**
 
 An anonymiser, a channel or another language moves all vectors, and spreads those of a speaker in directions of its own.
 Both can be seen without knowing who speaks in a trial: each side has its own mean, and the enrolled vectors of a model
 differ by what is not the speaker.
 
-Scores of how close a tested vector is to the mean of a model's: the cosine, and Mahalanobis' distance.
+**Scores of how close a tested vector is to the mean of a model's: the cosine, and Mahalanobis' distance.**
 """
 
 from __future__ import annotations

@@ -3,18 +3,18 @@
 Trials that form a block (all models of a sentence against all its segments) are one matrix product of the rows that
 take part. Trials that do not are put together, and the rows of either side multiplied pair by pair.
 
-Lists of trials cut into what is scored at once: blocks of models times segments, and trials that form none.
+**Lists of trials cut into what is scored at once: blocks of models times segments, and trials that form none.**
 
-Inner products of exactly the pairs of a list: what every scorer of vectors ends in.
+**Inner products of exactly the pairs of a list: what every scorer of vectors ends in.**
 
 A score of a model and a segment is written as one inner product of a row that belongs to the model and a row that
 belongs to the segment, whatever stands in these rows; so a list of trials is a few products of matrices.
 
-Log-likelihood ratios of models that were adapted from a mixture, and the mixture itself.
+**Log-likelihood ratios of models that were adapted from a mixture, and the mixture itself.**
 
-Scores of trials on a device: linear machines, and log-likelihood ratios of adapted mixtures.
+**Scores of trials on a device: linear machines, and log-likelihood ratios of adapted mixtures.**
 
-Linear scores of joint factor analysis: inner products of vectors of speakers and of sessions.
+**Linear scores of joint factor analysis: inner products of vectors of speakers and of sessions.**
 
 References
 ----------

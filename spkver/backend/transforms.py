@@ -5,7 +5,7 @@ A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`L
 maps to apply one after the other. Directions of a singular covariance are shrunk as `moments.regularised` says, unless
 ``shrink`` is given. The signs of directions are free: the largest entry of each is positive.
 
-Means and covariances of vectors and of their classes (speakers), and their shrinkage where they are singular.
+**Means and covariances of vectors and of their classes (speakers), and their shrinkage where they are singular.**
 
 Covariances are divided by the number N of vectors, so that total = within + between exactly. Sums are float64, taken
 over blocks of rows that the data fix, with one BLAS thread. Classes are integer codes 0 .. C-1, each with a vector.

@@ -4,7 +4,7 @@ LIBRISPEECH/SPEAKERS.TXT                                  ``id | F or M | subset
 LIBRISPEECH/<subset>/<speaker>/<chapter>/<id>.flac        id: ``<speaker>-<chapter>-<number>``
 LIBRISPEECH/<subset>/<speaker>/<chapter>/<speaker>-<chapter>.trans.txt      lines ``id WORDS``
 
-The VoicePrivacy sets of LibriSpeech, from the challenge's own lists or by stated rules and a seed.
+**The VoicePrivacy sets of LibriSpeech, from the challenge's own lists or by stated rules and a seed.**
 
     libri_dev_enrolls, libri_dev_trials_f, libri_dev_trials_m       of dev-clean; since 2026 libri_dev_trials_mixed
     libri_test_enrolls, libri_test_trials_f, ...                    of test-clean

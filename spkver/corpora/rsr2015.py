@@ -9,9 +9,9 @@ impostor speaker (T, I) with the correct or a wrong sentence (C, W).
 
 Everything is checked before anything is returned, and all problems are reported at once.
 
-RSR2015's recordings: which there are, which are background, and which of them the key files name.
+**RSR2015's recordings: which there are, which are background, and which of them the key files name.**
 
-An experiment's lists as files: the folder ``task`` of SIDEKIT's tutorial, or the one that a recipe wrote.
+**An experiment's lists as files:** the folder ``task`` of SIDEKIT's tutorial, or the one that a recipe wrote.
 
 Files are named as SIDEKIT's ``rsr2015_init`` names them, ``3sesspwd_eval_m_trn.h5`` and so on, or the same with
 ``.txt``; ``ubm_list.txt`` has a recording a line. A list whose file is not there is made from the corpus, as without a
@@ -21,7 +21,7 @@ with newer versions of pandas.
 SIDEKIT's key knows target and nontarget trials alone. The ids tell the types: ``m101_001`` is a speaker with a
 sentence, ``m101/m101_02_001`` a speaker, a session and a sentence.
 
-The lists of an RSR2015 experiment as files, and their checksums.
+**The lists of an RSR2015 experiment as files, and their checksums.**
 
 References
 ----------

@@ -11,7 +11,7 @@ RSR2015: 157 men are its own split, 50 + 50 + 57, and 157 women 47 + 47 + 63. Wh
 evaluation ids go on past its last (m157, f143). A number of background speakers may be given instead: 107 men with 50
 of them background are RSR2015's own, without those of the development part.
 
-Key files of the simulated corpus, in the form of those of RSR2015 part 1.
+**Key files of the simulated corpus, in the form of those of RSR2015 part 1.**
 """
 
 from __future__ import annotations

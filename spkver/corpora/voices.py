@@ -3,17 +3,17 @@
 Nothing here knows about corpora: `make_voice`, `channels.make_session` and `synthesise_utterance` give speech for any
 layout. Every random number derives from the seed and the ids given, so an utterance depends on no other.
 
-How far simulated speakers lie apart and how much their sessions differ: every constant that makes the task hard.
+**How far simulated speakers lie apart and how much their sessions differ: every constant that makes the task hard.**
 
 The values are set so that a GMM-UBM or GMM-SVM system without channel compensation has an equal error rate of a few per
 cent on the corpus; they are not measurements of real speech.
 
-The thirty sentences of the simulated corpus.
+**The thirty sentences of the simulated corpus.**
 
 They are the first three of the phonetically balanced lists known as the Harvard sentences, which are in the public
 domain; sentence 001 is the first.
 
-Simulated sessions: the speaker's drift from day to day, and the microphone, room, noise and level of a recording.
+**Simulated sessions: the speaker's drift from day to day, and the microphone, room, noise and level of a recording.**
 
 References
 ----------

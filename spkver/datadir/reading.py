@@ -1,6 +1,6 @@
 """Reading a data directory: in any order, with any line ends, and everything that is wrong told at once.
 
-Entries of ``wav.scp`` that are shell commands: run into files, which are whole or absent.
+**Entries of wav.scp that are shell commands:** run into files, which are whole or absent.
 """
 
 from __future__ import annotations

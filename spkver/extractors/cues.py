@@ -1,14 +1,15 @@
 """Extractors that hear no voice: prosody and session.
 
-Fundamental frequency by normalised cross-correlation and a best path, some hundreds of times as fast as speech.
+**Fundamental frequency by normalised cross-correlation and a best path, some hundreds of times as fast as speech.**
 
-Prosody: how high and how lively somebody speaks, how fast, and how voice and pauses take turns; no timbre, no level.
+**Prosody: how high and how lively somebody speaks, how fast, and how voice and pauses take turns; no timbre,
+no level.**
 
 Every statistic is brought to a like size: less its typical value over its typical spread, both rounded from 251
 speakers of read English (LibriSpeech). What cannot be measured, such as the pitch of a recording without voice, counts
 as typical: 0.
 
-The session: noise and channel of a recording, heard where nobody speaks.
+**The session: noise and channel of a recording, heard where nobody speaks.**
 
 How far these vectors recognise speakers is no property of voices: it is what the corpus gives away, because people were
 recorded apart, each in a room and over a channel.

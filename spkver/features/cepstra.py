@@ -4,7 +4,7 @@ The conventions are those of SIDEKIT's RSR2015 tutorial: no padding, pre-emphasi
 pre-emphasised frame before the window, a Hann window, filters of equal area on the HTK mel scale with integer bins,
 natural logarithm, orthonormal DCT-II, C0 dropped.
 
-Cepstra as librosa defines them: the features of the preset `librosa`.
+**Cepstra as librosa defines them:** the features of the preset `librosa`.
 
 References
 ----------

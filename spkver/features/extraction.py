@@ -1,8 +1,8 @@
 """Features of a list of recordings: audio files in, one HDF5 store out.
 
-Raw features of signals in memory: cepstra, log-energy and speech labels.
+**Raw features of signals in memory: cepstra, log-energy and speech labels.**
 
-Features made by SIDEKIT in place of our own, and ours for SIDEKIT: a folder with one file for each recording.
+**Features made by SIDEKIT in place of our own, and ours for SIDEKIT: a folder with one file for each recording.**
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Features of many recordings in one table: one array for all, one row range for each recording.
 
-From cepstra to the frames of a model: RASTA, deltas, normalisation over speech, selection.
+**From cepstra to the frames of a model: RASTA, deltas, normalisation over speech, selection.**
 
 The order and the edge conventions are those of SIDEKIT 1.3.2's features server.
 
-Frames for the models: the stored features of all recordings, post-processed once and kept.
+**Frames for the models: the stored features of all recordings, post-processed once and kept.**
 
 References
 ----------

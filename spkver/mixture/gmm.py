@@ -5,17 +5,17 @@ block and of a chunk of frames), `m_step`; then `e_step`, which spreads the chun
 
 Products run in the dtype of the frames, sums over chunks in float64.
 
-Symmetric matrices as rows of their upper triangles, and frames as the rows that go with them.
+**Symmetric matrices as rows of their upper triangles, and frames as the rows that go with them.**
 
 With full covariances the log-density of a Gaussian is linear in the products x_i x_j, i <= j, in x and in 1. So it is
 one matrix product for all Gaussians, as with diagonal covariances, of D (D + 1) / 2 + D + 1 columns instead of 2 D + 1;
 that takes half of the operations that a product for each Gaussian takes.
 
-Frames and other long tables on a device: kept there where they fit, else sent block by block.
+**Frames and other long tables on a device: kept there where they fit, else sent block by block.**
 
-The E-step on a device: log-densities, posteriors and their sums over blocks of frames.
+**The E-step on a device: log-densities, posteriors and their sums over blocks of frames.**
 
-The space in which every Gaussian of a mixture has the covariance I: factors of the covariances, to it and back.
+**The space in which every Gaussian of a mixture has the covariance I: factors of the covariances, to it and back.**
 
 References
 ----------

@@ -1,8 +1,8 @@
 """Zero- and first-order statistics of segments under a mixture; they add.
 
-Statistics of segments on a device: segments of like length make a batch, and a batch is one product.
+**Statistics of segments on a device: segments of like length make a batch, and a batch is one product.**
 
-Statistics and supervectors in files of SIDEKIT's layout, written and read by blocks of rows.
+**Statistics and supervectors in files of SIDEKIT's layout, written and read by blocks of rows.**
 
 References
 ----------

@@ -4,7 +4,7 @@ The mixture starts as one Gaussian and doubles; after each doubling come a few r
 control and the split along the dimension of largest variance are those of SIDEKIT's `EM_split`; ties are broken by
 rule instead of by rounding noise (after CMVN all variances of the first Gaussian are 1, so its first split is a tie).
 
-Gaussians with full covariances, trained from those with diagonal ones.
+**Gaussians with full covariances, trained from those with diagonal ones.**
 
 References
 ----------

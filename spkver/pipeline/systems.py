@@ -1,14 +1,16 @@
-"""What another tool has done already: its files in the place of a stage's own work.
+"""Stages of the systems of RSR2015: from audio to the scores of trials, or files of other tools in their place.
 
-Scores of trials: of any system, and of adapted mixtures.
+**What another tool has done already: its files in the place of a stage's own work.**
 
-From audio to frames.
+**Scores of trials: of any system, and of adapted mixtures.**
 
-From frames to a mixture, and to the statistics of segments under it.
+**From audio to frames.**
 
-From statistics to supervectors, and from supervectors to machines and their scores.
+**From frames to a mixture, and to the statistics of segments under it.**
 
-From statistics to i-vectors, and from one vector a segment to the scores of a chain of steps; joint factors.
+**From statistics to supervectors, and from supervectors to machines and their scores.**
+
+**From statistics to i-vectors, and from one vector a segment to the scores of a chain of steps; joint factors.**
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ utterances of each speaker, in the training set and in the test set apart, witho
 to know who speaks, and several emotions of each. The penalty C is chosen for each fold by inner folds of the training
 speakers. Classes weigh the same, whatever their numbers.
 
-One vector for a recording, whatever its length: statistics over time of cepstra, energy and pitch.
+**One vector for a recording, whatever its length: statistics over time of cepstra, energy and pitch.**
 
 Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones where there
 is voice. Only frames count that lie between the first and the last one less than 35 dB below the loudest, so that the

@@ -1,8 +1,8 @@
 """RSR2015 part 1: configuration of the experiment and its lists.
 
-Stages that are done already: statistics, supervectors and machines of SIDEKIT's tutorial or of another run.
+**Stages that are done already: statistics, supervectors and machines of SIDEKIT's tutorial or of another run.**
 
-Systems of one vector a recording: which recordings train them, and their chains of steps.
+**Systems of one vector a recording: which recordings train them, and their chains of steps.**
 """
 
 from __future__ import annotations

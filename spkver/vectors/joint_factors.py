@@ -3,7 +3,7 @@
 The linear score of a session under a speaker is the inner product of their vectors (`speaker_vectors`,
 `session_vectors`); `spkver.backend.score_joint_factors` scores trials by it.
 
-Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).
+**Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).**
 
 The means of a session are m + V y + U x + D z: y and z belong to the speaker, x to the session, and all are N(0, I).
 V and U are matrices of low rank, D is diagonal. They are trained one after the other: V on the sums of each speaker, U

@@ -9,7 +9,7 @@ I, counts n_c and centred first-order sums f_c give
 and L of all segments is one product of counts and packed T_c' T_c. Whitening and centring of the statistics are folded
 into the matrix, so the statistics are read as they are.
 
-Symmetric matrices packed: the lower triangles of many as rows of one array, factored where they stand.
+**Symmetric matrices packed: the lower triangles of many as rows of one array, factored where they stand.**
 
 A row has the order of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half
 of a matrix, and yet the routines run on blocks, as fast as those for whole matrices. `packed_places` says which entry
@@ -17,9 +17,9 @@ is where; sums, products with matrices and means of packed rows are those of the
 
 LAPACK is called through SciPy's own pointers: SciPy's wrappers hold Python's lock, and threads would wait for it.
 
-Sums of the E-step of total variability over blocks of segments.
+**Sums of the E-step of total variability over blocks of segments.**
 
-Posteriors of factors on a device: whole matrices, as many segments at a time as there is room for.
+**Posteriors of factors on a device: whole matrices, as many segments at a time as there is room for.**
 
 References
 ----------

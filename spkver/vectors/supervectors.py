@@ -1,6 +1,6 @@
 """MAP adaptation of the means and the supervectors that they make.
 
-Statistics that are worked out when they are asked for: sums over the sessions of models, sessions less factors.
+**Statistics that are worked out when they are asked for: sums over the sessions of models, sessions less factors.**
 
 Nothing is held but counts and factors, so the statistics of all sessions may lie in a file.
 

@@ -4,7 +4,7 @@ The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector i
 Formulas first (`m_step`, `minimum_divergence`; the E-step is in `spkver.vectors.posteriors`), then the training.
 All is done in the space in which every Gaussian of the mixture has the covariance I, diagonal or full as it may be.
 
-Files of total variability matrices.
+**Files of total variability matrices.**
 
 References
 ----------

@@ -1,14 +1,14 @@
-"""An alarm where privacy is probably overestimated: what in a run speaks for a stronger attacker than those it had.
+"""Checks of a run: what could make its numbers mean less than they seem to. They stand in every report.
+
+**An alarm where privacy is probably overestimated: what in a run speaks for a stronger attacker than those it had.**
 
 The privacy that a run reports is what its attackers left. Published evaluations overestimated it by up to 74 %, for
 reasons that a run can see of itself: see `reasons`. None of them proves anything, and that there is none proves no
 privacy either.
 
-Whether attackers who know more are stronger: semi-informed than lazy-informed ones, these than ignorant ones.
+**Whether attackers who know more are stronger: semi-informed than lazy-informed ones, these than ignorant ones.**
 
-Checks of draws: over how many the results are means, and whether enrolment and trials share some.
-
-What could make the numbers mean less than they seem to: checks whose outcome stands in every report.
+**Checks of draws: over how many the results are means, and whether enrolment and trials share some.**
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The attackers that a configuration chooses: their names, what each is made of, and features that fit recordings.
 
-Who attacked, in the words of the report: each attacker in a line, and what kinds of attackers there were.
+**Who attacked, in the words of the report: each attacker in a line, and what kinds of attackers there were.**
 
-How long attackers will take, told before they start.
+**How long attackers will take, told before they start.**
 """
 
 from __future__ import annotations

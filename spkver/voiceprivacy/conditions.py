@@ -13,7 +13,7 @@ ASV_eval is trained on original speech, ASV_eval^anon on the same speech anonymi
 is at hand. The key is always that of the original trial list. Where the enrolment is anonymised several times an
 attacker enrols with all versions. Each version of the trials is scored by itself, in a folder of its own.
 
-Where scores and lists of an evaluation stand, in folders that are named as the challenge names them.
+**Where scores and lists of an evaluation stand, in folders that are named as the challenge names them.**
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 Where enrolment and trials are anonymised several times, a number is the mean over the draws, and its interval holds
 speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives stands beside it.
 
-Means over draws of what stands in a report: numbers, groups of numbers, lists of them.
+**Means over draws of what stands in a report: numbers, groups of numbers, lists of them.**
 
-Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.
+**Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.**
 
 Two numbers: the equal error rate of scores that are centred over the enrolled
 (`evaluation.score_maps.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled. Both
 need a trial list that is a full cross.
 
-The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.
+**The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.**
 
 numbers/<set><suffix>/<attacker>.json    entries of its conditions
 conditions<suffix>.json                  all of them, the entries of ``results.json``

@@ -1,6 +1,6 @@
 """The end of an evaluation: ``results.json``, tables, the page, the challenge's files, and the table that is shown.
 
-Everything that an evaluation leaves behind: results as JSON, CSV and tables, a file in the challenge's own form.
+**Everything that an evaluation leaves behind: results as JSON, CSV and tables, a file in the challenge's own form.**
 
 results.json, results<suffix>.json             everything; the first is of the last run
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals

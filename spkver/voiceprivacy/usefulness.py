@@ -1,12 +1,12 @@
 """What anonymised speech is still good for: words (WER, CER), intonation (F0) and emotions (UAR), where asked for.
 
-How well emotions are still recognised in anonymised speech: the unweighted average recall of sets with ``utt2emo``.
+**How well emotions are still recognised in anonymised speech:** the unweighted average recall of sets with ``utt2emo``.
 
 As in the challenge the recogniser learns from original speech, of other speakers than it is tried on (``spk2fold``,
 else each speaker alone), and hears the original and the anonymised utterances. Labels, folds and speakers are always
 those of the original set.
 
-What the vectors of the strongest attacker by vectors tell of speakers beside their identity: sex, and what a table
+**What the vectors of the strongest attacker by vectors tell of speakers beside their identity:** sex, and what a table
 of speakers holds (`utility.attributes`).
 """
 
