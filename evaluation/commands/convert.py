@@ -11,7 +11,15 @@ from typing import Any
 import click
 import numpy as np
 
-from evaluation.commands.options import FILE, Reader, column_options, parse_prior, scores_option, told_apart
+from evaluation.commands.options import (
+    FILE,
+    Reader,
+    column_options,
+    parse_prior,
+    scores_option,
+    told_apart,
+    warn_of_own,
+)
 from evaluation.formats import (
     FORMATS,
     KEYS,
@@ -29,7 +37,7 @@ from evaluation.formats import (
     write_scores,
     write_trials,
 )
-from evaluation.trials import Key, Scores, align, find_rows, read_speakers
+from evaluation.trials import Key, Scores, align, read_speakers
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -139,7 +147,7 @@ def normalise(
     given = read_scores(scores, reader.scores)
     cohorts = {path: read_scores(path, reader.scores) for path in (model_cohort, segment_cohort) if path}
     for cohort in cohorts.values():
-        _warn_of_own(given, cohort, "stand in the cohort too: a score is normalised by itself (give scores of others)")
+        warn_of_own(given, cohort, "stand in the cohort too: a score is normalised by itself (give scores of others)")
     most = top if method == "as" else None
     if method == "closed-set":
         result = closed_set_scores(given)
@@ -207,7 +215,7 @@ def calibrate(
     if train_scores is not None and train_key is not None:
         read = reader.read(train_scores, train_key)
         target, nontarget = reader.joined(read, train_scores, train_key)
-        _warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
+        warn_of_own(given, read[0], f"{_TRAINED} (train on other trials, or cross-validate: -k KEY)")
         affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge)
     elif calibration is not None:
         affine = load_affine(calibration)
@@ -219,7 +227,7 @@ def calibrate(
 def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Path | None], **options: Any) -> Scores:
     """Calibrate or fuse scores (N,) or (N, K) of the trials of a key by trials of other speakers."""
     from evaluation.score_maps import cross_validate_affine
-    from evaluation.trials import doubt_speakers, find_speakers, read_speakers
+    from evaluation.trials import doubt_speakers, find_speakers
 
     models, segments = (None if path is None else read_speakers(path) for path in people)
     doubt = doubt_speakers(key, model_speakers=models, segment_speakers=segments)
@@ -301,7 +309,7 @@ def fuse(
         training = [read_scores(path, reader.scores) for path in train_paths] or systems
         rows = _stacked(training, key, train_paths or scores_paths)
         learnt = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=rows[:, 0])
-        _warn_of_own(systems[0], learnt, f"{_TRAINED} (train on other trials, or --cross-validate K)")
+        warn_of_own(systems[0], learnt, f"{_TRAINED} (train on other trials, or --cross-validate K)")
         names = tuple(map(str, scores_paths))
         target, nontarget = rows[key.is_target], rows[~key.is_target]
         affine = train_affine(target, nontarget, prior=parse_prior(prior), ridge=ridge, names=names)
@@ -326,14 +334,6 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
         raise DataError(text, file=calibration, remedy="give the scores of the same systems")
     logger.warning("%s: %s (they are taken in this order)", calibration, text)
     return list(range(len(given)))
-
-
-def _warn_of_own(scores: Scores, others: Scores, text: str) -> None:
-    """Warn where scores of the same trials, with the same values, stand on both sides."""
-    rows = find_rows(scores, others)
-    same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
-    if same:
-        logger.warning("%d of %d scores %s", same, len(scores), text)
 
 
 def _stacked(systems: list[Scores], trials: Any, paths: tuple[Path, ...]) -> np.ndarray:

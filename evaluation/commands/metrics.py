@@ -22,6 +22,7 @@ from evaluation.commands.options import (
     people_options,
     scores_options,
     show_json,
+    warn_of_own,
 )
 from evaluation.commands.system_tables import (
     chosen_columns,
@@ -164,7 +165,11 @@ def metrics(
     if options["threshold_from"]:
         if len(listed) > 1:
             raise click.UsageError("--threshold-from is for one system: its threshold is no other's")
-        table += metrics_at_thresholds_of(sort_scores(*reader.of(0, 1).split(*options["threshold_from"])), priors)
+        one, (_, scores_path, key_path) = reader.of(0, 1), listed[0]
+        development = one.read(*options["threshold_from"])
+        text = "chose the threshold too: its error rates look better than new ones will (give other trials)"
+        warn_of_own(one.read(scores_path, key_path)[0], development[0], text)
+        table += metrics_at_thresholds_of(sort_scores(*one.joined(development, *options["threshold_from"])), priors)
     statistic = Metrics(priors, convention, table)
     reference = options["reference"] or listed[0][0]
     options["several"] = len(listed) > 1

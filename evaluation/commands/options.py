@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluation.formats import Choice, Format, join, read_scores_and_key, titles_besides_text
 from evaluation.metrics import reversal
-from evaluation.trials import Key, Scores, own_trials, read_speakers
+from evaluation.trials import Key, Scores, find_rows, own_trials, read_speakers
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import whole_file
 from spkbase.own_code import load_named
@@ -287,6 +287,14 @@ def told_apart(paths: tuple[Path, ...]) -> tuple[str, ...]:
         if len(set(names)) == len(set(paths)):
             break
     return names
+
+
+def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
+    """Warn where scores of the same trials, with the same values, stand on both sides."""
+    rows = find_rows(scores, others)
+    same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
+    if same:
+        logger.warning("%d of %d scores %s", same, len(scores), text)
 
 
 def show_json(report: Any, json_path: Path | None) -> bool:

@@ -284,6 +284,9 @@ def test_a_threshold_of_another_list(two: Path) -> None:
             low, high = found["intervals"][f"{name}.{point}"]
             assert low < np.mean(errors) < high
     assert f"accepted at {thresholds['eer']:.6g} and above" in found["notes"]["miss_rate_at.eer"]
+    assert "chose the threshold" not in passes(*given, "--threshold-from", *development).stderr
+    own = passes(*given, "--threshold-from", two / "scores.txt", two / "key.txt").stderr
+    assert "scores chose the threshold too" in own
     message = refused(*given, "-s", two / "other.txt", "--threshold-from", *development)
     assert "--threshold-from is for one system" in message
 
