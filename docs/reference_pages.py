@@ -31,10 +31,10 @@ def rooms() -> dict[str, list[Name]]:
     """Return the public names of each room, and of the modules beside the rooms, in the order of their faces."""
     found = {}
     for package in PACKAGES:
-        for face in sorted((ROOT / package).rglob("__init__.pyi")):
-            parts = face.parent.relative_to(ROOT).parts
-            if "tests" not in parts and "commands" not in parts:
-                found[".".join(parts)] = names_of_face(face, ".".join(parts))
+        for face in sorted((ROOT / package).rglob("__init__.py")):
+            room = ".".join(face.parent.relative_to(ROOT).parts)
+            if names := names_of_face(face, room):
+                found[room] = names
         for path in sorted((ROOT / package).glob("*.py")):
             if path.stem not in ("__init__", "__main__", "cli"):
                 module = f"{package}.{path.stem}"
@@ -43,11 +43,11 @@ def rooms() -> dict[str, list[Name]]:
 
 
 def names_of_face(face: Path, room: str) -> list[Name]:
-    """Return the names that a face leads to: its lines are `from .module import name as name`."""
+    """Return the names that a package hands out: its `__init__.py` has a line `from ROOM.module import name` for them."""
     return [
-        Name(alias.asname or alias.name, f"{room}.{line.module}", alias.name)
+        Name(alias.asname or alias.name, line.module or room, alias.name)
         for line in ast.parse(face.read_text(encoding="utf-8")).body
-        if isinstance(line, ast.ImportFrom)
+        if isinstance(line, ast.ImportFrom) and (line.module or "").startswith(f"{room}.")
         for alias in line.names
     ]
 

@@ -1,6 +1,6 @@
 """Scores in, evidence out: what is said of a speaker by verification scores, and how sure that is.
 
-Each name is loaded when it is used; the rooms behind them are `metrics`, `linkage`, `uncertainty`, `formats` and so on.
+The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; what is used most is here.
 
 Examples
 --------
@@ -14,6 +14,39 @@ Examples
 True
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
+from evaluation.formats import FORMATS, Format, read_key, read_scores, read_trials, write_key, write_scores
+from evaluation.linkage import extrapolate, linkability, singling_out
+from evaluation.metrics import (
+    METRICS,
+    Evaluation,
+    Metric,
+    SpeakerVerificationMetrics,
+    act_dcf,
+    cllr,
+    d_sys,
+    detection_score,
+    eer,
+    effective_prior,
+    evaluate,
+    min_cllr,
+    min_dcf,
+    pav_llrs,
+    sort_scores,
+    tpr_at_fpr,
+    zebra,
+)
+from evaluation.plots import (
+    System,
+    plot_ape,
+    plot_det,
+    plot_ece,
+    plot_histogram,
+    plot_linkability,
+    plot_roc,
+    plot_zebra,
+)
+from evaluation.score_maps import apply_affine, s_norm, train_affine
+from evaluation.trials import Key, Scores, Trials, split_scores
+from evaluation.uncertainty import Interval, confidence_intervals, evaluate_groups, paired_differences
+from evaluation.utility import error_rate

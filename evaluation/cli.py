@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from evaluation.commands import EXAMPLES
+from evaluation.commands.examples import EXAMPLES
 from spkbase.console import LazyGroup, echo_log
 from spkbase.version import __version__
 

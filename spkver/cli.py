@@ -6,7 +6,8 @@ import click
 
 from spkbase.console import LazyGroup
 from spkbase.version import __version__
-from spkver.commands import EXAMPLES, SYSTEMS
+from spkver.commands.examples import EXAMPLES
+from spkver.commands.recipes import SYSTEMS
 
 # name: where it is, what it does
 COMMANDS = {

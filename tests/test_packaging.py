@@ -162,7 +162,7 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
         "evaluation/py.typed",
         "spkver/sidekit/__init__.py",
         "evaluation/formats/text.py",
-        "evaluation/metrics/__init__.pyi",
+        "evaluation/metrics/__init__.py",
         *(f"spkver/{path.relative_to(ROOT)}" for path in ROOT.glob("recipes/*/*.py")),
         *(f"spkver/{path.relative_to(ROOT)}" for path in ROOT.glob("recipes/*/config/*.yaml")),
     ):

@@ -22,11 +22,11 @@ def public_types() -> dict[str, type]:
     for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        is_face = (ROOT / module.replace(".", "/") / "__init__.pyi").is_file()
+        is_face = parts[-1] == "__init__"
         if not is_face and (not module.startswith("evaluation.") or module.startswith("evaluation.commands")):
             continue
         held = importlib.import_module(module)
-        for name in getattr(held, "__all__", vars(held)) if is_face else vars(held):
+        for name in vars(held):
             kind = getattr(held, name)
             if isinstance(kind, type) and is_dataclass(kind) and (is_face or kind.__module__ == module):
                 types[f"{kind.__module__}.{kind.__name__}"] = kind

@@ -1,6 +1,42 @@
 """VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
 written, systems ranked by utility within each least EER."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.challenges.figures import (
+    Figure,
+    figure_rows,
+    figures_of_rank_file,
+    figures_of_results,
+    percent,
+    plot_systems,
+    read_figures,
+    system_rows,
+)
+from evaluation.challenges.rank_files import (
+    ASR,
+    ASV,
+    ASV_ANON,
+    PROTOCOL,
+    SER,
+    RankFile,
+    Section,
+    make_section,
+    write_rank_file,
+)
+from evaluation.challenges.ranking import (
+    RULES,
+    ComparedSystem,
+    Entry,
+    OrderingRule,
+    SystemOrder,
+    order_systems,
+    orders_to_dict,
+)
+from evaluation.challenges.ranking_sources import Reading, read_system
+from evaluation.challenges.team_scores import (
+    VOICEPRIVACY,
+    assess,
+    find_score_lists,
+    read_rule,
+    weighted_average,
+    write_challenge,
+)

@@ -5,6 +5,31 @@
 cosine scores are made of it.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.embeddings.alignment import (
+    Alignment,
+    MapKind,
+    fit_alignment,
+    fit_alignment_without_pairs,
+    owner_ranks,
+    procrustes,
+    ridge_map,
+    wasserstein_procrustes,
+)
+from evaluation.embeddings.files import holds_embeddings, read_embeddings, write_embeddings
+from evaluation.embeddings.kaldi import read_binary, read_text_matrix
+from evaluation.embeddings.sets import (
+    TIE,
+    Averaging,
+    Embeddings,
+    SpeakerVectors,
+    check_anonymised,
+    check_norms,
+    cosine_margin,
+    cosine_scores,
+    cosines,
+    row_norms,
+    speaker_folds,
+    speaker_vectors,
+    to_unit,
+    warn_of_enrolled,
+)

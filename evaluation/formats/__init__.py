@@ -5,6 +5,24 @@ of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write t
 `Key` or `Trials`.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.formats.binary import write_hdf5_scores
+from evaluation.formats.format import KINDS, Choice, Format, Kind, ListFile
+from evaluation.formats.reading import (
+    FORMATS,
+    HDF5,
+    MATLAB,
+    check_extension,
+    format_named,
+    join,
+    read_key,
+    read_scores,
+    read_scores_and_key,
+    read_split,
+    read_trials,
+    titles_besides_text,
+    write_as,
+    write_key,
+    write_scores,
+    write_trials,
+)
+from evaluation.formats.text import KEYS, SCORES, read_text_key, write_in_order, write_text_key

@@ -5,6 +5,63 @@ form of them: the curve, its intervals, rank disclosure, singling out, extrapola
 easy or hard to link over attackers and anonymisers.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.linkage.agreement import (
+    KINDS,
+    RULES,
+    UTTERANCES,
+    Agreement,
+    Comparison,
+    Comparisons,
+    DisclosureSets,
+    LinkageCondition,
+    TieSets,
+    compare_conditions,
+    disclosure_sets,
+    published,
+    write_lists,
+)
+from evaluation.linkage.alignment import ALIGNMENTS, LINKED, Side, link_aligned, linked_shares
+from evaluation.linkage.curve import (
+    MEASURES,
+    METHOD,
+    Curve,
+    Measure,
+    all_draws,
+    all_sizes,
+    by_speaker,
+    chance,
+    linkability,
+    linkability_at_sizes,
+    linkability_by_row,
+    linkability_curve,
+    linkability_over_draws,
+    linkability_over_sizes,
+    log_spaced_sizes,
+    monte_carlo,
+    published_sizes,
+)
+from evaluation.linkage.disclosure import (
+    KEPT,
+    cumulative_match,
+    largest_impostor_scores,
+    rank_evidence_of,
+    rank_shares,
+    similarity_rank_disclosure,
+    worst_case_from,
+)
+from evaluation.linkage.extrapolation.backtest import HIDDEN, Backtest, backtest
+from evaluation.linkage.extrapolation.estimate import SPANNED, Extrapolation, extrapolate, sizes_beyond
+from evaluation.linkage.ranks import (
+    TIE_RULES,
+    Ranks,
+    TieRule,
+    count_beaters,
+    rank_scores,
+    rank_speakers,
+    ranks_from_embeddings,
+    ranks_from_scores,
+    ranks_of_matrix,
+    read_ranks,
+    write_ranks,
+)
+from evaluation.linkage.singling import REPORTED, singling_out

@@ -8,6 +8,20 @@ description (`evaluation.plots.chart`), so that all formats show the same. matpl
 drawn, and not for TeX.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.plots.agreement import plot_intersections, plot_jaccard
+from evaluation.plots.chart import Axis, Chart, Core, Line, Look, System, look_of
+from evaluation.plots.densities import plot_histogram, plot_reliability
+from evaluation.plots.det import WINDOWS, DetStyle, Window, plot_det, plot_roc
+from evaluation.plots.draw import EXTENSIONS, escape, house_style, render_chart
+from evaluation.plots.linkability import (
+    plot_cmc,
+    plot_extrapolation,
+    plot_linkability,
+    plot_linkability_panels,
+    plot_speaker_grid,
+    plot_speakers,
+)
+from evaluation.plots.priors import PriorStyle, plot_ape, plot_ece, plot_zebra, save_profiles
+from evaluation.plots.privacy_utility import TradeOff, plot_privacy_utility
+from evaluation.plots.similarity import plot_similarity
+from evaluation.plots.training import plot_likelihood

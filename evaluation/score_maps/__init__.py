@@ -1,6 +1,25 @@
 """Maps from scores to scores: affine calibration and fusion by logistic regression, and normalisation by a cohort (z,
 t, s, adaptive s). Arrays or `Scores` enter, the same trials with other numbers leave."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.score_maps.affine import (
+    Affine,
+    ChosenFusion,
+    apply_affine,
+    choose_fusion,
+    cllr_of_trials,
+    cross_validate_affine,
+    load_affine,
+    save_affine,
+    train_affine,
+    train_nonnegative,
+)
+from evaluation.score_maps.cohort_norm import (
+    Moments,
+    closed_set_scores,
+    cohort_moments,
+    enrolled_blocks,
+    normalise,
+    s_norm,
+    t_norm,
+    z_norm,
+)

@@ -5,6 +5,36 @@
 beside them.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.trials.lists import (
+    COLUMN_NAMES,
+    TRUTHS,
+    JoinError,
+    Key,
+    Scores,
+    Trials,
+    align,
+    are_labels,
+    checked_ids,
+    column_of,
+    factorise,
+    find_repeat,
+    find_rows,
+    order_free_digest,
+    recode,
+    refuse_labels,
+    split_by_labels,
+    split_scores,
+    truth_of,
+)
+from evaluation.trials.speakers import (
+    Doubt,
+    TrialSpeakers,
+    doubt_speakers,
+    find_speakers,
+    group_trials,
+    metadata_columns,
+    own_trials,
+    read_metadata,
+    read_speakers,
+    shared_prefixes,
+)

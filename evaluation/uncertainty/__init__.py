@@ -4,6 +4,32 @@
 metric. docs/uncertainty.md says how often the intervals hold.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.uncertainty.confidence import (
+    confidence_intervals,
+    confidence_over_draws,
+    paired_differences,
+    sample_from,
+)
+from evaluation.uncertainty.groups import Grouping, Groups, evaluate_groups
+from evaluation.uncertainty.intervals import (
+    Differences,
+    Interval,
+    Intervals,
+    draw_variance,
+    from_scale,
+    interval,
+    interval_over_draws,
+    to_scale,
+    widening,
+)
+from evaluation.uncertainty.minimum import Minimum, minima_over_attackers, minimum_of, minimum_over_attackers
+from evaluation.uncertainty.resampling import (
+    BLOCK,
+    MOST_REPLICATES,
+    Resampling,
+    Sample,
+    block_generator,
+    bootstrap,
+    draw_counts,
+    sample_of,
+)

@@ -3,6 +3,28 @@
 Each measure is a sum or a mean over speakers, and has an interval by a bootstrap of speakers.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from evaluation.utility.error_rates import NORMALISERS, count_errors, error_rate, error_rate_differences
+from evaluation.utility.lists import check_same, read_labels, read_recordings, read_transcripts, speakers_of
+from evaluation.utility.pitch import TrackComparison, compare_recordings, mean_correlation, pyin_track
+from evaluation.utility.recalls import (
+    CONVENTIONS,
+    Leakage,
+    Sides,
+    attribute_leakage,
+    average_recall,
+    confusions,
+    predict_labels,
+    recall_differences,
+)
+from evaluation.utility.voices import (
+    CALIBRATIONS,
+    SimilarityMatrix,
+    Voices,
+    VoiceSimilarity,
+    compare_voices,
+    de_identification,
+    distinctiveness,
+    gain_of_distinctiveness,
+    matrix_of_voices,
+    similarity_matrix,
+)

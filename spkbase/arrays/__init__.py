@@ -5,6 +5,4 @@ by its name. `Rows` is what functions take that read an array by rows, wherever 
 rows of another.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkbase.arrays.stored import ComputedRows, Rows, SelectedRows, StoredArray, fill_rows, part, stored_rows

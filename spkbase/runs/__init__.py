@@ -5,6 +5,11 @@ ledger in ``stages.json`` knows what each artefact was made from; journals and d
 what is unfinished; a lock keeps a second run out; `read_status` tells how far a folder is.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkbase.runs.destination import Destination, DestinationLike, as_destination, file_destination
+from spkbase.runs.drafts import ArrayDraft, working_folder
+from spkbase.runs.journal import SUFFIX, Journal, resumed_map
+from spkbase.runs.ledger import versions
+from spkbase.runs.locks import is_temporary, remove_temporaries, sole_use
+from spkbase.runs.run import REPORT, Run, start_run
+from spkbase.runs.stages import Depends, Draft, Given, Handle, Stage
+from spkbase.runs.status import StageStatus, format_status, read_status, status_record

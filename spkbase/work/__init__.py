@@ -5,6 +5,19 @@ the same for any of them; `use_engine` chooses. `Device` is where arrays are com
 product that a result depends on runs with one BLAS thread (`one_blas_thread`).
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkbase.work.blas_threads import one_blas_thread
+from spkbase.work.choices import ENGINES, WAIT, EngineKind, device_option
+from spkbase.work.devices import Array, Device, Namespace, find_device, on_device
+from spkbase.work.executors import stop_workers
+from spkbase.work.maps import (
+    at_once,
+    chunk_bounds,
+    chunks,
+    default_jobs,
+    engine_kind,
+    ordered_map,
+    progress,
+    ships_items,
+    use_engine,
+)
+from spkbase.work.settings import ALL_CORES, Work

@@ -4,6 +4,22 @@ A data directory enters (`anonymize_datadir`), its anonymised twin leaves, with 
 `AnonymizerConfig` names the anonymiser and its parameters.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.anonymization.config import BUILT_IN, LEVELS, AnonymizerConfig
+from spkver.anonymization.directories import (
+    RECORD,
+    anonymize_datadir,
+    check_source,
+    finished_twin,
+    make_anonymizer,
+    progress,
+)
+from spkver.anonymization.inverses import INVERSES, Inverse, recorded_anonymizer, undo_datadir
+from spkver.anonymization.mcadams_coefficient import burg, quadratic_factors, turn_poles, turn_poles_back
+from spkver.anonymization.pseudo_speakers import (
+    PLDA_CHAIN,
+    PseudoSpeakerRules,
+    anonymize_embeddings,
+    cosine_affinities,
+    drawn_mean,
+    farthest_voices,
+)

@@ -3,6 +3,4 @@
 `read_audio` gives an `Audio`: samples and rate; `read_header` what it will be, without decoding.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.audio.reading import audio_header, read_audio, write_audio

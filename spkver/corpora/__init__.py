@@ -2,6 +2,19 @@
 the same form. `read_rsr2015` gives an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` make synthetic
 speech."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.corpora.espeak import check_synthesiser
+from spkver.corpora.iemocap import EMOTIONS, Iemocap, make_iemocap_sets, read_iemocap, speaker_and_fold
+from spkver.corpora.librispeech import LISTS, LibriSpeech, draw_tested, make_librispeech_sets, read_librispeech
+from spkver.corpora.prepared import write_prepared
+from spkver.corpora.rsr2015 import (
+    ListOptions,
+    Rsr2015,
+    SpeakerRanges,
+    list_hashes,
+    list_stems,
+    read_rsr2015,
+    write_lists,
+)
+from spkver.corpora.simulated import CorpusSize, enrolment_lines, simulate_rsr2015, split_speakers, trial_lines
+from spkver.corpora.trees import is_simulated
+from spkver.corpora.voiceprivacy_simulated import Sizes, simulate_voiceprivacy

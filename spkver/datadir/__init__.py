@@ -1,5 +1,25 @@
 """Kaldi's data directories: read, checked, written, and compared with their anonymised twins."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.datadir.directory import (
+    DataDir,
+    check_ids,
+    enrolment,
+    unfit_id,
+    with_versions,
+    without_labels,
+    write_datadir,
+)
+from spkver.datadir.folders import datadir_of_folder, match_genders
+from spkver.datadir.reading import read_datadir
+from spkver.datadir.splitting import (
+    MIXED,
+    SEXES_POOLED,
+    Split,
+    SplitRules,
+    check_suffix,
+    draw_order,
+    full_cross,
+    split_datadir,
+    twin_of_split,
+)
+from spkver.datadir.twins import check_twin

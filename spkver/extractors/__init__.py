@@ -6,6 +6,11 @@ networks and of their front ends are functions of arrays: `campplus_vector`, `ge
 `mel_spectra`. `prosody_vector` hears pitch and rhythm alone, `session_vector` noise and channel.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.extractors.campplus import campplus_network, campplus_vector
+from spkver.extractors.cues import PROSODY, PitchTrack, prosody_vector, session_vector, track_pitch
+from spkver.extractors.directories import check_output, embed_directory
+from spkver.extractors.doors import EXTRACTORS, FUNCTION, Extractor, open_extractor
+from spkver.extractors.ge2e import ge2e_network, ge2e_vector
+from spkver.extractors.layers import kaldi_filterbanks, mel_spectra
+from spkver.extractors.networks import SOURCES, fetch_weights, find_weights
+from spkver.extractors.protocol import ExtractorSettings

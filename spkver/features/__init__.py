@@ -3,6 +3,16 @@
 audio -> cepstra, log-energy, speech labels (stored) -> RASTA, deltas, normalisation, selection -> frames (in memory)
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.features.cepstra import MfccSettings, mfcc
+from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
+from spkver.features.extraction import (
+    check_recordings,
+    export_sidekit,
+    extract_features,
+    import_sidekit,
+    label_file,
+    recording_generator,
+    sidekit_files,
+)
+from spkver.features.frames import FeatureTable, Frames, load_frames, rasta_labels, read_feature_table, row_index
+from spkver.features.vad import snr_vad

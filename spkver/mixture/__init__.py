@@ -4,6 +4,49 @@
 and first order, of one segment a row, and they add.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.mixture.gmm import (
+    GaussianMixture,
+    PosteriorKernel,
+    Table,
+    block_size,
+    check_frames,
+    chunk_frames,
+    e_step,
+    frame_log_likelihoods,
+    inverse_variances,
+    log_likelihood,
+    natural_parameters,
+    of_each_gaussian,
+    squares_or_products,
+    unpack_symmetric,
+    unwhiten,
+    whiten,
+    whitening_factors,
+)
+from spkver.mixture.statistics import (
+    StatDraft,
+    Statistics,
+    accumulate_statistics,
+    copy_stat_rows,
+    find_stat_rows,
+    open_stat_server,
+    open_statistics,
+    read_statistics,
+    segment_statistics,
+    segment_sums,
+    write_stat_blocks,
+    write_stat_rows,
+    write_statistics,
+)
+from spkver.mixture.ubm import (
+    TrainedUbm,
+    UbmConfig,
+    check_ubm,
+    clipped_covariances,
+    full_m_step,
+    read_ubm,
+    schedule_marks,
+    train_ubm,
+    with_full_covariances,
+    write_ubm,
+)

@@ -8,6 +8,23 @@ work. A stage that is up to date is not done again, so frames are only post-proc
 another tool has done already, such as SIDEKIT's statistics, is taken from its file as the stage's own artefact.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.pipeline.systems import (
+    LazyFrames,
+    RowsFile,
+    backend,
+    features,
+    gmm_scores,
+    ivectors,
+    joint_factor_scores,
+    joint_factors,
+    machine_files,
+    nuisance_projection,
+    scores_of,
+    statistics,
+    supervectors,
+    svm_system,
+    total_variability,
+    universal_model,
+    vector_rows,
+    vector_scores,
+)

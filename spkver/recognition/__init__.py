@@ -1,5 +1,13 @@
 """What else is heard in speech: words (PocketSphinx) and emotions, a result a recording; they measure utility."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.recognition.emotions import (
+    EmotionConfig,
+    check_folds,
+    classify_emotions,
+    functionals_of,
+    read_emotions,
+    read_folds,
+    recognise_emotions,
+)
+from spkver.recognition.recordings import check_recordings, map_recordings
+from spkver.recognition.words import TranscriptionConfig, check_recogniser, transcribe

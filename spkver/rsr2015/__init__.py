@@ -1,6 +1,6 @@
 """The RSR2015 recipes: configuration, lists, command line, report. The systems themselves are the pages of
 recipes/rsr2015, which are installed with the package."""
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.rsr2015.command import recipe_command
+from spkver.rsr2015.lists import NAP_LISTS, Config, given_files, named_lists, prepare, speaker_lists, training_lists
+from spkver.rsr2015.results import report

@@ -4,6 +4,43 @@
 `TotalVariability`, and `extract_ivectors` gives the `IVectors` in it.
 """
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
+from spkver.vectors.joint_factors import (
+    HiddenVariables,
+    JointFactorConfig,
+    JointFactors,
+    JointStart,
+    check_joint_ranks,
+    hidden_variables,
+    read_joint_factors,
+    residual_m_step,
+    residual_posterior,
+    residual_sums,
+    session_vectors,
+    speaker_vectors,
+    train_joint_factors,
+    write_joint_factors,
+)
+from spkver.vectors.posteriors import likelihood_part, pack, posterior, unpack
+from spkver.vectors.supervectors import (
+    MapConfig,
+    Supervectors,
+    adapt_multisession,
+    adapt_supervectors,
+    open_supervectors,
+    read_supervectors,
+    sum_by_model,
+    summed_by_model,
+    vectors_of,
+    without_factors,
+    write_supervectors,
+)
+from spkver.vectors.total_variability import (
+    TotalVariability,
+    TotalVariabilityConfig,
+    check_rank,
+    minimum_divergence,
+    read_total_variability,
+    train_total_variability,
+    write_total_variability,
+)

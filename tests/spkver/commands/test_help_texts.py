@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import evaluation.cli
 import spkver.cli
-from spkver.commands import SYSTEMS
+from spkver.commands.recipes import SYSTEMS
 
 PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": evaluation.cli.main}
 # Those of `light` load what they need when they are called; the others name things of the rooms in their help.

@@ -1,1 +1,0 @@
-from .examples import EXAMPLES as EXAMPLES

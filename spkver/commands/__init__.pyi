@@ -1,2 +1,0 @@
-from .examples import EXAMPLES as EXAMPLES
-from .recipes import SYSTEMS as SYSTEMS
