@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.devices import mixture_and_frames
 from benchmarks.measure import describe_machine
-from spkbase.work import Device, Work
+from spkbase.devices import Device
+from spkbase.work import Work
 from spkver.backend import MeanRatios, log_likelihood_ratios
 from spkver.mixture import PosteriorKernel, Table, e_step, natural_parameters, segment_statistics, segment_sums
 

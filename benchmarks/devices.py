@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
 from evaluation.linkage import count_beaters
-from spkbase.work import Device, Work, default_jobs, find_device
+from spkbase.devices import Device, find_device
+from spkbase.work import Work, default_jobs
 from spkver.backend import gram_matrix
 from spkver.mixture import (
     GaussianMixture,

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from spkbase.work.devices import Device, find_device
+from spkbase.devices import Device, find_device
 
 
 def strict(**settings: object) -> Device:

@@ -13,7 +13,7 @@ from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
 from quick_loop import RANK
 
-from spkbase.work.devices import Device
+from spkbase.devices import Device
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 settings.register_profile(

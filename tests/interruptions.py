@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from spkbase.arrays.stored import StoredArray
-from spkbase.runs.journal import Journal
+from spkbase.arrays import StoredArray
+from spkbase.runs import Journal
 from spkver.vectors.supervectors import Supervectors
 
 

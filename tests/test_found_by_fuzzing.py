@@ -131,7 +131,7 @@ def test_a_file_of_one_byte(tmp_path: Path) -> None:
 
 def test_a_record_of_an_array_that_cannot_be(tmp_path: Path) -> None:
     """Its checksum holds and it has no bytes: NumPy refuses the shape all the same."""
-    from spkbase.runs.journal import Journal
+    from spkbase.runs import Journal
     from tests.fuzz.matrices import _FINGERPRINT, _HEAD, _journals
 
     good = _journals(tmp_path)[0]

@@ -17,7 +17,7 @@ import pytest
 from evaluation.embeddings.files import read_embeddings
 from evaluation.formats.reading import read_scores, write_scores
 from evaluation.trials.lists import Scores
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, stored_array, stored_dataset, write_arrays
 from spkbase.files.hdf5_guard import check_hdf5

@@ -32,10 +32,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.embeddings import to_unit
 from evaluation.linkage.ranks import Ranks, TieRule
-from spkbase.arrays import Rows, part, stored_rows
+from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, one_blas_thread, ordered_map, ships_items
+from spkbase.work import chunk_bounds, one_blas_thread, ordered_map
 
 if TYPE_CHECKING:
     from evaluation.embeddings import SpeakerVectors
@@ -235,7 +235,7 @@ def largest_impostor_scores(
     rows = np.array([tested[name] for name in ranks.speakers.tolist()], np.int64)
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), _GALLERY)
-    vectors = stored_rows(gallery.vectors) if ships_items() else gallery.vectors
+    vectors = gallery.vectors
     parts = ((start, part(vectors, start, stop), gallery.norms[start:stop]) for start, stop in bounds)
     best = np.full((len(rows), count), -np.inf, np.float32)
     search = partial(_largest, unit, owners, count)

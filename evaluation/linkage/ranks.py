@@ -47,11 +47,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.embeddings import TIE, cosine_margin, cosines, to_unit
 from evaluation.trials import Key, Scores, TrialSpeakers, doubt_speakers, find_rows, split_scores
-from spkbase.arrays import Rows, part, stored_rows
+from spkbase.arrays import Rows, part
+from spkbase.devices import Array, Device, on_device
 from spkbase.errors import DataError, few
 from spkbase.files import BROKEN_NPZ, atomic_file, read_npz
 from spkbase.showing import Tabular, one_line
-from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, on_device, ordered_map, progress, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, ordered_map, progress, ships_items
 
 if TYPE_CHECKING:
     from evaluation.embeddings import Averaging, Embeddings, SpeakerVectors
@@ -373,7 +374,7 @@ def count_beaters(
         return count_on_device(gallery, norms, trials, owners, work.device)
     gallery_block, trial_block = blocks
     prepared = _prepare(gallery, norms, trials, owners, trial_block)
-    rows = stored_rows(gallery) if ships_items() else gallery
+    rows = gallery
     bounds = chunk_bounds(len(gallery), gallery_block * (_BLOCKS_SENT if ships_items() else 1))
     parts = (_Part(start, part(rows, start, stop), norms[start:stop]) for start, stop in bounds)
     count = partial(_count_part, prepared, gallery_block)

@@ -17,20 +17,23 @@ from spkver import pipeline, rsr2015
 
 
 def ivector(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
-    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
+    """Go from audio to scores, stage by stage, and report; returns the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     maps = rsr2015.training_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics", "vectors"])
 
-    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
-    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
-
-    statistics, vectors, method = {}, {}, config.ivectors.method
-    for name, idmap in maps.items():
-        statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
-    matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
-    for name, of_list in statistics.items():
-        vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=method, file=given.vectors(name))
+    frames, ubm, statistics, vectors = None, None, {}, {}
+    if given.has("vectors"):  # of networks, say: they need neither a mixture nor a matrix
+        vectors = {name: pipeline.given_vectors(run, name, given.vectors(name)) for name in maps}
+    else:
+        if not given.has("statistics"):
+            frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+        ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+        for name, idmap in maps.items():
+            statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+        matrix = pipeline.total_variability(run, ubm, statistics["training"], config.total_variability)
+        for name, of_list in statistics.items():
+            vectors[name] = pipeline.ivectors(run, name, matrix, of_list, method=config.ivectors.method)
 
     systems = {}
     for system, chain in config.chains().items():

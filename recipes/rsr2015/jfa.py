@@ -15,12 +15,14 @@ from spkver import pipeline, rsr2015
 
 
 def jfa(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
-    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
+    """Go from audio to scores, stage by stage, and report; returns the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     maps = rsr2015.speaker_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics"])
 
-    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    frames = (
+        None if given.has("statistics") else pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+    )
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
     statistics = {}

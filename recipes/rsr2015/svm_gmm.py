@@ -15,20 +15,23 @@ from spkver import pipeline, rsr2015
 
 
 def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.Config) -> str:
-    """Declare the stages from audio to scores, do them, and report; returns the table of results."""
+    """Go from audio to scores, stage by stage, and report; returns the table of results."""
     lists = rsr2015.prepare(run, corpus, config)
     trials = lists.key.trials()
     nap_list = rsr2015.NAP_LISTS[config.nap.list]
     maps = rsr2015.named_lists(lists, "enroll", "back", "test", nap_list)
     given = rsr2015.given_files(config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"])
 
-    frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
-    ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
-
-    vectors = {}
-    for name, idmap in maps.items():
-        statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
-        vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map, file=given.supervectors(name))
+    frames, ubm, vectors = None, None, {}
+    if given.has("supervectors"):  # SIDEKIT, or another run, has done all before them
+        vectors = {name: pipeline.given_supervectors(run, name, given.supervectors(name)) for name in maps}
+    else:
+        if not given.has("statistics"):
+            frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
+        ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
+        for name, idmap in maps.items():
+            statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=given.statistics(name))
+            vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
 
     systems, ready = {}, given.machines(nap=False)
     systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, machines=ready)

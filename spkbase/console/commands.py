@@ -163,7 +163,7 @@ def clean_end(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)
         with _deaf():
-            from spkbase.work import stop_workers  # loads NumPy, which a help text has no use for
+            from spkbase.work import stop_workers
 
             # workers that wait for work would keep the process alive
             stop_workers()

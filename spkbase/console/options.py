@@ -8,7 +8,8 @@ from typing import Any, overload
 
 import click
 
-from spkbase.work import ENGINES, WAIT, EngineKind, device_option
+from spkbase.errors import DataError
+from spkbase.work import ENGINES, WAIT, EngineKind
 
 Command = Callable[..., Any]
 
@@ -23,7 +24,7 @@ def worker_options(command: Command | None = None, *, device: bool = False) -> A
     """Add the options of the workers to a command.
 
     The command gets `jobs` alone, and all its maps run on the engine that was asked for. With ``device=True`` there is
-    ``--device`` too, and the command gets `device`, an `spkbase.work.Device` or None.
+    ``--device`` too, and the command gets `device`, an `spkbase.devices.Device` or None.
 
     Examples
     --------
@@ -74,8 +75,26 @@ def _with_options(command: Command, device: bool) -> Command:
         ),
     ]
     if device:
-        options.append(device_option)
+        options.append(
+            click.option(
+                "--device",
+                callback=_found,
+                metavar="NAME",
+                help="Compute on a GPU: cuda or cuda:N (PyTorch, else CuPy), or cupy. By default the cores.",
+            )
+        )
     decorated: Command = wrapped
     for option in reversed(options):
         decorated = option(decorated)
     return decorated
+
+
+def _found(ctx: click.Context, parameter: click.Parameter, name: str | None) -> Any:
+    if name is None:
+        return None
+    from spkbase.devices import find_device
+
+    try:
+        return find_device(name)
+    except DataError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error

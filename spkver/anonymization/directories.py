@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, Problems
 from spkbase.files import atomic_path, file_digest, fingerprint, load_json, make_folder, read_text_bytes, write_text
-from spkbase.runs import Journal, is_temporary, remove_temporaries, sole_use
+from spkbase.runs import append_line, is_temporary, read_lines, remove_temporaries, sole_use
 from spkbase.version import __version__
 from spkbase.work import chunks, ordered_map
 from spkver.anonymization import baselines
@@ -249,7 +249,6 @@ NOT_COPIED = frozenset(
     ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
      "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
 )  # fmt: skip
-_FORM = fingerprint("anonymised utterances", 1)  # entries say themselves what they were made by
 _BATCH = 64  # files whose checksums are one task
 
 Entry = dict[str, Any]
@@ -272,9 +271,8 @@ class Record:
     def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
         self.folder, self.header = folder, header
         self.files, self.lists = _read(folder)
-        with suppress(FileNotFoundError):  # there is one where a run was killed
-            self.files |= _noted(folder / JOURNAL)
-        self._journal: Journal | None = None
+        for done in read_lines(folder / JOURNAL):  # where a run was killed
+            self.files |= done
 
     def __enter__(self) -> Record:
         return self
@@ -306,18 +304,15 @@ class Record:
     def start(self) -> None:
         """Write the record before anything else, so that the folder is known as one of ours."""
         self._write()
-        if self._journal is None:
-            self._journal = Journal(self.folder / JOURNAL, _FORM)
 
     def add(self, results: Iterable[tuple[Task, Stamp, Stamp]]) -> None:
         """Keep what was done in a batch: from here on it survives whatever happens to the process."""
-        assert self._journal is not None
         stamp = self.header["made_by"]
         done = {
             task.utterance: {"made_by": stamp, "stream": task.stream, "source": source, "output": output}
             for task, source, output in results
         }
-        self._journal.append({}, done)
+        append_line(self.folder / JOURNAL, done)
         self.files |= done
 
     def keep(self, tasks: Iterable[Task], lists: Iterable[str]) -> None:
@@ -341,9 +336,6 @@ class Record:
     def fold(self) -> None:
         """Write all that is known to the record; then the journal is needed no more."""
         self._write()
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
         (self.folder / JOURNAL).unlink(missing_ok=True)
 
     def _write(self) -> None:
@@ -367,8 +359,8 @@ def progress(folder: str | Path) -> tuple[int, int] | None:
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
     files = _read(Path(folder))[0]
-    with suppress(FileNotFoundError):
-        files |= _noted(Path(folder) / JOURNAL)
+    for noted in read_lines(Path(folder) / JOURNAL):
+        files |= noted
     done = 0
     for utterance, entry in files.items():
         output = entry.get("output")
@@ -385,15 +377,6 @@ def _read(folder: Path) -> tuple[dict[str, Entry], list[str]]:
         files = {name: entry for name, entry in record["files"].items() if isinstance(entry, dict)}
         return files, [name for name in record["lists"] if unfit_id(name) is None]
     return {}, []
-
-
-def _noted(path: Path) -> dict[str, Entry]:
-    """Utterances of a journal, which somebody may be writing; the later entry of one that is there twice."""
-    files: dict[str, Entry] = {}
-    with Journal(path, _FORM, read_only=True) as journal:
-        for number in range(len(journal)):
-            files |= journal.read(number)[1]
-    return files
 
 
 def _are_current(known: Sequence[tuple[Task, Entry]]) -> list[str]:

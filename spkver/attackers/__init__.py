@@ -26,7 +26,6 @@ from spkver.attackers.protocol import (
     Attacker,
     Background,
     BackgroundAttacker,
-    Kept,
     Place,
     Scorer,
     Wanted,

@@ -31,11 +31,11 @@ from evaluation.trials import Scores
 from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.files import make_folder, read_arrays, write_arrays, write_json
-from spkbase.runs import Depends, Draft, Run
+from spkbase.runs import Run
 from spkbase.showing import one_line
 from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer, Wanted
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
 from spkver.attackers.vector_attacker import Source, VectorAttacker
 from spkver.datadir import DataDir
 
@@ -181,13 +181,13 @@ class AlignedAttacker:
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; map and back-end are learnt when the first attack tells the background."""
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             pairs = self._pairs(attack)
             if pairs not in self._learnt:
                 self._learnt[pairs] = self._learn(pairs)
             scorer, anonymised = self._learnt[pairs]
             anonymised.update((attack.enrolled, attack.tested))
-            return scorer(attack, kept)
+            return scorer(attack)
 
         return score
 
@@ -212,7 +212,7 @@ class AlignedAttacker:
             shared = sorted(listed.intersection(*(side.recordings for side in sides)))
             chosen.append((sides, shared[:: -(-len(shared) * (len(sides) - 1) // _MOST)]))
 
-        def make(draft: Draft) -> None:
+        def make(path: Path) -> None:
             source = self.base.open_source((pairs[0][0],))
             originals, found = [], []
             for sides, names in chosen:
@@ -229,7 +229,7 @@ class AlignedAttacker:
             best, scores = choose_map(anonymised, goal, owners, seed=self.place.seed)
             fitted = _fitted(best, anonymised, goal)
             arrays = {name: getattr(fitted, name) for name in _ARRAYS}
-            write_arrays(draft.path, arrays, attributes=draft.attributes)
+            write_arrays(path, arrays)
             facts = {"attacker": self.name, "pairs": len(goal), "speakers": len(set(owners)), "folds": _FOLDS}
             write_json(run.path("alignment.json"), {**facts, "chosen": best, "mean_reciprocal_rank": scores})
 
@@ -241,11 +241,9 @@ class AlignedAttacker:
             "alignment.h5",
             make=make,
             read=lambda path: Alignment(**read_arrays(path, *_ARRAYS)),
-            depends=Depends(
-                inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
-                sources=sources,
-                libraries=("numpy", "scipy", "soundfile"),
-            ),
+            inputs=[_VERSION, list(MAPS), self.base.depends, speakers, self.place.seed],
+            sources=sources,
+            libraries=("numpy", "scipy", "soundfile"),
             also=("alignment.json",),
         )
         return stage.value

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from evaluation.score_maps import Moments, cohort_moments, normalise
 from evaluation.trials import Scores, Trials
 from spkbase.configuration import load_config, read_yaml, to_dict
+from spkbase.devices import Device
 from spkbase.errors import ConfigError, DataError, Problems
 from spkbase.files import check_forms, file_digest, fingerprint, read_arrays, write_arrays, write_text
-from spkbase.runs import Destination, versions
+from spkbase.runs import versions
 from spkbase.showing import one_line
-from spkbase.work import Device, Work
+from spkbase.work import Work
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kinds import Backend, Cohort, Segments, arrays_of, transform_of
-from spkver.attackers.protocol import Kept
 from spkver.attackers.workplace import Prepared, Workplace
 from spkver.backend import SvmModels, gram_matrix, score_gmm_ubm, score_trials
 from spkver.datadir import DataDir, enrolment
@@ -189,12 +189,9 @@ def raw_scores(
     trials: Trials,
     *,
     workers: Work | None = None,
-    kept: Kept | None = None,
 ) -> Scores:
-    """Return the scores of trials before normalisation; those that are done outlive a crash where they are kept."""
-    kept, workers = kept or Kept(), workers or Work()
-    destination = Destination(folder=kept.folder, fingerprint=kept.fingerprint)
-    options: dict[str, Any] = {"work": workers, "destination": destination}
+    """Return the scores of trials before normalisation."""
+    options: dict[str, Any] = {"work": workers or Work()}
     if tested.frames is not None:
         means = Supervectors(machines.models, machines.models, machines.weights)
         return score_gmm_ubm(ubm, means, tested.frames, trials, **options)
@@ -208,7 +205,6 @@ def score_matrix(
     tested: Segments,
     *,
     workers: Work | None = None,
-    kept: Kept | None = None,
 ) -> NDArray[np.float64]:
     """Return the scores (M, S) of all models against all segments before normalisation."""
     if tested.vectors is not None:
@@ -216,7 +212,7 @@ def score_matrix(
     n_models, n_segments = len(machines), len(tested.ids)
     rows, columns = np.divmod(np.arange(n_models * n_segments, dtype=np.int32), np.int32(n_segments))
     trials = Trials(machines.models, tested.ids, rows, columns)
-    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers)
     return scores.values.reshape(n_models, n_segments)
 
 
@@ -228,23 +224,21 @@ def normalised_scores(
     trials: Trials,
     *,
     workers: Work | None = None,
-    kept: Kept | None = None,
 ) -> Scores:
     """Return the scores of trials, normalised by a cohort as its `norm` says; without one, as they are."""
-    kept = kept or Kept()
-    scores = raw_scores(ubm, machines, tested, trials, workers=workers, kept=kept)
+    scores = raw_scores(ubm, machines, tested, trials, workers=workers)
     if cohort is None:
         return scores
     models = segments = None
     if cohort.norm.kind in ("z", "s"):
         rows = _rows_used(trials.model_ids, trials.models, machines.models)
         mine = SvmModels(machines.models[rows.own], machines.weights[rows.own], machines.biases[rows.own])
-        against = score_matrix(ubm, mine, cohort.segments, workers=workers, kept=kept.below("z"))
+        against = score_matrix(ubm, mine, cohort.segments, workers=workers)
         models = rows.spread(_moments(against, mine.models, cohort.norm.top))
     if cohort.norm.kind in ("t", "s"):
         rows = _rows_used(trials.segment_ids, trials.segments, tested.ids)
         some = _some(tested, rows.own)
-        against = score_matrix(ubm, cohort.models, some, workers=workers, kept=kept.below("t")).T
+        against = score_matrix(ubm, cohort.models, some, workers=workers).T
         segments = rows.spread(_moments(against, some.ids, cohort.norm.top))
     return normalise(scores, models=models, segments=segments)
 
@@ -458,8 +452,6 @@ def score_checked(
     enrolment_side: tuple[DataDir, IdMap],
     test_side: tuple[DataDir, Mapping[str, Path]],
     trial_list: Trials,
-    *,
-    kept: Kept | None = None,
 ) -> Scores:
     """Score a list of trials that `check_trials` has looked at with one attacker.
 
@@ -471,8 +463,6 @@ def score_checked(
     enrolment_side, test_side : tuple
         Data directory, and what `check_trials` has found in it.
     trial_list : evaluation.trials.Trials
-    kept : Kept, optional
-        Keeps what is done through a crash.
     """
     config, (enrol_dir, models), (trial_dir, recordings) = attacker.config, enrolment_side, test_side
     enrolled = work.recordings(enrol_dir.name, _enrolled(enrol_dir, models), config.features, seed=attacker.seed)
@@ -481,7 +471,7 @@ def score_checked(
     machines = config.method.enrol(config, attacker.ubm, attacker.backend, rows, jobs=work.jobs)
     return normalised_scores(
         attacker.backend.cohort, attacker.ubm, machines, _test(work, attacker, tested), trial_list,
-        workers=Work(work.jobs, work.device), kept=kept,
+        workers=Work(work.jobs, work.device),
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkver.attackers.attack import match_trials
 from spkver.attackers.config import Context
-from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
 from spkver.datadir import DataDir
 
 logger = logging.getLogger(__name__)
@@ -427,7 +427,7 @@ class ContentAttacker:
             write_text(folder / "choice.json", json.dumps(told, indent=1) + "\n")
         reader = Reader(method, [text for texts in background.values() for text in texts])
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             models, tested = match_trials(attack.enrolment, attack.tested, attack.trials)
             texts = self._read(attack.enrolment)
             said: dict[str, list[str]] = {}

@@ -28,7 +28,7 @@ import numpy as np
 from evaluation.trials import Key
 from spkbase.errors import DataError, Problems
 from spkbase.files import file_digest, make_folder, write_text
-from spkbase.runs import Depends, Draft, Run, resumed_map
+from spkbase.runs import Run
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, chunks, ordered_map
@@ -102,13 +102,10 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
     folder = make_folder((place.speech or place.output) / "data" / f"{source.name}-pieces")
     run = Run(folder, jobs=place.jobs, quiet=True)  # not made anew by force: they are copies, and are asked for often
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         tasks = chunks(sorted(source.recordings.items()), _RECORDINGS)
-        results = resumed_map(
-            partial(_cut_some, folder=folder), tasks, journal=draft.folder / "pieces.journal",
-            fingerprint=draft.fingerprint, jobs=place.jobs, description="pieces", sizes=[*map(len, tasks)],
-            pack=lambda result: None if result[1] else ({}, result[0]), unpack=lambda _, note: (note, []),
-        )  # fmt: skip
+        cut, sizes = partial(_cut_some, folder=folder), [*map(len, tasks)]
+        results = ordered_map(cut, tasks, jobs=place.jobs, description="pieces", sizes=sizes)
         problems, digests = Problems(), dict[str, dict[str, str]]()
         for pieces, errors in results:
             digests.update(pieces)
@@ -116,7 +113,7 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
                 problems.note(error)
         problems.raise_if_any()
         write_datadir(_cut(source, folder, digests))
-        write_text(draft.path, json.dumps(digests, indent=1) + "\n")
+        write_text(path, json.dumps(digests, indent=1) + "\n")
 
     digests_file = folder / "pieces.json"
     if digests_file.is_file() and not _are_whole(folder, digests_file, place.jobs):
@@ -126,7 +123,8 @@ def cut_directory(source: DataDir, place: Place) -> DataDir:
         digests_file.name,
         make=make,
         read=lambda path: json.loads(path.read_text(encoding="utf-8")),
-        depends=Depends(inputs=[PIECES, SHORTEST, sorted(source.speakers.items())], sources=source.recordings),
+        inputs=[PIECES, SHORTEST, sorted(source.speakers.items())],
+        sources=source.recordings,
     ).value
     return _cut(source, folder, digests)
 

@@ -29,11 +29,11 @@ from evaluation.score_maps import Affine, apply_affine, choose_fusion, cllr_of_t
 from evaluation.trials import Scores, align
 from spkbase.errors import ConfigError, DataError, SpkverError
 from spkbase.files import fingerprint, load_json, make_folder, write_json
-from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
 from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import Fold, background_folds, needs_pieces
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Kept, Place, Scorer, level_of
+from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, Scorer, level_of
 from spkver.attackers.training import ENDING
 from spkver.datadir import DataDir
 
@@ -195,9 +195,9 @@ def _known(background: Background, kind: str) -> Any:
 def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage[Scores]:
     attack = fold.attack
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         score = attacker.learn(attack.training)
-        write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
+        write_scores(path, score(attack))
 
     speech = (*attack.sides, *attack.training)
     if isinstance(attacker, BackgroundAttacker):
@@ -214,12 +214,10 @@ def _declare(attacker: Attacker, fold: Fold, place: Place, folder: str) -> Stage
         f"{fold.number}/{attacker.name}/scores",
         make=make,
         read=read_scores,
-        depends=Depends(
-            inputs=[attacker.record(attack), place.seed, attack.trials, lists],
-            sources=sources,
-            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-            on_device=True,
-        ),
+        inputs=[attacker.record(attack), place.seed, attack.trials, lists],
+        sources=sources,
+        libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+        on_device=True,
     )
 
 
@@ -326,9 +324,9 @@ class Fusion:
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return a scorer that has every member score the trials, and fuses that."""
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             names = [name for name in self.members if self.takes(name) and not self.members[name].lacks(attack)]
-            found = {name: self.members[name].learn(training)(attack, kept.below(name)) for name in names}
+            found = {name: self.members[name].learn(training)(attack) for name in names}
             return self.fuse(attack, found)
 
         return score
@@ -390,20 +388,18 @@ class Fusion:
         run = Run(make_folder(file.parent), quiet=True, force=self.scores.place.force)
         about = {"attacker": self.name, "training": attack.training[0].name, "kind": kind, "left_out": left_out}
 
-        def make(draft: Draft) -> None:
+        def make(path: Path) -> None:
             found = {name: [stage.value for stage in of_folds] for name, of_folds in stages.items()}
-            write_json(draft.path, learn_weights(folds, found, about))
+            write_json(path, learn_weights(folds, found, about))
 
         return run.stage(
             f"weights of {self.name}",
             file.name,
             make=make,
             read=load_json,
-            depends=Depends(
-                inputs=[_METHOD, about, list(stages), [fold.key for fold in folds]],
-                after=[_Named(f"{name} {stage.name}", stage.fingerprint) for name in stages for stage in stages[name]],
-                libraries=("numpy", "scipy"),
-            ),
+            inputs=[_METHOD, about, list(stages), [fold.key for fold in folds]],
+            after=[Stamp(f"{name} {stage.name}", stage.fingerprint) for name in stages for stage in stages[name]],
+            libraries=("numpy", "scipy"),
         )
 
 
@@ -421,15 +417,6 @@ class UndoneFusion(Fusion):
         background = attack.background
         both = () if background is None else (background.original, *background.anonymised)
         return tuple(dict.fromkeys((*attack.sides, *attack.training, *both)))
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A fingerprint under a name of its own: stages of different folders may have one name."""
-
-    name: str
-    fingerprint: str
-    value: None = None
 
 
 def learn_weights(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from spkbase.files import fingerprint, make_folder
-from spkbase.runs import Given, Run
+from spkbase.runs import Run, Stamp
 from spkbase.work import Work
 from spkver import pipeline
 from spkver.attackers.config import Context
@@ -52,8 +52,8 @@ def learn_ivectors(config: IVectorConfig, training: tuple[DataDir, ...], place: 
     statistics = work.statistics(prepared, ubm)
     most = min(len(statistics) - 1, ubm.means.size)
     matrix_config = replace(config.total_variability, rank=max(1, min(config.total_variability.rank, most)))
-    mixture = Given("ubm", fingerprint(ubm), ubm)
-    accumulated = Given("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
+    mixture = Stamp("ubm", fingerprint(ubm), ubm)
+    accumulated = Stamp("statistics", fingerprint(prepared.frames.fingerprint, mixture.fingerprint), statistics)
     key = fingerprint(accumulated.fingerprint, matrix_config)[:16]
     folder = make_folder(place.work / f"total-variability-{key}")
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True, device=place.device)

@@ -47,15 +47,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Handle
-from spkbase.work import Work, chunk_bounds, chunks, one_blas_thread
-from spkver.attackers.protocol import Arrays, Kept
+from spkbase.work import Work, chunk_bounds, chunks, one_blas_thread, ordered_map
+from spkver.attackers.protocol import Arrays
 from spkver.attackers.sessions import choose_utterances
 from spkver.backend import (
     Background,
@@ -367,14 +366,14 @@ class Sessions:
     ----------
     statistics : Statistics
         Of the sessions; models are speakers.
-    frames : Handle of Frames
+    frames : SessionFrames
         Of the sessions; asked for by the exact log-likelihood ratio alone.
     n_utterances : int
         Recordings that the sessions were cut from.
     """
 
     statistics: Statistics
-    frames: Handle[Frames]
+    frames: Any
     n_utterances: int
 
 
@@ -394,8 +393,6 @@ class Lesson:
     seed : int
         Draws the background.
     workers : Work
-    kept : Kept
-        Keeps what is done through a crash.
     """
 
     options: Options
@@ -405,7 +402,6 @@ class Lesson:
     is_cohort: NDArray[np.bool_]
     seed: int = 0
     workers: Work = field(default_factory=Work)
-    kept: Kept = field(default_factory=Kept)
 
     @cached_property
     def learnt(self) -> Statistics:
@@ -622,12 +618,11 @@ def learn_transform(lesson: Lesson, *, unit_length: bool) -> tuple[Transform, ND
     adapted = adapt_supervectors(lesson.ubm, lesson.learnt, options.map, work=workers)
     vectors = np.asarray(adapted.vectors)
 
-    def fit() -> Arrays:
-        return arrays_of(
-            fit_transform(options, vectors, lesson.learnt.models, per_speaker=lesson.per_speaker, workers=workers)
-        )
-
-    return transform_of(lesson.kept.arrays("transform", fit), unit_length=unit_length), vectors
+    speakers = lesson.learnt.models
+    fitted = fit_transform(
+        options, vectors, speakers, per_speaker=lesson.per_speaker, unit_length=unit_length, workers=workers
+    )
+    return fitted, vectors
 
 
 def fit_transform(
@@ -753,11 +748,7 @@ def background_rows(lesson: Lesson) -> NDArray[np.bool_]:
 def _learn(lesson: Lesson) -> Backend:
     transform, vectors = learn_transform(lesson, unit_length=GMM_SVM.scales(lesson.options))
     background = transform(vectors[background_rows(lesson)], jobs=lesson.workers.jobs)
-
-    def products() -> Arrays:
-        return {"gram": gram_matrix(background, work=lesson.workers)}
-
-    return Backend(transform, background, lesson.kept.arrays("gram", products)["gram"])
+    return Backend(transform, background, gram_matrix(background, work=lesson.workers))
 
 
 def cohort_machines(lesson: Lesson, backend: Backend) -> SvmModels:
@@ -777,8 +768,9 @@ def cohort_machines(lesson: Lesson, backend: Backend) -> SvmModels:
         raise DataError("the training set has one speaker: a machine needs others to tell it from")
     work = partial(train_some_apart, vectors=vectors, background=background, gram=gram, config=lesson.options.svm)
     description = f"{lesson.options.name}: cohort machines"
-    options = {"jobs": lesson.workers.jobs, "threads": True, "description": description}
-    parts = list(lesson.kept.map("cohort", work, chunks(sides, _CHUNK), **options))
+    parts = list(
+        ordered_map(work, chunks(sides, _CHUNK), jobs=lesson.workers.jobs, threads=True, description=description)
+    )
     coefficients, own_part, biases = (
         np.concatenate([part[name] for part in parts]) for name in ("coefficients", "own", "biases")
     )

@@ -63,7 +63,7 @@ from spkbase.own_code import (
     usual_seconds,
 )
 from spkver.attackers.attack import match_trials
-from spkver.attackers.protocol import Attack, Kept, Scorer
+from spkver.attackers.protocol import Attack, Scorer
 from spkver.attackers.training import merge_versions
 from spkver.datadir import DataDir
 
@@ -264,7 +264,7 @@ class OwnFunction:
 
         process = taught()
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             nonlocal process
             if not process.is_alive:  # another list of trials was its end
                 process = taught()
@@ -337,7 +337,7 @@ class OwnCommand:
         _write_table(learnt / "wav.scp", recordings)
         _write_table(learnt / "utt2spk", speakers)
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             with tempfile.TemporaryDirectory(dir=holder.name) as folder:
                 places = _write_attack(Path(folder), attack)
                 limits = Limits(

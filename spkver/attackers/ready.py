@@ -18,7 +18,7 @@ from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint
 from spkver.attackers.attack import match_trials
 from spkver.attackers.own import joined
-from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer
 from spkver.attackers.vector_attacker import ADAPTED_COSINE, Choice, lacks_models, learn_backend, limited
 from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir
@@ -78,7 +78,7 @@ class ReadyScores:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
-        return lambda attack, kept: self._score(attack)
+        return lambda attack: self._score(attack)
 
     def _score(self, attack: Attack) -> Scores:
         file = self.file(attack)
@@ -160,7 +160,7 @@ class ReadyVectors:
 
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; nothing is left to be learnt."""
-        return lambda attack, kept: self.scored(attack)
+        return lambda attack: self.scored(attack)
 
     def at(self, place: Place, others: Mapping[str, Attacker]) -> Attacker:
         """Return it with a place for a backend."""
@@ -297,7 +297,7 @@ class BackedVectors:
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer, which trains a backend when it is first asked."""
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             side = attack.name.split("/")[0]
             key = f"{side} {attack.training[0].path}"
             if key not in self._learnt:

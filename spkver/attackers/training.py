@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores
 from spkbase.errors import ConfigError, DataError, Problems, WorkerError
 from spkbase.files import file_digest, fingerprint, make_folder
-from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.runs import Run, Stage
 from spkbase.showing import one_line
 from spkbase.work import Work
 from spkver.attackers.attack import TrainedAttacker, check_trials, load_attacker, save_attacker, score_checked
 from spkver.attackers.config import AttackerConfig
 from spkver.attackers.kinds import Backend, Cohort, Lesson, Sessions
-from spkver.attackers.protocol import Attack, Kept, Scorer
+from spkver.attackers.protocol import Attack, Scorer
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.workplace import Workplace
 from spkver.backend import speaker_digests
@@ -43,7 +43,6 @@ def train_backend(
     *,
     seed: int,
     workers: Work | None = None,
-    kept: Kept | None = None,
 ) -> Backend:
     """Learn the transformation, the background and the cohort from the sessions of the training set.
 
@@ -56,8 +55,6 @@ def train_backend(
         Draws the background, and the speakers that are set apart for the cohort.
     workers : Work, optional
         The device computes supervectors, the projection and the kernel of the background; the workers do the rest.
-    kept : Kept, optional
-        Keeps what is done through a crash.
     """
     speakers = sessions.statistics.models
     n_speakers = len(set(speakers))
@@ -66,7 +63,7 @@ def train_backend(
         logger.info("%s: a cohort of %d speakers: scores are not normalised", config.name, n_speakers)
     is_cohort = cohort_rows(speakers, config.norm.apart, seed=seed)
     is_learnt = ~is_cohort if config.norm.apart and normed else np.ones(len(speakers), bool)
-    lesson = Lesson(config, ubm, sessions, is_learnt, is_cohort, seed, workers or Work(), kept or Kept())
+    lesson = Lesson(config, ubm, sessions, is_learnt, is_cohort, seed, workers or Work())
     method = config.method
     backend = Backend() if method.learn is None else method.learn(lesson)
     if not normed:
@@ -239,7 +236,7 @@ def _train(
     speakers = {utterance: datadir.speakers[utterance] for utterance in recordings}
     prepared = work.recordings(datadir.name, recordings, config.features, seed=seed)
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         ubm = work.ubm(prepared, config.ubm).mixture
         trained_on = {
             "name": datadir.name,
@@ -252,28 +249,25 @@ def _train(
             frames = work.sessions(prepared, speakers, _session_frames(config))
             statistics = work.session_statistics(prepared, ubm, frames)
             trained_on["sessions"] = len(statistics)
-            kept = Kept(draft.folder, fingerprint(draft.fingerprint, ubm))
             sessions = Sessions(statistics, frames, len(recordings))
             workers = Work(work.jobs, work.device)
-            backend = train_backend(config, ubm, sessions, seed=seed, workers=workers, kept=kept)
+            backend = train_backend(config, ubm, sessions, seed=seed, workers=workers)
         heard = speaker_digests(speakers.values())
         save_attacker(TrainedAttacker(config, seed, ubm, backend, trained_on, heard), folder)
 
     make_folder(folder)
     mixture = None if config.ubm.file is None else file_digest(config.ubm.file)
     run = Run(folder, jobs=work.jobs, force=force, device=work.device)
-    return run.stage(
+    return run.declare(
         f"attacker {config.name}",
         "attacker.yaml",
         make=make,
         read=lambda path: load_attacker(path.parent),
         also=("attacker.h5",),
-        depends=Depends(
-            inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
-            after=[prepared.frames],
-            libraries=("numpy", "scipy", "scikit-learn"),
-            on_device=True,
-        ),
+        inputs=[config, sorted(speakers.items()), datadir.name, seed, mixture],
+        after=prepared.frames.origins,
+        libraries=("numpy", "scipy", "scikit-learn"),
+        on_device=True,
     )
 
 
@@ -367,9 +361,9 @@ class ClassicAttacker:
         """Train it, and the others with it."""
         attacker = self.shared.one_trained(self.name, training)
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             workplace, models, tested = self.shared.prepared(attack)
             sides = (attack.enrolled, models), (attack.tested, tested)
-            return score_checked(attacker, workplace, *sides, attack.trials, kept=kept)
+            return score_checked(attacker, workplace, *sides, attack.trials)
 
         return score

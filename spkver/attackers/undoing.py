@@ -39,10 +39,10 @@ from spkbase.files import (
     write_arrays,
     write_json,
 )
-from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
+from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import chunk_bounds, chunks, one_blas_thread
+from spkbase.work import chunk_bounds, chunks, one_blas_thread, ordered_map
 from spkver.anonymization import (
     INVERSES,
     AnonymizerConfig,
@@ -294,11 +294,11 @@ def _dual_weights(
     return weights, mean
 
 
-def write_warp_estimator(path: Path, estimator: WarpEstimator, attributes: Mapping[str, Any]) -> None:
+def write_warp_estimator(path: Path, estimator: WarpEstimator) -> None:
     """Write an estimator, whole or not at all."""
     numbers = {name: getattr(estimator, name) for name in _NUMBERS}
     arrays = {name: np.asarray(getattr(estimator, name)) for name in _ARRAYS}
-    write_arrays(path, arrays, attributes={**attributes, **numbers})
+    write_arrays(path, arrays, attributes=numbers)
 
 
 def read_warp_estimator(path: Path) -> WarpEstimator:
@@ -468,27 +468,28 @@ class Undoing:
         recordings = {name: Path(original.recordings[name]) for name in sorted(chosen)}
         what = known.inverse.anonymizer, known.bounds
 
-        def draw(draft: Draft) -> None:
+        def draw(path: Path) -> None:
             work = partial(_drawn_cues, what=what, draws=draws, seed=seed)
-            journal = {"journal": draft.folder / "cues.journal", "fingerprint": draft.fingerprint}
-            results = _arrays_of(work, recordings, journal, self.place.jobs)
+            results = _arrays_of(work, recordings, self.place.jobs)
             arrays = {name: np.concatenate([result[name] for result in results]) for name in ("cues", "values")}
-            write_arrays(draft.path, arrays, attributes=draft.attributes)
+            write_arrays(path, arrays)
 
         cues = self.run.stage(
             "own draws of the background",
             "cues.h5",
             make=draw,
             read=lambda path: read_arrays(path, "cues", "values"),
-            depends=Depends(inputs=[VERSION, what, draws, seed], sources=recordings, libraries=_LIBRARIES),
+            inputs=[VERSION, what, draws, seed],
+            sources=recordings,
+            libraries=_LIBRARIES,
         )
 
-        def learn(draft: Draft) -> None:
+        def learn(path: Path) -> None:
             table = cues.value
             folds = self.folds([original.speakers[name] for name in recordings for _ in range(draws)])
             bounds = known.inverse.bounds(known.bounds)
             estimator = fit_warp_estimator(table["cues"], table["values"], folds, bounds)
-            write_warp_estimator(draft.path, estimator, draft.attributes)
+            write_warp_estimator(path, estimator)
             write_json(self.run.path("undoing.json"), self.describe(estimator, len(recordings), draws))
 
         speakers = sorted(original.speakers.items())
@@ -497,7 +498,9 @@ class Undoing:
             "estimator.h5",
             make=learn,
             read=read_warp_estimator,
-            depends=Depends(inputs=[VERSION, speakers, seed], after=[cues], libraries=("numpy", "scipy")),
+            inputs=[VERSION, speakers, seed],
+            after=[cues],
+            libraries=("numpy", "scipy"),
             also=("undoing.json",),
         )
 
@@ -535,14 +538,13 @@ class Undoing:
             folds = self.folds(speakers)
         estimator = self.estimator
 
-        def make(draft: Draft) -> None:
-            journal = {"journal": draft.folder / "cues.journal", "fingerprint": draft.fingerprint}
-            results = _arrays_of(_cues_of, recordings, journal, self.place.jobs)
+        def make(path: Path) -> None:
+            results = _arrays_of(_cues_of, recordings, self.place.jobs)
             values = estimator.value.estimate(np.concatenate([result["cues"] for result in results]), folds)
             if is_shared:
                 _, people = np.unique(speakers, return_inverse=True)
                 values = (np.bincount(people, values) / np.bincount(people))[people]
-            write_json(draft.path, dict(zip(recordings, values.tolist(), strict=True)))
+            write_json(path, dict(zip(recordings, values.tolist(), strict=True)))
 
         sides = [list(recordings), speakers, is_shared, None if folds is None else folds.tolist()]
         stage = self.run.stage(
@@ -550,7 +552,10 @@ class Undoing:
             f"numbers/{self._label(directory)}.json",
             make=make,
             read=load_json,
-            depends=Depends(inputs=[VERSION, sides], after=[estimator], sources=recordings, libraries=_LIBRARIES),
+            inputs=[VERSION, sides],
+            after=[estimator],
+            sources=recordings,
+            libraries=_LIBRARIES,
         )
         return {name: float(value) for name, value in stage.value.items()}
 
@@ -623,23 +628,11 @@ Arrays = dict[str, NDArray[np.float64]]
 Recordings = Sequence[tuple[str, Path]]
 
 
-def _arrays_of(
-    work: Callable[[Recordings], Arrays], recordings: Mapping[str, Path], journal: Mapping[str, Any], jobs: int | None
-) -> list[Arrays]:
-    """Apply a function to batches of recordings; what is done outlives a crash."""
+def _arrays_of(work: Callable[[Recordings], Arrays], recordings: Mapping[str, Path], jobs: int | None) -> list[Arrays]:
+    """Apply a function to batches of recordings."""
     batches = chunks(list(recordings.items()), _BATCH)
-    return list(
-        resumed_map(
-            work,
-            batches,
-            **journal,
-            pack=lambda arrays: (arrays, None),
-            unpack=lambda arrays, _: arrays,
-            jobs=jobs,
-            description="how far speech is warped",
-            sizes=[*map(len, batches)],
-        )
-    )
+    sizes = [*map(len, batches)]
+    return list(ordered_map(work, batches, jobs=jobs, description="how far speech is warped", sizes=sizes))
 
 
 def _cues_of(recordings: Recordings) -> Arrays:

@@ -11,7 +11,7 @@ from spkbase.configuration import merged
 from spkbase.errors import ConfigError
 from spkbase.showing import one_line
 from spkver.attackers.config import AttackerConfig, Context, Settings, attacker_config
-from spkver.attackers.protocol import Attack, Attacker, Background, Kept, Place, Scorer, Wanted
+from spkver.attackers.protocol import Attack, Attacker, Background, Place, Scorer, Wanted
 from spkver.attackers.training import Classics
 from spkver.attackers.undoing import VERSION, Undoing, known_anonymizer, why_not
 from spkver.attackers.workplace import Workplace
@@ -64,11 +64,11 @@ class UndoneAttacker:
     def learn(self, training: tuple[DataDir, ...]) -> Scorer:
         """Return the scorer; the base attacker learns when the first attack tells the background."""
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             undone = self.rewritten(attack)
             if undone.training not in self._learnt:
                 self._learnt[undone.training] = self.base.learn(undone.training)
-            return self._learnt[undone.training](undone, kept)
+            return self._learnt[undone.training](undone)
 
         return score
 

@@ -42,13 +42,13 @@ from evaluation.trials import Key, Scores
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import file_digest, fingerprint, make_folder, write_text
-from spkbase.runs import SUFFIX, Depends, Draft, Journal, Run, resumed_map, versions
+from spkbase.runs import Run, append_line, read_lines, versions
 from spkbase.showing import one_line
 from spkbase.work import chunks, one_blas_thread, ordered_map
 from spkver.attackers.attack import match_trials
 from spkver.attackers.config import Context, Settings
 from spkver.attackers.folds import ENROLLED, FOLDS, PIECES, SHORTEST, TESTED, Fold, background_folds, with_pieces
-from spkver.attackers.protocol import Attack, Attacker, Kept, Place, Scorer, Wanted
+from spkver.attackers.protocol import Attack, Attacker, Place, Scorer, Wanted
 from spkver.attackers.sessions import choose_utterances
 from spkver.attackers.training import merge_versions
 from spkver.backend import Backend, format_chain, parse_chain, read_backend, train_chain, write_backend
@@ -216,9 +216,7 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
         return {"chain": shown, "why": error.text}
 
 
-def choose_chain(
-    chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None, journal: Path, fingerprint: str
-) -> Json:
+def choose_chain(chains: Sequence[str], folds: Sequence[FoldVectors], *, seed: int, jobs: int | None) -> Json:
     """Choose a chain by folds of background speakers, see `simplest_of_best`.
 
     Parameters
@@ -228,8 +226,6 @@ def choose_chain(
     folds : sequence of FoldVectors
         Without any the first chain is taken.
     seed, jobs
-    journal, fingerprint
-        See `spkbase.runs.resumed_map`.
 
     Returns
     -------
@@ -249,7 +245,7 @@ def choose_chain(
             why = "it is the only one"
         return {"chosen": shown[0], "why": why, "chains": [{"chain": chain} for chain in shown]}
     judge = partial(judge_chain, folds=folds, seed=seed)
-    judged = list(resumed_map(judge, chains, journal=journal, fingerprint=fingerprint, jobs=jobs, description="chains"))
+    judged = list(ordered_map(judge, chains, jobs=jobs, description="chains"))
     errors = np.array([row.get("eer", [np.nan] * len(folds)) for row in judged])
     if np.isnan(errors).any(axis=1).all():
         raise DataError(f"no chain can be trained: {judged[0]['why']}", remedy="name others in its setting 'chains'")
@@ -331,25 +327,25 @@ class VectorStore:
         name = self.extractor.spec.partition(":")[0]
         folder = make_folder(self.folder / f"{Path(name).stem}-{self.made_by[:_KEY]}")
         problems = Problems()
-        with Journal(folder / f"vectors{SUFFIX}", self.made_by, total=None) as journal:
-            for number in range(len(journal)):
-                arrays, note = journal.read(number)
-                self._known.update({digest: arrays[str(row)] for row, digest in enumerate(note)})
-            due = [(digest, path) for digest, path in sorted(wanted.items(), key=_by_path) if digest not in self._known]
-            tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
-            of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
-            sizes = [*map(len, tasks)]
-            results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
-            for digests, found in zip(of_tasks, results, strict=True):
-                good = {}
-                for row, vector in enumerate(found):
-                    if isinstance(vector, DataError):
-                        problems.note(vector)
-                    elif len(found) == len(digests):
-                        good[digests[row]] = vector
-                if good:
-                    journal.append({str(row): vector for row, vector in enumerate(good.values())}, list(good))
-                self._known.update(good)
+        finished = folder / "vectors.jsonl"
+        for digests, dtype, found in read_lines(finished):
+            self._known.update(zip(digests, np.array(found, dtype), strict=True))
+        due = [(digest, path) for digest, path in sorted(wanted.items(), key=_by_path) if digest not in self._known]
+        tasks = chunks([(str(path), path.absolute()) for _, path in due], self.extractor.extraction.batch)
+        of_tasks = chunks([digest for digest, _ in due], self.extractor.extraction.batch)
+        sizes = [*map(len, tasks)]
+        results = ordered_map(self.extractor, tasks, jobs=self.jobs, description="vectors", sizes=sizes)
+        for digests, found in zip(of_tasks, results, strict=True):
+            good = {}
+            for row, vector in enumerate(found):
+                if isinstance(vector, DataError):
+                    problems.note(vector)
+                elif len(found) == len(digests):
+                    good[digests[row]] = vector
+            if good:
+                vectors = [*good.values()]
+                append_line(finished, [list(good), vectors[0].dtype.str, [vector.tolist() for vector in vectors]])
+            self._known.update(good)
         problems.raise_if_any()
 
     def _digests_of(self, paths: list[Path]) -> list[str]:
@@ -484,10 +480,10 @@ def learn_backend(
     folder = make_folder(place.output / "attackers" / training[0].name / name)
     run = Run(folder, jobs=place.jobs, force=place.force, quiet=True)
 
-    def make(draft: Draft) -> None:
-        found, backend = _choose(source, choice, training, place, draft)
+    def make(path: Path) -> None:
+        found, backend = _choose(source, choice, training, place)
         write_backend(folder / "backend.h5", backend)
-        write_text(draft.path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
+        write_text(path, json.dumps({"attacker": name, "training": training[0].name, **found}, indent=1) + "\n")
 
     def read(path: Any) -> TrainedBackend:
         return TrainedBackend(read_backend(folder / "backend.h5"), json.loads(path.read_text(encoding="utf-8")))
@@ -498,17 +494,21 @@ def learn_backend(
         for number, version in enumerate(training)
         for utterance, path in version.recordings.items()
     }
-    depends = Depends(
+    stage = run.stage(
+        f"backend of {name}",
+        "choice.json",
+        make=make,
+        read=read,
+        also=("backend.h5",),
         inputs=[record, choice.record(), speakers, sorted(training[0].genders.items()), place.seed],
         sources=recordings,
         libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
     )
-    stage = run.stage(f"backend of {name}", "choice.json", make=make, read=read, depends=depends, also=("backend.h5",))
     return stage.value
 
 
 def _choose(
-    source: Source, choice: Choice, training: tuple[DataDir, ...], place: Place, draft: Draft
+    source: Source, choice: Choice, training: tuple[DataDir, ...], place: Place
 ) -> tuple[dict[str, Any], Backend]:
     whole = source.vectors(merge_versions(with_pieces(training, place) if choice.cut else training))
     whole.norms()
@@ -518,10 +518,7 @@ def _choose(
     most = max(np.unique(whole.speakers.astype(str), return_counts=True)[1])
     known_chains = partial(adapted_chains, choice.adapted) if choice.adapted else standard_chains
     chains = list(choice.chains) or known_chains(whole.vectors.shape[1], least, int(most))
-    digest = fingerprint(draft.fingerprint, np.asarray(whole.vectors))
-    found = choose_chain(
-        chains, folds, seed=place.seed, jobs=place.jobs, journal=draft.folder / "chains.journal", fingerprint=digest
-    )
+    found = choose_chain(chains, folds, seed=place.seed, jobs=place.jobs)
     told = [
         {"number": fold.number, "speakers": list(fold.speakers), "targets": int(fold.key.is_target.sum()),
          "trials": len(fold.key)} for fold in rounds
@@ -588,7 +585,7 @@ class VectorAttacker:
         """Return the scorer; its backend is chosen and trained on these versions of a training set."""
         learnt: list[tuple[Source, Backend]] = []
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             try:
                 if not learnt:
                     learnt.append(self._learn(training))

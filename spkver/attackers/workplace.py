@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from spkbase.devices import Device
 from spkbase.files import fingerprint, make_folder
-from spkbase.runs import Given, Handle, Run
-from spkbase.work import Device
+from spkbase.runs import Origin, Run, Stamp
 from spkver import pipeline
 from spkver.attackers.sessions import Session, cut_sessions, session_frames
 from spkver.features import FeatureConfig, Frames
@@ -37,13 +38,13 @@ class Prepared:
         In the folder of these recordings.
     names : tuple of str
         The recordings, sorted.
-    frames : LazyFrames
+    frames : spkver.pipeline.FramesStage
         Their frames; the work is done when its value is asked for.
     """
 
     run: Run
     names: tuple[str, ...]
-    frames: pipeline.LazyFrames
+    frames: pipeline.FramesStage
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,23 @@ class SessionFrames:
 
     Attributes
     ----------
-    whole : Handle of Frames
+    whole : spkver.pipeline.FramesStage
         Of the recordings.
     sessions : tuple of Session
     """
 
-    whole: Handle[Frames]
+    whole: pipeline.FramesStage
     sessions: tuple[Session, ...]
-    name: str = "frames"
 
     @cached_property
     def fingerprint(self) -> str:
         """Of the frames of the recordings, and of where they are cut."""
         return fingerprint(self.whole.fingerprint, [(session.name, session.stop) for session in self.sessions])
+
+    @property
+    def origins(self) -> list[Origin]:
+        """What stages that read the frames depend on."""
+        return [*self.whole.origins, Stamp("sessions", self.fingerprint)]
 
     @cached_property
     def value(self) -> Frames:
@@ -130,8 +135,8 @@ class Workplace:
         speakers, names = zip(*((session.speaker, session.name) for session in frames.sessions), strict=True)
         return self._found(prepared.run, "sessions-", ubm, frames, IdMap(speakers, names))  # type: ignore[arg-type]
 
-    def _found(self, run: Run, kind: str, ubm: GaussianMixture, frames: Handle[Frames], idmap: IdMap) -> Statistics:
-        mixture = Given("ubm", fingerprint(ubm), ubm)
+    def _found(self, run: Run, kind: str, ubm: GaussianMixture, frames: Any, idmap: IdMap) -> Statistics:
+        mixture = Stamp("ubm", fingerprint(ubm), ubm)
         key = kind + fingerprint(frames.fingerprint, mixture.fingerprint)[:_KEY]
         if key not in self._statistics:
             self._statistics[key] = pipeline.statistics(run, key, mixture, frames, idmap).value

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows, part
+from spkbase.devices import Array, Device, on_device
 from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, on_device, one_blas_thread
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.vectors import Supervectors, vectors_of
 
 _COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
@@ -358,7 +359,7 @@ class DeviceProjection:
     Parameters
     ----------
     projection : Projection
-    device : spkbase.work.Device
+    device : spkbase.devices.Device
     """
 
     def __init__(self, projection: Projection, device: Device) -> None:

@@ -31,19 +31,16 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
-from spkbase.arrays import Rows, SelectedRows, StoredArray, part
+from spkbase.arrays import Rows, SelectedRows, StoredArray, keep_rows, part
+from spkbase.devices import Array, on_device
 from spkbase.errors import DataError
-from spkbase.files import TemporaryRows
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, DestinationLike, as_destination, resumed_map
-from spkbase.work import ALL_CORES, Array, Work, at_once, chunk_bounds, chunks, on_device, one_blas_thread
+from spkbase.work import ALL_CORES, Work, at_once, chunk_bounds, chunks, one_blas_thread, ordered_map
 from spkver.backend.nap import DeviceProjection, Projection
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
@@ -493,7 +490,6 @@ def score_trials(
     *,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials with linear machines.
 
@@ -510,9 +506,6 @@ def score_trials(
         Applied to the vectors when they are read.
     work : spkbase.work.Work
         Scores do not depend on the number of workers; those of a device are equal to the rounding of the dtype.
-    destination : Destination, optional
-        Its folder keeps finished chunks; the scores are handed back. The fingerprint is that of machines, vectors and
-        projection.
 
     Returns
     -------
@@ -524,18 +517,17 @@ def score_trials(
     DataError
         If a trial names a model or a segment that is not there.
     """
-    vectors, destination = vectors_of(tests, ids="segments"), as_destination(destination, writer="write_scores")
+    vectors = vectors_of(tests, ids="segments")
     model_rows = _rows(trials.model_ids, trials.models, machines.models, "model")
     segment_rows = _rows(trials.segment_ids, trials.segments, tests.segments, "segment")
     row_bytes = max(1, vectors.shape[1] * vectors.dtype.itemsize)
     pieces = trial_pieces(trials, paired=max(1, int(_PAIRED // row_bytes)))
     tasks = put_together(pieces, row_bytes)
-    folder = destination.folder
     with ExitStack() as stack:
         used = np.unique(trials.segments)
         if work.device is None and projection is not None and _n_read(pieces, trials) > _OFTEN * len(used):
             # segments that stand in many pieces are projected once, not every time that they are read
-            vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, folder, work))
+            vectors = stack.enter_context(_projected(vectors, segment_rows[used], projection, work))
             segment_rows[used], projection = np.arange(len(used)), None
 
         def factors(piece: NDArray[np.int64]) -> Factors:
@@ -557,7 +549,7 @@ def score_trials(
             )
         items = [[factors(piece) for piece in task] for task in tasks]
         trial_rows = [np.concatenate([piece.ravel() for piece in task]) for task in tasks]
-        return _scores_in_order(score, items, trial_rows, trials, work, destination)
+        return _scores_in_order(score, items, trial_rows, trials, work)
 
 
 def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
@@ -566,24 +558,20 @@ def _n_read(pieces: list[NDArray[np.int64]], trials: Trials) -> int:
 
 
 @contextmanager
-def _projected(
-    vectors: Rows, rows: NDArray[np.int64], projection: Projection, folder: str | Path | None, work: Work
-) -> Iterator[Rows]:
-    """Yield projected rows: in a file where vectors are in one and there is a folder, else in memory."""
+def _projected(vectors: Rows, rows: NDArray[np.int64], projection: Projection, work: Work) -> Iterator[Rows]:
+    """Yield projected rows: in a file where the vectors are in one, else in memory."""
     bounds = chunk_bounds(len(rows), _ROWS)
     blocks = work.map(
         projection.of_rows, (SelectedRows(vectors, rows[start:stop]) for start, stop in bounds), total=len(bounds)
     )
-    if folder is None or not isinstance(vectors, StoredArray):
+    if not isinstance(vectors, StoredArray):
         yield np.concatenate([*blocks])
         return
-    kept = TemporaryRows(folder, (len(rows), vectors.shape[1]), vectors.dtype, what="projected vectors", named=True)
+    kept = keep_rows(vectors.path.parent, (len(rows), vectors.shape[1]), vectors.dtype, blocks)
     try:
-        for block in blocks:
-            kept.append(block)
-        yield kept.stored()
+        yield kept
     finally:
-        kept.remove()
+        kept.path.unlink(missing_ok=True)
 
 
 def _scores_in_order(
@@ -592,32 +580,14 @@ def _scores_in_order(
     trial_rows: Sequence[NDArray[np.int64]],
     trials: Trials,
     work: Work,
-    destination: DestinationLike,
 ) -> Scores:
-    """Score the tasks that are not in the journal and put the scores of all where their trials stand."""
-    columns = trials.model_ids, trials.segment_ids, trials.models, trials.segments
-    journal, fingerprint = None, ""
-    destination = as_destination(destination, writer="write_scores")
-    if destination.folder is not None:
-        journal = Path(destination.folder) / f"scores{SUFFIX}"
-        fingerprint = digest_of(destination.fingerprint, columns)
-    values = np.empty(len(trials))
+    """Score the tasks and put the scores of all where their trials stand."""
+    values, sizes = np.empty(len(trials)), [*map(len, trial_rows)]
     with nullcontext() if work.device is None else at_once():  # one device, one stream of tasks
-        scores_of_tasks = resumed_map(
-            score,
-            items,
-            journal=journal,
-            fingerprint=fingerprint,
-            pack=lambda scores: ({"scores": scores}, None),
-            unpack=lambda arrays, _: arrays["scores"],
-            jobs=work.jobs,
-            threads=True,
-            description="scoring",
-            sizes=[*map(len, trial_rows)],
-        )
-        for rows, scores in zip(trial_rows, scores_of_tasks, strict=True):
+        tasks = ordered_map(score, items, jobs=work.jobs, threads=True, description="scoring", sizes=sizes)
+        for rows, scores in zip(trial_rows, tasks, strict=True):
             values[rows] = scores
-    return Scores(*columns, values)
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
 
 
 def _rows(ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str) -> NDArray[np.int64]:
@@ -687,7 +657,6 @@ def score_gmm_ubm(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -700,7 +669,7 @@ def score_gmm_ubm(
     frames : Frames
         Frames of the tested segments.
     trials : evaluation.trials.Trials
-    work, destination
+    work
         As for `score_trials`.
 
     Returns
@@ -737,7 +706,7 @@ def score_gmm_ubm(
     if work.device is not None:
         ratios = MeanRatios(natural_parameters(mixture), Table(means, work.device), frames.values.dtype)
         score = partial(_segment_ratios_on_device, ratios=ratios)
-    return _scores_in_order(score, items, trial_rows, trials, work, destination)
+    return _scores_in_order(score, items, trial_rows, trials, work)
 
 
 def _segment_ratios(segments: list[tuple[Rows, SelectedRows]], mixture: GaussianMixture) -> NDArray[np.float64]:
@@ -762,7 +731,6 @@ def score_joint_factors(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by joint factor analysis, all sessions of a model together.
 
@@ -779,8 +747,6 @@ def score_joint_factors(
     trials : evaluation.trials.Trials
     work : spkbase.work.Work
         Scores do not depend on the number of workers; those of a device are equal to rounding.
-    destination : Destination, optional
-        Its folder keeps finished chunks of scores. The fingerprint is that of joint factors and statistics.
 
     Returns
     -------
@@ -799,7 +765,7 @@ def score_joint_factors(
     """
     speakers = speaker_vectors(model, enrolment, work=work)
     sessions = session_vectors(model, tests, work=work)
-    return score_products(speakers, sessions, trials, work=work, destination=destination)
+    return score_products(speakers, sessions, trials, work=work)
 
 
 def score_products(
@@ -808,7 +774,6 @@ def score_products(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> Scores:
     """Score trials by the inner products of a model's vector and a segment's, wherever the vectors are.
 
@@ -816,7 +781,7 @@ def score_products(
     ----------
     speakers, sessions : Supervectors
         Such as those of `speaker_vectors` and `session_vectors`.
-    trials, work, destination
+    trials, work
         As for `score_joint_factors`.
 
     Returns
@@ -824,4 +789,4 @@ def score_products(
     evaluation.trials.Scores
     """
     machines = SvmModels(speakers.models, speakers.vectors, np.zeros(len(speakers)))
-    return score_trials(machines, sessions, trials, work=work, destination=destination)
+    return score_trials(machines, sessions, trials, work=work)

@@ -13,7 +13,7 @@ Technology 2(3), 2011 (the solver).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, StoredArray, fill_rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import FORMAT_VERSION, check_forms, read_arrays, stored_array, write_arrays
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
+from spkbase.files import check_forms, new_file, read_arrays, stored_array, write_arrays, write_strings
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, engine_kind, use_engine
 from spkver.backend.nap import Projection, gram_matrix, inner_products
@@ -150,7 +148,7 @@ def train_svms(
     *,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> SvmModels:
     """Train one machine for each model against the background.
 
@@ -166,9 +164,9 @@ def train_svms(
     work : spkbase.work.Work
         The machines do not depend on the number of workers. A device computes the kernel of the background; the
         machines are solved by the workers.
-    destination : Destination or path, optional
-        With a path, machines go straight into a file, as `write_svms` writes it, and the weights are read from it when
-        they are asked for. The fingerprint is that of vectors, background and projection.
+    destination : path, optional
+        Machines go straight into a file, as `write_svms` writes it, and the weights are read from it when they are
+        asked for.
 
     Returns
     -------
@@ -184,28 +182,17 @@ def train_svms(
     background = background if isinstance(background, Background) else Background(vectors_of(background))
     sessions = _sessions(enrolment.models, vectors, background.vectors)
 
-    def blocks(done: int = 0) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
-        return machine_blocks([*sessions.values()], vectors, background, config, projection, work, done=done)
-
-    destination = as_destination(destination)
-    if destination.path is None:
-        weights, biases = np.empty((len(sessions), vectors.shape[1]), vectors.dtype), np.empty(len(sessions))
-        fill_rows((weights, biases), blocks())
+    shape = len(sessions), vectors.shape[1]
+    blocks = machine_blocks([*sessions.values()], vectors, background, config, projection, work)
+    if destination is None:
+        weights, biases = np.empty(shape, vectors.dtype), np.empty(len(sessions))
+        fill_rows((weights, biases), blocks)
         return SvmModels(np.array([*sessions], object), weights, biases)
-    path, destination = file_destination(destination)
-    with ArrayDraft(
-        path,
-        destination.folder,
-        digest_of(destination.fingerprint, config, enrolment.models),
-        {"weights": ((len(sessions), vectors.shape[1]), vectors.dtype), "biases": ((len(sessions),), np.float64)},
-        {"models": [*sessions]},
-        {"format_version": FORMAT_VERSION, **destination.attributes},
-        n_blocks=len(chunk_bounds(len(sessions), _MODELS)),
-    ) as draft:
-        for weights, biases in blocks(draft.n_done):
-            draft.write(draft.n_done, draft.n_rows, {"weights": weights, "biases": biases})
-        draft.finish()
-    return open_svms(path)
+    with new_file(destination) as file:
+        write_strings(file, "models", sessions)
+        biases = file.create_dataset("biases", (len(sessions),), np.float64)
+        fill_rows((file.create_dataset("weights", shape, vectors.dtype), biases), blocks)
+    return open_svms(destination)
 
 
 def _sessions(models: Sequence[str] | NDArray, vectors: Rows, background: Rows) -> dict[str, list[int]]:
@@ -229,10 +216,8 @@ def machine_blocks(
     config: SvmConfig,
     projection: Projection | None,
     work: Work,
-    *,
-    done: int = 0,
 ) -> Iterator[tuple[NDArray, NDArray[np.float64]]]:
-    """Yield the weights (m, D) and biases (m,) of block after block of models, after `done` blocks.
+    """Yield the weights (m, D) and biases (m,) of block after block of models.
 
     Parameters
     ----------
@@ -240,12 +225,8 @@ def machine_blocks(
         Rows of each model.
     vectors, background, config, projection, work
         As for `train_svms`.
-    done : int
-        Blocks to leave out.
     """
-    left = chunks(sessions, _MODELS)[done:]
-    if not left:
-        return
+    left = chunks(sessions, _MODELS)
     negatives, gram = Negatives(background.vectors, projection), background.gram
     n_bytes = background.vectors.shape[0] * background.vectors.shape[1] * background.vectors.dtype.itemsize
     if n_bytes <= _HELD:
@@ -340,10 +321,10 @@ def _train_block(
     return weights.astype(positives.dtype), biases
 
 
-def write_svms(path: str | Path, machines: SvmModels, *, attributes: Mapping[str, object] | None = None) -> None:
+def write_svms(path: str | Path, machines: SvmModels) -> None:
     """Write machines as one HDF5 file: `models`, `weights` (M, D), `biases` (M,)."""
     arrays = {"models": machines.models, "weights": np.asarray(machines.weights), "biases": machines.biases}
-    write_arrays(path, arrays, attributes=attributes)
+    write_arrays(path, arrays)
 
 
 def read_svms(path: str | Path) -> SvmModels:

@@ -14,7 +14,7 @@ from spkbase.console import Command, ResumableCommand, echo_log, worker_options
 from spkbase.errors import ConfigError
 
 if TYPE_CHECKING:
-    from spkbase.work import Device
+    from spkbase.devices import Device
 
 _PATH = click.Path(path_type=Path)
 _PIPES = click.option("--allow-pipes", is_flag=True, help="Run the shell commands that a wav.scp may hold.")

@@ -38,10 +38,9 @@ class _Help(ResumableCommand):
 def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: int | None, **settings: Any) -> None:
     """Extract one vector for each utterance of DATADIR, by a network; write ids, speakers and vectors to a file.
 
-    What is finished when a run is stopped stands in OUTPUT.partial, and is taken up by the next one. Vectors are scored
-    by: spkver-eval cosine
+    What is finished when a run is stopped stands in OUTPUT.unfinished, and is taken up by the next one. Vectors are
+    scored by: spkver-eval cosine
     """
-    from spkbase.runs import Destination
     from spkbase.work import Work
     from spkver.datadir import read_datadir
     from spkver.extractors import ExtractorSettings, check_output, embed_directory, open_extractor
@@ -51,7 +50,7 @@ def embed(datadir: Path, extractor: str, output: Path, allow_pipes: bool, jobs: 
     partial = output.with_name(f"{output.name}.partial")
     with echo_log(logging.INFO):
         source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=partial / "audio" if allow_pipes else None)
-        embeddings = embed_directory(source, opened, Destination(output, partial), work=Work(jobs))
+        embeddings = embed_directory(source, opened, output, work=Work(jobs))
     shutil.rmtree(partial, ignore_errors=True)
     click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Give it as JSON.")
-def status(output: Path, as_json: bool) -> None:
-    """Show which stages of the run in OUTPUT are done, stale, missing, damaged or in progress, and why.
+@click.option("--verify", is_flag=True, help="Compare the SHA-256 of all files, not their sizes and times alone.")
+def status(output: Path, as_json: bool, verify: bool) -> None:
+    """Show which stages of the run in OUTPUT are done, stale, missing or damaged, and why.
 
     Configuration and lists are those of the last run; libraries and the audio files are compared with what is there
     now. Nothing is changed, so it can be called while a run is at work.
@@ -26,7 +27,7 @@ def status(output: Path, as_json: bool) -> None:
     from spkbase.runs import format_status, read_status, status_record
     from spkver.anonymization import RECORD
 
-    folders = read_status(output, {RECORD: twin_status})
+    folders = read_status(output, {RECORD: twin_status}, verify=verify)
     click.echo(json.dumps(status_record(folders), indent=1) if as_json else format_status(folders))
 
 
@@ -40,5 +41,4 @@ def twin_status(folder: Path) -> StageStatus | None:
         return None
     done, total = counted
     is_whole = done == total and (folder / "wav.scp").is_file()
-    why = f"{done} of {total} utterances"
-    return StageStatus("anonymisation", RECORD, "done" if is_whole else "in progress", why, chunks=counted)
+    return StageStatus("anonymisation", RECORD, "done" if is_whole else "missing", f"{done} of {total} utterances")

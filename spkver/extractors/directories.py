@@ -1,7 +1,7 @@
 """Vectors of a data directory: one an utterance, in a file that names what made them.
 
-While the work is on, finished vectors stand in a journal, each with the checksum of its recording: a run that was
-killed works out the rest alone, and so does one after a recording was mended or taken off the lists.
+While the work is on, finished vectors stand in a file beside it, each with the checksum of its recording: a run that
+was killed works out the rest alone, and so does one after a recording was mended or taken off the lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spkbase.files import (
     write_strings,
 )
 from spkbase.files import fingerprint as digest_of
-from spkbase.runs import SUFFIX, Destination, Journal, file_destination, sole_use, versions, working_folder
+from spkbase.runs import append_line, read_lines, versions
 from spkbase.work import ALL_CORES, Work, chunks, ordered_map
 from spkver.audio import audio_header
 from spkver.datadir import DataDir
@@ -45,7 +45,7 @@ _FILES = 64  # whose headers and checksums are one task
 
 
 def embed_directory(
-    source: DataDir, extractor: Extractor, destination: Destination | str | Path, *, work: Work = ALL_CORES
+    source: DataDir, extractor: Extractor, destination: str | Path, *, work: Work = ALL_CORES
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory, and write them all to a file.
 
@@ -56,7 +56,7 @@ def embed_directory(
     source : DataDir
     extractor : Extractor
         See `open_extractor`.
-    destination : Destination or path
+    destination : path
         An HDF5 file (``.h5``) or an npz: ``ids`` and ``speakers`` (n,), ``vectors`` (n, D), sorted by id, and what made
         them, as attributes of the HDF5 file or as JSON in the npz's ``attributes``. A file that holds these very
         vectors already is left as it is.
@@ -75,29 +75,29 @@ def embed_directory(
         With all recordings at once: before the start those that are unreadable, too short or of several channels; in
         the end those without a vector, of which nothing is written then.
     """
-    path, destination = file_destination(destination)
+    path = Path(destination)
     check_output(path)
     names = sorted(source.recordings)
     extraction = extractor.extraction
     rates = _check_audio(source, extraction, work.jobs) if extraction.reads_audio else Counter[int]()
     made_by = digest_of("vectors", extraction.record, versions())
     digests = _digests(source, work.jobs) if extraction.reads_audio else dict.fromkeys(names, "")
-    origin = digest_of(made_by, destination.fingerprint, [[n, source.speakers[n], digests[n]] for n in names])
+    origin = digest_of(made_by, [[n, source.speakers[n], digests[n]] for n in names])
     if _origin(path) == origin:
         logger.info("%s: all %d vectors are up to date", path, len(names))
         return read_embeddings(path)
-    with working_folder(path, destination.folder) as working, sole_use(working):
-        with Journal(working / f"{path.name}{SUFFIX}", made_by, total=None) as journal:
-            vectors = _kept(journal, digests)
-            if vectors:
-                logger.info("%d of %d vectors taken up from an earlier run", len(vectors), len(names))
-            due = [(name, source.recordings[name].absolute()) for name in names if name not in vectors]
-            vectors |= _extract(due, extractor, digests, journal, work.jobs)
-        record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
-        attributes = {"extractor": extractor.spec, **record, "origin": origin, **destination.attributes}
-        if any(rate != extraction.rate for rate in rates) and extraction.rate:
-            attributes["resampled"] = sum(n for rate, n in rates.items() if rate != extraction.rate)
-        _write(path, names, [source.speakers[name] for name in names], _stacked(vectors, names), attributes)
+    finished = path.with_name(f"{path.name}.unfinished")
+    vectors = _finished(finished, made_by, digests)
+    if vectors:
+        logger.info("%d of %d vectors taken up from an earlier run", len(vectors), len(names))
+    due = [(name, source.recordings[name].absolute()) for name in names if name not in vectors]
+    vectors |= _extract(due, extractor, digests, finished, made_by, work.jobs)
+    record = {key: json.dumps(value) if value is None else value for key, value in extraction.record.items()}
+    attributes = {"extractor": extractor.spec, **record, "origin": origin}
+    if any(rate != extraction.rate for rate in rates) and extraction.rate:
+        attributes["resampled"] = sum(n for rate, n in rates.items() if rate != extraction.rate)
+    _write(path, names, [source.speakers[name] for name in names], _stacked(vectors, names), attributes)
+    finished.unlink(missing_ok=True)
     return read_embeddings(path)
 
 
@@ -110,7 +110,12 @@ def check_output(path: Path) -> None:
 
 
 def _extract(
-    due: Sequence[Recording], extractor: Extractor, digests: Mapping[str, str], journal: Journal, jobs: int | None
+    due: Sequence[Recording],
+    extractor: Extractor,
+    digests: Mapping[str, str],
+    finished: Path,
+    made_by: str,
+    jobs: int | None,
 ) -> dict[str, NDArray]:
     """Work out vectors, each kept as soon as its task is done; all errors at once in the end."""
     problems, done = Problems(), dict[str, NDArray]()
@@ -127,20 +132,21 @@ def _extract(
                 good.append(name)
                 done[name] = vector
         if good:
-            journal.append({str(row): done[name] for row, name in enumerate(good)}, [[n, digests[n]] for n in good])
+            kept = [[name, digests[name], done[name].dtype.str, done[name].tolist()] for name in good]
+            append_line(finished, {"made_by": made_by, "vectors": kept})
     problems.raise_if_any()
     return done
 
 
-def _kept(journal: Journal, digests: Mapping[str, str]) -> dict[str, NDArray]:
-    """Vectors of a journal whose recordings are still the same."""
-    kept = {}
-    for number in range(len(journal)):
-        arrays, note = journal.read(number)
-        for row, (name, digest) in enumerate(note):
-            if digests.get(name) == digest:
-                kept[name] = arrays[str(row)]
-    return kept
+def _finished(path: Path, made_by: str, digests: Mapping[str, str]) -> dict[str, NDArray]:
+    """Vectors of an earlier run by the same extractor, of recordings that are still the same."""
+    return {
+        name: np.array(values, dtype)
+        for record in read_lines(path)
+        if record["made_by"] == made_by
+        for name, digest, dtype, values in record["vectors"]
+        if digests.get(name) == digest
+    }
 
 
 def _stacked(vectors: Mapping[str, NDArray], names: Sequence[str]) -> NDArray[np.floating]:

@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import DataError, Problems
-from spkbase.files import fingerprint as digest_of
-from spkbase.files import is_file, memory_size, new_file, write_strings
-from spkbase.runs import SUFFIX, Destination, Journal, file_destination, resumed_map, working_folder
+from spkbase.files import is_file, make_folder, memory_size, new_file, temporary_name, write_strings
 from spkbase.seeding import stream
-from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
+from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread, ordered_map
 from spkver.audio import audio_header, read_audio
 from spkver.features.cepstra import librosa_mfcc, mfcc
 from spkver.features.config import FeatureConfig
@@ -131,8 +131,6 @@ def import_sidekit(
     recordings: Iterable[str],
     config: FeatureConfig,
     path: str | Path,
-    *,
-    attributes: Mapping[str, object] | None = None,
 ) -> None:
     """Collect SIDEKIT's feature files (any of their three forms) into one store of ours.
 
@@ -145,8 +143,6 @@ def import_sidekit(
         Its `n_cepstra` and `min_speech_frames` must hold for the files.
     path : path
         The store, see `spkver.features.extract_features`.
-    attributes : mapping, optional
-        Kept at the root of the store.
 
     Raises
     ------
@@ -160,7 +156,7 @@ def import_sidekit(
         except DataError as error:
             problems.note(error)
     problems.raise_if_any()
-    with new_file(path, attributes=attributes) as store:
+    with new_file(path) as store:
         write_strings(store, "ids", checked)
         lengths = [len(features.energy) for features in checked.values() if features.energy is not None]
         store.create_dataset("offsets", data=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
@@ -302,7 +298,7 @@ def _too_short(path: str | Path, n_samples: int, config: FeatureConfig) -> DataE
 def extract_features(
     recordings: Mapping[str, Path],
     config: FeatureConfig,
-    destination: Destination | str | Path,
+    destination: str | Path,
     *,
     seed: int = 0,
     work: Work = ALL_CORES,
@@ -315,10 +311,8 @@ def extract_features(
         Recording id to audio file, which is not read where there are features of SIDEKIT.
     config : FeatureConfig
         With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
-    destination : Destination or path
-        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id. The
-        fingerprint is that of the contents of the audio files, which are not looked at to find out whether batches in
-        the folder are of the same recordings.
+    destination : path
+        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id.
     seed : int
         Of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
@@ -333,85 +327,53 @@ def extract_features(
     DataError
         With all recordings that have no usable features; nothing is written then.
     """
-    path, destination = file_destination(destination)
+    path = Path(destination)
     if config.files is not None:
-        import_sidekit(config.files, recordings, config, path, attributes=destination.attributes)
+        import_sidekit(config.files, recordings, config, path)
         return read_feature_table(path)
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
-    whole = digest_of(destination.fingerprint, recordings, config.extraction(), seed)
-    problems = Problems()
-    with working_folder(path, destination.folder) as working:
-        # lengths are known at the end only: all goes to the journal, then into datasets of the right size
-        journal = working / f"{path.name}{SUFFIX}"
-        batches = resumed_map(
-            partial(extract_batch, config=config, seed=seed),
-            items,
-            journal=journal,
-            fingerprint=whole,
-            # what is wrong is looked at again the next time: it may have been mended
-            pack=lambda batch: None if batch.errors else (batch.arrays, None),
-            unpack=lambda arrays, _: Batch(arrays),
-            jobs=work.jobs,
-            description="features",
-            sizes=[*map(len, items)],
-        )
-        for batch in batches:
-            for error in batch.errors:
-                problems.note(error)
+    extract, sizes = partial(extract_batch, config=config, seed=seed), [*map(len, items)]
+    problems, lengths = Problems(), [0]
+    kinds = {"cep": np.dtype(config.dtype), "energy": np.dtype(config.dtype), "speech": np.dtype(bool)}
+    # the number of frames is known at the end only: until then they go to files of their own
+    collected = temporary_name(path)
+    make_folder(collected)
+    try:
+        with ExitStack() as stack:
+            files = {name: stack.enter_context((collected / name).open("wb")) for name in kinds}
+            for batch in ordered_map(extract, items, jobs=work.jobs, description="features", sizes=sizes):
+                for recording in batch:
+                    if isinstance(recording, DataError):
+                        problems.note(recording)
+                        continue
+                    lengths.append(len(recording.log_energy))
+                    arrays = recording.cepstra, recording.log_energy, recording.speech
+                    for name, array in zip(kinds, arrays, strict=True):
+                        array.astype(kinds[name], copy=False).tofile(files[name])
         problems.raise_if_any()
-        with Journal(journal, whole, total=len(items)) as finished:
-            _write_store(finished, names, config, path, destination.attributes)
+        with new_file(path) as store:
+            write_strings(store, "ids", names)
+            store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
+            for name, dtype in kinds.items():
+                shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
+                store.create_dataset(name, data=np.memmap(collected / name, dtype, "r", shape=shape))
+    finally:
+        shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)
 
 
-def _write_store(
-    batches: Journal, names: list[str], config: FeatureConfig, path: Path, attributes: Mapping[str, object]
-) -> None:
-    """Write the batches of a journal as one store."""
-    lengths = [batches.read(number)[0]["lengths"] for number in range(len(batches))]
-    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
-    n_frames = int(offsets[-1])
-    with new_file(path, attributes=attributes) as file:
-        write_strings(file, "ids", names)
-        file.create_dataset("offsets", data=offsets)
-        for name, dtype in (("energy", config.dtype), ("speech", bool)):
-            file.create_dataset(name, (n_frames,), dtype)
-        file.create_dataset("cep", (n_frames, config.n_cepstra), config.dtype)
-        start = 0
-        for number in range(len(batches)):
-            batch = batches.read(number)[0]
-            stop = start + int(batch["lengths"].sum())
-            for name in ("energy", "speech", "cep"):
-                file[name][start:stop] = batch[name]
-            start = stop
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Features of some recordings, one after the other, or what is wrong with some of them.
-
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        `cep`, `energy` and `speech` of all frames, and `lengths`, the number of frames of each recording.
-    errors : list of DataError
-    """
-
-    arrays: dict[str, NDArray]
-    errors: list[DataError] = field(default_factory=list)
-
-
-def extract_batch(items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int) -> Batch:
-    """Read the audio files of some recordings and compute their features."""
+def extract_batch(
+    items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
+) -> list[RecordingFeatures | DataError]:
+    """Read the audio files of some recordings and compute their features; what is wrong stands in their place."""
     signals: list[tuple[str, Path, NDArray]] = []
-    errors: list[DataError] = []
+    found: list[RecordingFeatures | DataError] = []
     for name, path in items:
         try:
             signals.append((name, path, _read_signal(path, config)))
         except DataError as error:
-            errors.append(error)
-    features: list[RecordingFeatures] = []
+            found.append(error)
     for part in _parts(signals):
         generators = [recording_generator(name, seed) for name, _, _ in part]
         extracted = features_of_signals(
@@ -420,18 +382,10 @@ def extract_batch(items: Sequence[tuple[str, Path]], config: FeatureConfig, seed
         for (_, path, samples), recording in zip(part, extracted, strict=True):
             try:
                 _check_speech(path, samples, recording, config)
-                features.append(recording)
+                found.append(recording)
             except DataError as error:
-                errors.append(error)
-    if errors:
-        return Batch({}, errors)
-    arrays = {
-        "cep": np.concatenate([recording.cepstra for recording in features]),
-        "energy": np.concatenate([recording.log_energy for recording in features]),
-        "speech": np.concatenate([recording.speech for recording in features]),
-        "lengths": np.array([len(recording.log_energy) for recording in features], np.int64),
-    }
-    return Batch(arrays)
+                found.append(error)
+    return found
 
 
 def _read_signal(path: Path, config: FeatureConfig) -> NDArray:

@@ -16,7 +16,7 @@ IEEE Trans. ASSP 29(3), 1981.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Rows, StoredArray, fill_rows, part
+from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
-from spkbase.files import TemporaryRows, check_forms, read_arrays, stored_array
+from spkbase.files import check_forms, read_arrays, stored_array
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
@@ -89,7 +89,7 @@ class FeatureTable:
 @one_line
 @dataclass(frozen=True)
 class Frames:
-    """Post-processed frames of many recordings, in memory, mapped from a file, or read from one by each worker.
+    """Post-processed frames of many recordings, in memory, or in a file of which each worker reads its own.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Frames:
     def stack(self, recordings: Iterable[str]) -> Rows:
         """Return the frames of several recordings as one array; a view where they lie one after the other, else a copy.
 
-        Of frames in a file a copy is a file too, see `TemporaryRows`.
+        Of frames in a file a copy is a file too.
         """
         rows = []
         for recording in recordings:
@@ -144,10 +144,7 @@ class Frames:
         if not isinstance(self.values, StoredArray):
             return np.concatenate(parts)
         shape = (sum(map(len, parts)), self.dimension)
-        copy = TemporaryRows(self.values.path.parent, shape, self.values.dtype, what="frames", named=True)
-        for frames in parts:
-            copy.append(np.asarray(frames))
-        return copy.stored()
+        return keep_rows(self.values.path.parent, shape, self.values.dtype, map(np.asarray, parts))
 
 
 def read_feature_table(path: str | Path) -> FeatureTable:
@@ -288,7 +285,6 @@ def post_process(
     return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
 
 
-_REMEDY = "free space, or raise features.memory_gb if there is memory"
 _RECORDINGS = 64  # in one task
 
 
@@ -300,9 +296,8 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     table : FeatureTable
     config : FeatureConfig
     folder : path
-        Where frames that exceed `config.memory_gb` are kept in an unnamed file, mapped into memory. Where workers are
-        processes or other machines (`spkbase.work.ships_items`), frames are always kept there, in a file that
-        the workers read by its name and that is removed when this process ends.
+        Where frames that exceed `config.memory_gb` are kept in a file, which is removed when this process ends. Where
+        workers are processes or other machines (`spkbase.work.ships_items`), frames are always kept there.
     work : spkbase.work.Work
         Its workers; the frames do not depend on them.
 
@@ -315,22 +310,14 @@ def load_frames(table: FeatureTable, config: FeatureConfig, *, folder: str | Pat
     parts = chunks(range(len(table)), _RECORDINGS)
     items = ([table.reference(row) for row in rows] for rows in parts)
     blocks = work.on_cores().map(partial(_post_process, config=config), items, description="frames", total=len(parts))
-    return Frames(table.ids, offsets, _kept_frames(blocks, shape, config, folder))
-
-
-def _kept_frames(blocks: Iterator[NDArray], shape: tuple[int, int], config: FeatureConfig, folder: str | Path) -> Rows:
-    """Return all frames: in memory, mapped, or in a file that workers read by its name; see `load_frames`."""
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
-    if size <= config.memory_gb * 1e9 and not ships_items():
-        values = np.empty(shape, config.dtype)
-        fill_rows([values], ((block,) for block in blocks))
-        return values
-    if not ships_items():
-        logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
-    kept = TemporaryRows(folder, shape, config.dtype, what="frames", named=ships_items(), remedy=_REMEDY)
-    for block in blocks:
-        kept.append(block)
-    return kept.stored() if ships_items() else kept.mapped()
+    if size > config.memory_gb * 1e9 or ships_items():
+        if not ships_items():
+            logger.info("frames take %.1f GB, more than features.memory_gb: they are kept in %s", size / 1e9, folder)
+        return Frames(table.ids, offsets, keep_rows(folder, shape, config.dtype, blocks))
+    values = np.empty(shape, config.dtype)
+    fill_rows([values], ((block,) for block in blocks))
+    return Frames(table.ids, offsets, values)
 
 
 def _kept_offsets(table: FeatureTable, config: FeatureConfig) -> NDArray[np.int64]:

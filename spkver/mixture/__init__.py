@@ -24,7 +24,6 @@ from spkver.mixture.gmm import (
     whitening_factors,
 )
 from spkver.mixture.statistics import (
-    StatDraft,
     Statistics,
     accumulate_statistics,
     copy_stat_rows,

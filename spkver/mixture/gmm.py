@@ -35,9 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
+from spkbase.devices import Array, Device, Namespace, on_device
 from spkbase.errors import DataError
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, on_device, one_blas_thread
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
 
 

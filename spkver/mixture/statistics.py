@@ -12,22 +12,20 @@ Signal Processing 10, 2000, equations 7 to 10.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, SelectedRows, fill_rows
+from spkbase.devices import Array, Device, on_device
 from spkbase.errors import DataError, few
-from spkbase.files import fingerprint as digest_of
-from spkbase.files import stored_dataset
-from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
+from spkbase.files import new_file, stored_dataset
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Array, Device, Work, chunk_bounds, chunks, on_device
+from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames
 from spkver.mixture.gmm import TILE, GaussianMixture, PosteriorKernel, check_frames, densities, natural_parameters
 from spkver.sidekit import open_hdf5, read_array, read_stat_server, read_strings, write_column, write_strings
@@ -117,27 +115,22 @@ _COPIED = 256  # rows that are copied at a time
 
 
 def write_stat_blocks(
-    destination: DestinationLike,
+    path: str | Path,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
     widths: tuple[int, int],
-    blocks: Callable[[StatDraft], Iterable[tuple[NDArray, NDArray]]],
-    n_blocks: int,
+    blocks: Iterable[tuple[NDArray, NDArray]],
 ) -> tuple[Rows, Rows]:
     """Write a file of SIDEKIT's StatServer by blocks of rows, and refer to its rows.
 
     Parameters
     ----------
-    destination : Destination
-        Blocks that an earlier call has left in its folder are taken up.
+    path : path
     models, segments : sequence of str, of length N
     widths : tuple of int
         Columns of stat0 and of stat1, which are float32.
-    blocks : callable
-        Given the draft, of which `n_done` blocks and `n_rows` rows are written, returns the blocks that follow: rows of
-        stat0 and of stat1.
-    n_blocks : int
-        All there are.
+    blocks : iterable of pairs of ndarray
+        Rows of stat0 and of stat1, in their order.
 
     Returns
     -------
@@ -148,11 +141,25 @@ def write_stat_blocks(
     DataError
         If a number is not finite, or the file cannot be written.
     """
-    path, destination = file_destination(destination)
-    with StatDraft(destination, models, segments, widths, n_blocks) as draft:
-        for stat0, stat1 in blocks(draft):
-            draft.add(stat0, stat1)
-        draft.finish()
+    with new_file(path) as file:
+        write_strings(file, "modelset", models)
+        write_strings(file, "segset", segments)
+        for name in ("start", "stop"):
+            write_column(file, name, np.full(len(models), -1, np.int32))
+        for order, width in enumerate(widths):
+            file.create_dataset(f"stat{order}", (len(models), width), np.float32)
+        start = 0
+        for block in blocks:
+            for order, rows in enumerate(block):
+                with np.errstate(over="ignore"):  # what overflows is found just below
+                    values = rows.astype(np.float32, copy=False)
+                bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                if len(bad):
+                    row = start + int(bad[0])
+                    text = f"stat{order} of segment {segments[row]!r} (row {row}) is not finite"
+                    raise DataError(text, file=path, remedy="compute the statistics again")
+                file[f"stat{order}"][start : start + len(values)] = values
+            start += len(block[0])
     return open_stat_server(path)[2:]
 
 
@@ -160,7 +167,7 @@ def copy_stat_rows(
     path: str | Path,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
-    destination: DestinationLike,
+    destination: str | Path,
     *,
     widths: tuple[int, int] | None = None,
 ) -> tuple[Rows, Rows]:
@@ -172,7 +179,7 @@ def copy_stat_rows(
         A StatServer; its other rows stay there.
     models, segments : sequence of str, of length N
         The list.
-    destination : Destination
+    destination : path
         Where they go.
     widths : (int, int), optional
         Columns of stat0 and stat1 that are expected; those of the file by default.
@@ -200,7 +207,7 @@ def copy_stat_rows(
 
 
 def write_stat_rows(
-    destination: DestinationLike,
+    destination: str | Path,
     models: Sequence[str] | NDArray,
     segments: Sequence[str] | NDArray,
     stats: tuple[Rows, Rows],
@@ -208,14 +215,11 @@ def write_stat_rows(
 ) -> tuple[Rows, Rows]:
     """Write stat0 and stat1, or some rows of them, as a file of SIDEKIT's StatServer, and refer to what it holds."""
     rows = np.arange(len(models)) if rows is None else rows
-    bounds = chunk_bounds(len(rows), _COPIED)
-
-    def blocks(draft: StatDraft) -> Iterable[tuple[NDArray, NDArray]]:
-        for start, stop in bounds[draft.n_done :]:
-            block = [np.asarray(SelectedRows(stat, rows[start:stop])) for stat in stats]
-            yield block[0], block[1]
-
-    return write_stat_blocks(destination, models, segments, (stats[0].shape[1], stats[1].shape[1]), blocks, len(bounds))
+    blocks = (
+        (np.asarray(SelectedRows(stats[0], some)), np.asarray(SelectedRows(stats[1], some)))
+        for some in (rows[start:stop] for start, stop in chunk_bounds(len(rows), _COPIED))
+    )
+    return write_stat_blocks(destination, models, segments, (stats[0].shape[1], stats[1].shape[1]), blocks)
 
 
 def find_stat_rows(
@@ -243,53 +247,6 @@ def find_stat_rows(
             remedy="make it from the same list",
         )
     return np.array([row_of[pair] for pair in pairs], np.int64)
-
-
-class StatDraft(ArrayDraft):
-    """A StatServer file in the making; see `write_stat_blocks`."""
-
-    def __init__(
-        self,
-        destination: DestinationLike,
-        models: Sequence[str] | NDArray,
-        segments: Sequence[str] | NDArray,
-        widths: tuple[int, int],
-        n_blocks: int,
-    ) -> None:
-        self._segments = segments
-
-        def ids(file: h5py.File) -> None:
-            write_strings(file, "modelset", models)
-            write_strings(file, "segset", segments)
-            for name in ("start", "stop"):
-                write_column(file, name, np.full(len(models), -1, np.int32))
-
-        path, destination = file_destination(destination)
-        datasets = {f"stat{order}": ((len(models), width), np.float32) for order, width in enumerate(widths)}
-        whole = digest_of(destination.fingerprint, models, segments)
-        super().__init__(path, destination.folder, whole, datasets, ids, destination.attributes, n_blocks=n_blocks)
-
-    def add(self, stat0: NDArray, stat1: NDArray) -> None:
-        """Write the next block.
-
-        Raises
-        ------
-        DataError
-            If a value is not finite in float32, or the disk fails.
-        """
-        rows = {}
-        for name, values in (("stat0", stat0), ("stat1", stat1)):
-            with np.errstate(over="ignore"):  # what overflows is found just below
-                rows[name] = values.astype(np.float32, copy=False)
-            bad = np.flatnonzero(~np.isfinite(rows[name]).all(axis=1))
-            if len(bad):
-                row = self.n_rows + int(bad[0])
-                raise DataError(
-                    f"{name} of segment {self._segments[row]!r} (row {row}) is not finite",
-                    file=self.path,
-                    remedy="compute the statistics again",
-                )
-        self.write(self.n_done, self.n_rows, rows)
 
 
 def open_stat_server(path: str | Path) -> tuple[NDArray[np.object_], NDArray[np.object_], Rows, Rows]:
@@ -383,7 +340,7 @@ def accumulate_statistics(
     segments: Sequence[str] | NDArray,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> Statistics:
     """Return the statistics of each (model, segment) row of a list.
 
@@ -395,10 +352,9 @@ def accumulate_statistics(
     work : spkbase.work.Work
         A segment's statistics depend on its frames alone, not on workers or on the rest of the list; those of a device
         are equal to the rounding of the dtype.
-    destination : Destination or path, optional
-        With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it
-        when they are asked for. A segment that stands in several rows is worked out for each then. The fingerprint is
-        that of the frames and the mixture.
+    destination : path, optional
+        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it when they
+        are asked for. A segment that stands in several rows is worked out for each then.
 
     Returns
     -------
@@ -411,16 +367,9 @@ def accumulate_statistics(
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
     n_components, width = mixture.n_components, mixture.means.size
-    destination = as_destination(destination)
-    if destination.path is not None:
-        zeroth, first = write_stat_blocks(
-            destination,
-            models,
-            segments,
-            (n_components, width),
-            lambda draft: statistic_blocks(mixture, frames, segments[draft.n_rows :], work=work),
-            n_blocks=len(chunk_bounds(len(segments), _block_length(work.device))),
-        )
+    if destination is not None:
+        blocks = statistic_blocks(mixture, frames, segments, work=work)
+        zeroth, first = write_stat_blocks(destination, models, segments, (n_components, width), blocks)
         return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
     distinct = sorted(set(segments))
     zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
@@ -482,7 +431,7 @@ def read_statistics(path: str | Path) -> Statistics:
     return Statistics(server.models, server.segments, server.stat0, server.stat1)
 
 
-def write_statistics(path: DestinationLike, statistics: Statistics) -> None:
+def write_statistics(path: str | Path, statistics: Statistics) -> None:
     """Write statistics in the layout of SIDEKIT's StatServer, in float32, whole or not at all.
 
     Raises

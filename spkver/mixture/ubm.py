@@ -18,20 +18,16 @@ the Royal Statistical Society B 39(1), 1977.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import fingerprint as digest_of
 from spkbase.files import open_file, read_attribute
-from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, Table, e_step, m_step, unpack_symmetric
@@ -243,7 +239,6 @@ def train_ubm(
     config: UbmConfig | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
@@ -255,9 +250,6 @@ def train_ubm(
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device, which computes the E-steps, is equal to
         the rounding of the dtype.
-    destination : Destination, optional
-        Its folder keeps the mixture after each round of EM: called again with it, training goes on from there, to the
-        same bits. The mixture is handed back; `write_ubm` writes it. The fingerprint is that of the frames.
 
     Returns
     -------
@@ -273,28 +265,14 @@ def train_ubm(
     config = config or UbmConfig()
     n_splits = config.components.bit_length() - 1
     schedule = [number for number in range(n_splits) for _ in range(config.iterations[number])]
-    with ExitStack() as stack:
-        rounds = None
-        destination = as_destination(destination, writer="write_ubm")
-        if destination.folder is not None:
-            whole = digest_of(destination.fingerprint, config, frames.shape, frames.dtype.str)
-            journal = Path(destination.folder) / "ubm.journal"
-            n_rounds = len(schedule) + config.n_full_rounds
-            rounds = stack.enter_context(Journal(journal, whole, total=n_rounds, setup=1))
-        return _train(frames, config, schedule, rounds, work)
-
-
-def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Journal | None, work: Work) -> TrainedUbm:
-    """Run the rounds that are not in the journal: its first record is the single Gaussian, then comes one for each."""
-    mixture, moment, likelihoods, sizes = _taken_up(rounds)
     # on a device they stay for all rounds, if there is room
     held = frames if work.device is None else Table(frames, work.device)
-    if mixture is None:
-        _check(frames, config)
-        mixture, moment = _single_gaussian(held, work)
-        _keep(rounds, mixture, moment=moment)
+    _check(frames, config)
+    mixture, moment = _single_gaussian(held, work)
+    likelihoods: list[float] = []
+    sizes: list[int] = []
     lowest, highest = config.variance_floor * moment, config.variance_ceiling * moment
-    left = [*schedule, *[None] * config.n_full_rounds][len(sizes) :]
+    left = [*schedule, *[None] * config.n_full_rounds]
     for split_number in progress(left, description="UBM training", total=len(left)):
         if split_number is None:
             mixture = with_full_covariances(mixture)
@@ -309,35 +287,11 @@ def _train(frames: Rows, config: UbmConfig, schedule: Sequence[int], rounds: Jou
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
             mixture = m_step(_revive(accumulator), lowest=lowest, highest=highest)
-        _keep(rounds, mixture, log_likelihood=np.array(likelihoods[-1]))
     if left:
         text = "UBM %d Gaussians after %d rounds: %.6f nat per frame, from %.6f of the first"
         logger.info(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
     parameters = mixture.weights, mixture.means, mixture.variances
     return TrainedUbm(*parameters, moment, np.array(likelihoods), np.array(sizes, np.int64))
-
-
-def _keep(rounds: Journal | None, mixture: GaussianMixture, **arrays: NDArray) -> None:
-    if rounds is not None:
-        rounds.append({"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances, **arrays})
-
-
-def _taken_up(rounds: Journal | None) -> tuple[GaussianMixture | None, NDArray, list[float], list[int]]:
-    """Last mixture of a journal, the moment of all frames, and the history."""
-    mixture, moment = None, np.empty(0)
-    likelihoods, sizes = [], []
-    for number in range(0 if rounds is None else len(rounds)):
-        assert rounds is not None
-        arrays = rounds.read(number)[0]
-        mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
-        if number == 0:
-            moment = arrays["moment"]
-        else:
-            likelihoods.append(float(arrays["log_likelihood"]))
-            sizes.append(mixture.n_components)
-    if mixture is not None:
-        logger.info("UBM: %d rounds taken up from an earlier run", len(sizes))
-    return mixture, moment, likelihoods, sizes
 
 
 def _single_gaussian(frames: Rows | Table, work: Work) -> tuple[GaussianMixture, NDArray]:
@@ -445,8 +399,8 @@ def read_ubm(path: str | Path) -> TrainedUbm:
     return TrainedUbm(mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history)
 
 
-def write_ubm(path: str | Path, ubm: GaussianMixture, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Write a mixture in SIDEKIT's layout, with its training history, if it has one, and attributes at the root.
+def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
+    """Write a mixture in SIDEKIT's layout, with its training history, if it has one.
 
     A mixture that is no `TrainedUbm` has its own second moment, sum_c w_c (v_c + m_c^2), as variance control.
     """
@@ -460,7 +414,7 @@ def write_ubm(path: str | Path, ubm: GaussianMixture, *, attributes: Mapping[str
         means=ubm.means,
         variances=ubm.variances,
         variance_control=np.tile(ubm.variance_control, (ubm.n_components, 1)),
-        attributes={**(attributes or {}), **history},
+        attributes=history,
     )
 
 

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from evaluation.utility import pyin_track
 from spkbase.errors import ConfigError, DataError, Problems, few
 from spkbase.files import read_id_list, write_text
-from spkbase.runs import Depends, Draft, Run, resumed_map
-from spkbase.work import one_blas_thread
+from spkbase.runs import Run
+from spkbase.work import one_blas_thread, ordered_map
 from spkver.audio import read_audio
 from spkver.datadir import DataDir
 from spkver.features import MfccSettings, mfcc
@@ -377,37 +377,22 @@ def classify_emotions(
     jobs = _fold_jobs(folds, test[0], train[0], emotions, config)
     _warn_of_few(test[0], train[0], config)
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         tables = _table(train[1], train[0], config), _table(test[1], test[0], config)
         learn = partial(_recognise_fold, tables=tables, emotions=emotions, config=config)
         emotion_of: dict[str, str] = {}
-        for predicted in resumed_map(
-            learn,
-            jobs,
-            journal=draft.folder / "folds.journal",
-            fingerprint=draft.fingerprint,
-            jobs=run.jobs,
-            description="folds",
-        ):
+        for predicted in ordered_map(learn, jobs, jobs=run.jobs, description="folds"):
             emotion_of |= predicted
-        write_text(draft.path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
+        write_text(path, "".join(f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())))
 
+    functionals = [sorted(side[1].items()) for side in (train, test)]
     return run.stage(
         "recognition",
         "predictions",
         make=make,
         read=partial(read_id_list, form="utterance emotion"),
-        depends=Depends(
-            inputs=[
-                config,
-                jobs,
-                *(sorted(side[1].items()) for side in (train, test)),
-                train[0].speakers,
-                test[0].speakers,
-                emotions,
-            ],
-            libraries=("numpy", "scipy", "scikit-learn"),
-        ),
+        inputs=[config, jobs, *functionals, train[0].speakers, test[0].speakers, emotions],
+        libraries=("numpy", "scipy", "scikit-learn"),
     ).value
 
 

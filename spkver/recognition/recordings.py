@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from spkbase.errors import DataError, Problems
 from spkbase.files import file_digest, load_json, write_text
-from spkbase.runs import Depends, Draft, Journal, Run
+from spkbase.runs import Run
 from spkbase.work import chunks, ordered_map
 from spkver.audio import audio_header
 
@@ -59,7 +59,7 @@ def map_recordings(
 ) -> dict[str, Value]:
     """Apply a function to each audio file; results are kept as ``NAME/00000.json``, ... in the output folder.
 
-    Each result is kept as soon as it is there: a run that is killed loses those in flight alone.
+    A run that is killed goes on after the last of these files.
 
     Parameters
     ----------
@@ -87,20 +87,18 @@ def map_recordings(
         With all files that failed, after the others are done.
     """
     digests = _digests(recordings, run.jobs)
-    stages = [
-        run.stage(
-            f"{name} {number}",
-            f"{name}/{number:05d}.json",
-            make=partial(_make, function, items, run.jobs, name),
-            read=_read,
-            depends=Depends(inputs=[settings, [(name, digests[name]) for name, _ in items]], libraries=libraries),
-        )
-        for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK))
-    ]
     problems = Problems()
     results: dict[str, Value] = {}
-    for stage in stages:
+    for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK)):
         try:
+            stage = run.stage(
+                f"{name} {number}",
+                f"{name}/{number:05d}.json",
+                make=partial(_make, function, items, run.jobs, name),
+                read=_read,
+                inputs=[settings, [(name, digests[name]) for name, _ in items]],
+                libraries=libraries,
+            )
             results |= stage.value
         except DataError as error:
             problems.note(error)
@@ -133,24 +131,16 @@ def _make(
     items: Sequence[tuple[str, Source]],
     jobs: int | None,
     name: str,
-    draft: Draft,
+    path: Path,
 ) -> None:
-    problems = Problems()
-    with Journal(draft.folder / "results.journal", draft.fingerprint, total=len(items)) as journal:
-        done: dict[str, Any] = {}
-        for number in range(len(journal)):
-            done |= journal.read(number)[1]
-        due = [(recording, source) for recording, source in items if recording not in done]
-        results = ordered_map(partial(_caught, function), [source for _, source in due], jobs=jobs, description=name)
-        for (recording, _), value in zip(due, results, strict=True):
-            if isinstance(value, DataError):
-                problems.note(value)
-            else:
-                journal.append({}, {recording: value})
-                done[recording] = value
+    problems, values = Problems(), {}
+    results = ordered_map(partial(_caught, function), [source for _, source in items], jobs=jobs, description=name)
+    for (recording, _), value in zip(items, results, strict=True):
+        if isinstance(value, DataError):
+            problems.note(value)
+        values[recording] = value
     problems.raise_if_any()
-    values = {recording: done[recording] for recording, _ in items}
-    write_text(draft.path, json.dumps({**draft.attributes, "results": values}, ensure_ascii=False, indent=0) + "\n")
+    write_text(path, json.dumps({"results": values}, ensure_ascii=False, indent=0) + "\n")
 
 
 def _caught(function: Callable[[Source], Value], source: Source) -> Value | DataError:

@@ -47,14 +47,18 @@ def recipe_command(
 
     def main(corpus: str, output: Path, config_file: Path | None, settings: tuple[str, ...], **limits: Any) -> None:
         from spkbase.configuration import load_config
-        from spkbase.runs import start_run
+        from spkbase.runs import Ended, format_status, read_status, start_run
         from spkver.rsr2015.lists import Config
 
         defaults = _defaults(own, corpus)
         chosen = load_config(Config, file=config_file, settings=settings, defaults=defaults)
         _check_corpus(corpus)
-        with echo_log(logging.INFO), start_run(output, chosen, **limits) as run:
-            click.echo(recipe(run, _corpus_folder(corpus, run, chosen), chosen))
+        with echo_log(logging.INFO):
+            try:
+                with start_run(output, chosen, **limits) as run:
+                    click.echo(recipe(run, _corpus_folder(corpus, run, chosen), chosen))
+            except Ended:
+                click.echo(format_status(read_status(output)))
 
     options: list[Callable] = [
         click.option("--corpus", required=True, metavar="DIR", help="RSR2015 tree with sph/ and key/, or 'simulated'."),

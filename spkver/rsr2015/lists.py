@@ -66,7 +66,7 @@ class GivenConfig:
     vectors: str | None = None
 
     def names(self) -> list[str]:
-        """Return what is given."""
+        """Return the keys of what is given."""
         return [key.name for key in fields(self) if getattr(self, key.name) is not None]
 
 
@@ -86,18 +86,23 @@ class Given:
     maps: dict[str, IdMap]
     gender: str
 
+    def has(self, kind: str) -> bool:
+        """Return whether a key of the configuration names a file or folder."""
+        return getattr(self.config, kind) is not None
+
     def statistics(self, name: str) -> Path | None:
         """Return the file of the statistics of a list."""
         return self.file("statistics", name)
 
-    def supervectors(self, name: str) -> RowsFile | None:
+    def supervectors(self, name: str) -> RowsFile:
         """Return the file of the supervectors of a list, and the list."""
         path = self.file("supervectors", name)
-        return None if path is None else RowsFile(path, self.maps[name])
+        assert path is not None
+        return RowsFile(path, self.maps[name])
 
-    def vectors(self, name: str) -> RowsFile | None:
+    def vectors(self, name: str) -> RowsFile:
         """Return the file of the vectors, and a list."""
-        return None if self.config.vectors is None else RowsFile(Path(self.config.vectors), self.maps[name])
+        return RowsFile(Path(str(self.config.vectors)), self.maps[name])
 
     def machines(self, *, nap: bool) -> Path | None:
         """Return the folder or file of the machines."""

@@ -29,7 +29,7 @@ from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
 from spkbase.files import file_digest, format_table, load_json, write_json
-from spkbase.runs import REPORT, Depends, Draft, Handle, Run, Stage, format_status, read_status, versions
+from spkbase.runs import REPORT, Run, Stage, versions
 from spkver.corpora import Rsr2015, list_hashes
 from spkver.mixture import TrainedUbm, schedule_marks
 from spkver.rsr2015.lists import Config
@@ -190,12 +190,10 @@ def report(
     run: Run,
     config: Config,
     lists: Rsr2015,
-    ubm: Handle[TrainedUbm],
-    systems: Mapping[str, Handle[Scores]],
+    ubm: Stage[TrainedUbm] | None,
+    systems: Mapping[str, Stage[Scores]],
 ) -> str:
-    """Do all stages; evaluate systems on the key, plot them, write `results.json` and return the table.
-
-    Where the run is limited to some stages there is no report yet: what is done is returned instead.
+    """Evaluate systems on the key, plot them, write `results.json` and return the table.
 
     Parameters
     ----------
@@ -204,23 +202,16 @@ def report(
     run : Run
     config : Config
     lists : Rsr2015
-    ubm : Handle of TrainedUbm
-    systems : dict of str to Handle of Scores
+    ubm : Stage of TrainedUbm, optional
+        Its likelihoods are drawn.
+    systems : dict of str to Stage of Scores
         Name to scores, in the order of the table.
     """
-    if config.given.names():
-        run.keep_only([system.name for system in systems.values()])
-    if not run.complete():
-        return format_status(read_status(run.output))
-    if run.only == REPORT:
-        run.force = True
-    mixture = ubm if ubm.name in run.stages else None
-    measured = _measured(run, config, lists, systems, mixture)
-    run.write_plan()
+    again = replace(run, force=True)
+    measured = _measured(again if run.only == REPORT else run, config, lists, systems, ubm)
+    if any(file_digest(run.path(name)) != digest for name, digest in measured.value["plots"].items()):
+        measured = _measured(again, config, lists, systems, ubm)  # plots are gone, or others
     kept = measured.value
-    if any(file_digest(run.path(name)) != digest for name, digest in kept["plots"].items()):  # gone, or damaged
-        del run.stages[REPORT]
-        kept = _measured(replace(run, force=True), config, lists, systems, mixture).value
     results = kept["systems"]
     write_json(
         run.path("results.json"),
@@ -233,6 +224,7 @@ def report(
             "systems": results,
         },
     )
+    run.finish()
     table = _table(results, lists.key)
     logger.info("results\n%s", table, extra={"file_only": True})
     det = run.path(_plots("det", config)[0])
@@ -243,32 +235,30 @@ def _measured(
     run: Run,
     config: Config,
     lists: Rsr2015,
-    systems: Mapping[str, Handle[Scores]],
-    ubm: Handle[TrainedUbm] | None,
+    systems: Mapping[str, Stage[Scores]],
+    ubm: Stage[TrainedUbm] | None,
 ) -> Stage[dict[str, Any]]:
-    """Declare the numbers of all systems (`evaluation.json`) and the plots, which are made when these change."""
+    """Return the numbers of all systems (`evaluation.json`); with them the plots are made."""
     title = _title(config, is_synthetic(lists))
     speakers = Speakers(*lists.speakers(), config.report.replicates, config.seed, run.jobs)
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         scores = {name: system.value for name, system in systems.items()}
         results = {name: _evaluate(of_system, lists.key, config, speakers) for name, of_system in scores.items()}
         curves = _linkability(scores, lists.key, config, speakers)
         for name, curve in curves.items():
             results[name]["linkability"] = curve_figures(curve)
         drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
-        write_json(draft.path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
+        write_json(path, {"systems": results, "plots": {name: file_digest(run.path(name)) for name in drawn}})
 
-    return run.stage(
+    return run.declare(
         REPORT,
         "evaluation.json",
         make=make,
         read=load_json,
-        depends=Depends(
-            inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
-            after=[*systems.values(), *([] if ubm is None else [ubm])],
-            libraries=("matplotlib", "numpy", "scipy"),
-        ),
+        inputs=[config.report, config.trials, config.seed, title, lists.key, *lists.speakers()],
+        after=[*systems.values(), *([] if ubm is None else [ubm])],
+        libraries=("matplotlib", "numpy", "scipy"),
     )
 
 

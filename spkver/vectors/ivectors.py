@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from spkbase.arrays import Rows, fill_rows
+from spkbase.devices import Array
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import check_forms, open_file, read_arrays, stored_array
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import ArrayDraft, DestinationLike, as_destination, file_destination
+from spkbase.files import check_forms, new_file, open_file, read_arrays, stored_array, write_strings
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Array, Work, one_blas_thread, progress, ships_items
+from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors.posteriors import (
     Block,
@@ -154,7 +153,7 @@ def extract_ivectors(
     method: IVectorMethod = "exact",
     variances: bool = False,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> IVectors:
     """Return the i-vector of each row of statistics.
 
@@ -170,9 +169,8 @@ def extract_ivectors(
         Give the diagonals of the posterior covariances too.
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device is equal to rounding.
-    destination : Destination or path, optional
-        With a path, rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are
-        asked for. The fingerprint is that of the matrix and the statistics.
+    destination : path, optional
+        Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it when they are asked for.
 
     Returns
     -------
@@ -193,29 +191,17 @@ def extract_ivectors(
     names = ["vectors", "variances"] if variances else ["vectors"]
     sizes = [stop - start for start, stop in block_bounds(len(statistics), model.rank, statistics.first.shape[1])]
 
-    def blocks(done: int = 0) -> Iterator[tuple[NDArray, ...]]:
-        pairs = _blocks(model, statistics, method, variances, work, done)
-        return (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes[done:]))
-
-    destination = as_destination(destination)
-    if destination.path is None:
+    pairs = _blocks(model, statistics, method, variances, work)
+    blocks = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
+    if destination is None:
         arrays = [np.empty(shape) for _ in names]
-        fill_rows(arrays, blocks())
+        fill_rows(arrays, blocks)
         return IVectors(statistics.models, statistics.segments, *arrays)
-    path, destination = file_destination(destination)
-    with ArrayDraft(
-        path,
-        destination.folder,
-        digest_of(destination.fingerprint, method, statistics.models, statistics.segments),
-        dict.fromkeys(names, (shape, np.float64)),
-        {"ids": statistics.segments, "speakers": statistics.models},
-        {"kind": "i-vectors", "method": method, **destination.attributes},
-        n_blocks=len(sizes),
-    ) as draft:
-        for block in blocks(draft.n_done):
-            draft.write(draft.n_done, draft.n_rows, dict(zip(names, block, strict=True)))
-        draft.finish()
-    return open_ivectors(path)
+    with new_file(destination, attributes={"kind": "i-vectors", "method": method}) as file:
+        write_strings(file, "ids", statistics.segments)
+        write_strings(file, "speakers", statistics.models)
+        fill_rows([file.create_dataset(name, shape, np.float64) for name in names], blocks)
+    return open_ivectors(destination)
 
 
 def _blocks(
@@ -224,12 +210,11 @@ def _blocks(
     method: IVectorMethod,
     variances: bool,
     work: Work,
-    done: int,
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Vectors and variances, or nothing (n, 0), of the blocks that follow the first `done`."""
+    """Vectors and variances, or nothing (n, 0), of all blocks."""
     fast = None if method == "exact" else fast_terms(model, method)
     terms = model.terms(work=work, products=fast is None)
-    blocks = blocks_of(statistics, model.rank, done=done)
+    blocks = blocks_of(statistics, model.rank)
     if work.device is not None:
         there = DeviceTerms(model.loadings, terms, work.device)
         for block in blocks:
@@ -240,7 +225,7 @@ def _blocks(
         return
     of_block = partial(_block_vectors, terms=terms, fast=fast, variances=variances)
     if ships_items():
-        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1])) - done
+        n_blocks = len(block_bounds(len(statistics), model.rank, statistics.first.shape[1]))
         yield from work.map(partial(of_block, work=Work(1), room=None), blocks, total=n_blocks)
     else:
         room = packed_room(statistics, model.rank) if fast is None else None

@@ -27,13 +27,11 @@ P. Kenny, "Joint factor analysis of speaker and session variability: theory and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +39,6 @@ from numpy.typing import NDArray
 from spkbase.arrays import fill_rows
 from spkbase.errors import ConfigError, DataError
 from spkbase.files import check_forms, open_file, read_arrays, write_arrays
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import Destination, DestinationLike, Journal, as_destination
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
@@ -236,7 +232,6 @@ def train_joint_factors(
     *,
     start: JointStart | None = None,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> JointFactors:
     """Train V, U and D, one after the other, on the statistics of sessions.
 
@@ -250,9 +245,6 @@ def train_joint_factors(
     start : JointStart, optional
     work : spkbase.work.Work
         The result does not depend on the number of workers. A device computes V and U, equal to rounding.
-    destination : Destination, optional
-        Its folder keeps each round: called again with it, training goes on from there, to the same bits. The
-        fingerprint is that of the statistics. What is trained is handed back; `write_joint_factors` writes it.
 
     Returns
     -------
@@ -265,7 +257,7 @@ def train_joint_factors(
     ConfigError
         If a rank is higher than the speakers, the sessions or the mixture allow.
     """
-    config, destination = config or JointFactorConfig(), as_destination(destination, writer="write_joint_factors")
+    config = config or JointFactorConfig()
     check_joint_ranks(config, statistics, width=mixture.means.size)
     start = start or drawn_start(mixture.means.shape, config)
     if start.residual.size != mixture.means.size:
@@ -276,19 +268,16 @@ def train_joint_factors(
         for rank in (config.speaker_rank, config.channel_rank)
     )
     train = partial(train_total_variability, mixture, work=work)
-    inside = below(destination, "speaker", statistics.models)
-    speaker = train(sums, of_speakers, start=start.speaker, destination=inside)
+    speaker = train(sums, of_speakers, start=start.speaker)
     row_of = {name: row for row, name in enumerate(sums.models)}
     owners = np.array([row_of[name] for name in statistics.models], np.int64)
     factors = np.asarray(extract_ivectors(speaker, sums, work=work).vectors)
     sessions = without_factors(statistics, unwhitened(speaker.loadings, speaker.factors), factors, owners)
-    inside = below(destination, "channel", statistics.models, speaker.loadings)
-    channel = train(sessions, of_sessions, start=start.channel, destination=inside)
+    channel = train(sessions, of_sessions, start=start.channel)
     scales, likelihoods = np.zeros(mixture.means.shape), np.full(config.rounds, np.nan)
     if config.residual:
-        inside = below(destination, "residual", statistics.models, speaker.loadings, channel.loadings)
         scales = start.residual.reshape(mixture.means.shape).astype(np.float64)
-        scales, likelihoods = _train_residual(channel, sessions, scales, config.rounds, inside, work=work)
+        scales, likelihoods = _train_residual(channel, sessions, scales, config.rounds, work=work)
     matrices = speaker.loadings, channel.loadings, scales
     history = np.stack([speaker.log_likelihoods, channel.log_likelihoods, likelihoods])
     return JointFactors(*matrices, mixture.means, speaker.factors, mixture.weights, history)
@@ -314,54 +303,32 @@ def unwhitened(loadings: NDArray[np.float64], factors: NDArray[np.float64]) -> N
     return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
 
 
-def below(destination: Destination | None, name: str, *made_of: object) -> Destination | None:
-    """Return a folder below that of a destination, for a part of its work that was made of more."""
-    if destination is None or destination.folder is None:
-        return None
-    fingerprint = digest_of(destination.fingerprint, *made_of)
-    return replace(destination, path=None, folder=Path(destination.folder) / name, fingerprint=fingerprint)
-
-
 def _train_residual(
     channel: TotalVariability,
     sessions: Statistics,
     scales: NDArray[np.float64],
     n_rounds: int,
-    destination: Destination | None,
     *,
     work: Work,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Run the rounds of D that are not in the journal, which has one record for each, on what U leaves of sessions."""
+    """Return D after some rounds on what U leaves of sessions, and the log-likelihoods."""
     moved = np.asarray(extract_ivectors(channel, sessions, work=work).vectors)
     statistics = summed_by_model(without_factors(sessions, unwhitened(channel.loadings, channel.factors), moved))
     likelihoods: list[float] = []
-    with ExitStack() as stack:
-        rounds = None
-        if destination is not None and destination.folder is not None:
-            whole = digest_of(destination.fingerprint, scales, n_rounds)
-            journal = Path(destination.folder) / "residual.journal"
-            rounds = stack.enter_context(Journal(journal, whole, total=n_rounds))
-            for number in range(len(rounds)):
-                arrays = rounds.read(number)[0]
-                scales = arrays["scales"]
-                likelihoods.append(float(arrays["log_likelihood"]))
-        left = range(len(likelihoods), n_rounds)
-        for number in progress(left, description="residual", total=len(left)):
-            blocks = model_blocks(channel, statistics)
-            sums = reduce(add, work.on_cores().map(partial(_residual_sums_of_block, scales=scales), blocks))
-            likelihoods.append(sums.log_likelihood / len(statistics))
-            logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[-1])
-            scales = residual_m_step(sums, scales)
-            if rounds is not None:
-                rounds.append({"scales": scales, "log_likelihood": np.array(likelihoods[-1])})
+    for number in progress(range(n_rounds), description="residual", total=n_rounds):
+        blocks = model_blocks(channel, statistics)
+        sums = reduce(add, work.on_cores().map(partial(_residual_sums_of_block, scales=scales), blocks))
+        likelihoods.append(sums.log_likelihood / len(statistics))
+        logger.info("residual round %d: %.6f nat per speaker", number + 1, likelihoods[-1])
+        scales = residual_m_step(sums, scales)
     return scales, np.array(likelihoods)
 
 
 def model_blocks(
-    model: TotalVariability, statistics: Statistics, *, done: int = 0
+    model: TotalVariability, statistics: Statistics
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block, but for the first `done`."""
-    for start, stop in chunk_bounds(len(statistics), MODELS)[done:]:
+    """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block."""
+    for start, stop in chunk_bounds(len(statistics), MODELS):
         counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
         first = np.asarray(statistics.first[start:stop]).astype(np.float64).reshape(-1, *model.means.shape)
         with one_blas_thread():
@@ -425,7 +392,7 @@ def hidden_variables(model: JointFactors, statistics: Statistics, *, work: Work 
         If the statistics are not those of the mixture, or not finite.
     """
     sums, factors, blocks = _enrolled(model, statistics, work)
-    found = work.on_cores().map(partial(_residual_of_block, scales=model.residual), blocks(0))
+    found = work.on_cores().map(partial(_residual_of_block, scales=model.residual), blocks)
     residual = np.concatenate(list(found))
     rank = model.speaker.shape[2]
     return HiddenVariables(sums.models, factors[:, :rank], factors[:, rank:], residual)
@@ -436,7 +403,7 @@ def speaker_vectors(
     statistics: Statistics,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> Supervectors:
     """Return V y + D z of each speaker, whitened, from all its sessions.
 
@@ -444,9 +411,9 @@ def speaker_vectors(
     ----------
     model, statistics, work
         As for `hidden_variables`.
-    destination : Destination or path, optional
-        With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it
-        when they are asked for. The fingerprint is that of the joint factors and the statistics.
+    destination : path, optional
+        Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, and are read from it when they are
+        asked for.
 
     Returns
     -------
@@ -461,7 +428,7 @@ def speaker_vectors(
     sums, _, blocks = _enrolled(model, statistics, work)
     of_block = partial(_speaker_block, speaker=model.speaker, scales=model.residual)
     dtype = statistics.first.dtype
-    return _vectors(sums, dtype, lambda done: work.on_cores().map(of_block, blocks(done)), destination)
+    return _vectors(sums, dtype, work.on_cores().map(of_block, blocks), destination)
 
 
 def session_vectors(
@@ -469,7 +436,7 @@ def session_vectors(
     statistics: Statistics,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> Supervectors:
     """Return what each session says about its speaker: its centred first-order sums less U x, per frame, whitened.
 
@@ -504,27 +471,25 @@ def session_vectors(
     factors = np.asarray(extract_ivectors(channel, statistics, work=work).vectors)
     left = without_factors(statistics, unwhitened(channel.loadings, channel.factors), factors)
 
-    def rows(done: int) -> Iterator[NDArray[np.float64]]:
-        return work.on_cores().map(_per_frame, model_blocks(channel, left, done=done))
-
+    rows = work.on_cores().map(_per_frame, model_blocks(channel, left))
     return _vectors(left, statistics.first.dtype, rows, destination)
 
 
 def _enrolled(
     model: JointFactors, statistics: Statistics, work: Work
-) -> tuple[Statistics, NDArray[np.float64], Callable[[int], Iterator[_Block]]]:
-    """Sums of each speaker, their factors [y x], and what makes blocks of counts, sums less V y + U x, and factors."""
+) -> tuple[Statistics, NDArray[np.float64], Iterator[_Block]]:
+    """Sums of each speaker, their factors [y x], and blocks of counts, sums less V y + U x, and factors."""
     both = model.matrix("both")
     both.check(statistics)
     sums = summed_by_model(statistics)
     factors = np.asarray(extract_ivectors(both, sums, work=work).vectors)
     left = without_factors(sums, unwhitened(both.loadings, both.factors), factors)
 
-    def blocks(done: int) -> Iterator[_Block]:
-        bounds = chunk_bounds(len(sums), MODELS)[done:]
-        for (start, stop), (counts, whitened) in zip(bounds, model_blocks(both, left, done=done), strict=True):
-            yield counts, whitened, factors[start:stop]
-
+    bounds = chunk_bounds(len(sums), MODELS)
+    blocks = (
+        (counts, whitened, factors[start:stop])
+        for (start, stop), (counts, whitened) in zip(bounds, model_blocks(both, left), strict=True)
+    )
     return sums, factors, blocks
 
 
@@ -548,31 +513,24 @@ def _per_frame(block: tuple[NDArray[np.float64], NDArray[np.float64]]) -> NDArra
 def _vectors(
     statistics: Statistics,
     dtype: np.dtype,
-    rows: Callable[[int], Iterator[NDArray[np.float64]]],
-    destination: DestinationLike,
+    rows: Iterator[NDArray[np.float64]],
+    destination: str | Path | None,
 ) -> Supervectors:
-    """Vectors of the rows of statistics, in memory or in a file; `rows` makes those of the blocks after some."""
+    """Vectors of the rows of statistics, in memory or in a file."""
     names, width = (statistics.models, statistics.segments), statistics.first.shape[1]
-    destination = as_destination(destination)
-    if destination.path is None:
+    if destination is None:
         vectors = np.empty((len(statistics), width), dtype)
-        fill_rows((vectors,), ((block,) for block in rows(0)))
+        fill_rows((vectors,), ((block,) for block in rows))
         return Supervectors(*names, vectors)
-    n_blocks = len(chunk_bounds(len(statistics), MODELS))
-    _, stored = write_stat_blocks(
-        destination,
-        *names,
-        (1, width),
-        lambda draft: ((np.ones((len(block), 1), np.float32), block) for block in rows(draft.n_done)),
-        n_blocks,
-    )
+    blocks = ((np.ones((len(block), 1), np.float32), block) for block in rows)
+    _, stored = write_stat_blocks(destination, *names, (1, width), blocks)
     return Supervectors(*names, stored)
 
 
-def write_joint_factors(path: str | Path, model: JointFactors, *, attributes: Mapping[str, Any] | None = None) -> None:
+def write_joint_factors(path: str | Path, model: JointFactors) -> None:
     """Write V, U and D with their mixture's means and whitening to an HDF5 file, whole or not at all."""
     arrays = {name: getattr(model, name) for name in _NAMES}
-    write_arrays(path, arrays, attributes=attributes)
+    write_arrays(path, arrays)
 
 
 def read_joint_factors(path: str | Path) -> JointFactors:

@@ -43,8 +43,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Rows, part
+from spkbase.devices import Array, Device, Namespace, on_device
 from spkbase.errors import DataError
-from spkbase.work import Array, Device, Namespace, Work, chunk_bounds, on_device, one_blas_thread, use_engine
+from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
 
 _PLAIN, _LOWER, _AS_IS = b"N", b"L", b"N"  # TRANSR, UPLO, TRANS
@@ -259,7 +260,7 @@ def posterior(
     xp : module
         Namespace of the arrays, after the array API standard.
     place : object, optional
-        Where the library keeps them (`spkbase.work.Device`).
+        Where the library keeps them (`spkbase.devices.Device`).
 
     Returns
     -------
@@ -395,9 +396,9 @@ def block_bounds(n_segments: int, rank: int, width: int) -> list[tuple[int, int]
     return chunk_bounds(n_segments, -(-n_segments // max(1, n_blocks)))
 
 
-def blocks_of(statistics: Statistics, rank: int, *, done: int = 0) -> Iterator[Block]:
-    """Yield the blocks of `block_bounds`, but for the first `done`; nothing is read yet."""
-    for start, stop in block_bounds(len(statistics), rank, statistics.first.shape[1])[done:]:
+def blocks_of(statistics: Statistics, rank: int) -> Iterator[Block]:
+    """Yield the blocks of `block_bounds`; nothing is read yet."""
+    for start, stop in block_bounds(len(statistics), rank, statistics.first.shape[1]):
         rows = (part(array, start, stop) for array in (statistics.zeroth, statistics.first))
         yield Block(statistics.segments[start:stop], *rows)
 
@@ -631,7 +632,7 @@ class DeviceTerms:
         T in the whitened space.
     terms : PosteriorTerms
         Its products are not used; they are made there, of whole matrices.
-    device : spkbase.work.Device
+    device : spkbase.devices.Device
     """
 
     def __init__(self, loadings: NDArray[np.float64], terms: PosteriorTerms, device: Device) -> None:
@@ -668,7 +669,7 @@ def sums_on_device(
     loadings : ndarray of shape (C, D, R)
         T in the whitened space.
     terms : PosteriorTerms
-    device : spkbase.work.Device
+    device : spkbase.devices.Device
     """
     xp, there = device.xp, DeviceTerms(loadings, terms, device)
     n_components, dimension, rank = loadings.shape

@@ -27,11 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import ComputedRows, Rows, SelectedRows, fill_rows
+from spkbase.devices import Array, Device, Namespace
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import DestinationLike, as_destination
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Array, Device, Namespace, Work, chunk_bounds, one_blas_thread
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
     GaussianMixture,
     Statistics,
@@ -70,9 +69,9 @@ class SessionGroups:
     ends: NDArray[np.int64]
     multisession: bool
 
-    def blocks(self, statistics: Statistics, *, done: int = 0) -> Iterator[SessionBlock]:
+    def blocks(self, statistics: Statistics) -> Iterator[SessionBlock]:
         """Yield the statistics of the supervectors that are worked out together, block after block."""
-        for start, stop in chunk_bounds(len(self.models), VECTORS)[done:]:
+        for start, stop in chunk_bounds(len(self.models), VECTORS):
             rows = self.rows[self.ends[start] : self.ends[stop]]
             ends = self.ends[start : stop + 1] - self.ends[start]
             yield SessionBlock(SelectedRows(statistics.zeroth, rows), SelectedRows(statistics.first, rows), ends)
@@ -310,7 +309,7 @@ def adapt_supervectors(
     config: MapConfig | float | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> Supervectors:
     """Return the MAP-adapted means of each row of statistics, as supervectors.
 
@@ -323,9 +322,9 @@ def adapt_supervectors(
         A number is the relevance, in frames.
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device is equal to the rounding of the dtype.
-    destination : Destination or path, optional
-        With a path, rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts,
-        and are read from it when they are asked for. The fingerprint is that of the mixture and the statistics.
+    destination : path, optional
+        Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts, and are read
+        from it when they are asked for.
 
     Returns
     -------
@@ -348,7 +347,7 @@ def adapt_multisession(
     config: MapConfig | float | None = None,
     *,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
+    destination: str | Path | None = None,
 ) -> Supervectors:
     """Return the MAP-adapted means of each model from all its sessions together.
 
@@ -385,7 +384,7 @@ def _adapt(
     config: MapConfig | float | None,
     groups: SessionGroups,
     work: Work,
-    destination: DestinationLike,
+    destination: str | Path | None,
 ) -> Supervectors:
     if not isinstance(config, MapConfig):
         config = MapConfig() if config is None else MapConfig(relevance=config)
@@ -408,23 +407,13 @@ def _adapt(
         device=work.device,
     )
     n_blocks = len(chunk_bounds(len(groups.models), VECTORS))
-
-    def blocks(done: int = 0) -> Iterator[NDArray]:
-        return work.map(adapt, groups.blocks(statistics, done=done), total=n_blocks - done)
-
-    destination = as_destination(destination)
-    if destination.path is None:
+    blocks = work.map(adapt, groups.blocks(statistics), total=n_blocks)
+    if destination is None:
         vectors = np.empty((len(groups.models), width), statistics.first.dtype)
-        fill_rows((vectors,), ((rows,) for rows in blocks()))
+        fill_rows((vectors,), ((rows,) for rows in blocks))
         return Supervectors(groups.models, groups.segments, vectors)
-    _, stored = write_stat_blocks(
-        replace(destination, fingerprint=digest_of(destination.fingerprint, config, groups.multisession)),
-        groups.models,
-        groups.segments,
-        (1, width),
-        lambda draft: ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks(draft.n_done)),
-        n_blocks,
-    )
+    pairs = ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks)
+    _, stored = write_stat_blocks(destination, groups.models, groups.segments, (1, width), pairs)
     return Supervectors(groups.models, groups.segments, stored)
 
 
@@ -491,7 +480,7 @@ def read_supervectors(path: str | Path) -> Supervectors:
     return Supervectors(server.models, server.segments, server.stat1)
 
 
-def write_supervectors(path: DestinationLike, supervectors: Supervectors) -> None:
+def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
     """Write supervectors in the layout of SIDEKIT's StatServer, in float32, with ones as counts, whole or not at all.
 
     Raises

@@ -19,21 +19,17 @@ verification", IEEE Trans. Audio, Speech and Language Processing 16(5), 2008 (mi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.files import check_forms, read_arrays, write_arrays
-from spkbase.files import fingerprint as digest_of
-from spkbase.runs import DestinationLike, Journal, as_destination
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
@@ -239,7 +235,6 @@ def train_total_variability(
     *,
     start: NDArray[np.float64] | None = None,
     work: Work = ALL_CORES,
-    destination: DestinationLike = None,
 ) -> TotalVariability:
     """Train the matrix on the statistics of segments.
 
@@ -254,9 +249,6 @@ def train_total_variability(
         Whitened matrix to start from, in place of one that the seed draws.
     work : spkbase.work.Work
         The result does not depend on the number of workers; that of a device is equal to rounding.
-    destination : Destination, optional
-        Its folder keeps the matrix after each round: called again with it, training goes on from there, to the same
-        bits. The matrix is handed back; `write_total_variability` writes it. The fingerprint is that of the statistics.
 
     Returns
     -------
@@ -279,16 +271,14 @@ def train_total_variability(
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
     loadings = loadings.reshape(*shape, config.rank)
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
-    with ExitStack() as stack:
-        rounds = None
-        destination = as_destination(destination, writer="write_total_variability")
-        if destination.folder is not None:
-            arrays = (statistics.zeroth, statistics.first)
-            forms = [[array.shape, array.dtype.str] for array in arrays]
-            whole = digest_of(destination.fingerprint, config, forms, model.means, model.factors, loadings)
-            journal = Path(destination.folder) / "total_variability.journal"
-            rounds = stack.enter_context(Journal(journal, whole, total=config.rounds))
-        return _train(model, statistics, config, rounds, work)
+    likelihoods: list[float] = []
+    for number in progress(range(config.rounds), description="total variability", total=config.rounds):
+        model = TotalVariability(loadings, model.means, model.factors, model.weights)
+        sums = e_step(model, statistics, work=work)
+        likelihoods.append(sums.log_likelihood / sums.n_segments)
+        logger.info("total variability round %d: %.6f nat per segment", number + 1, likelihoods[-1])
+        loadings = updated(model, sums, config.minimum_divergence, work=work)
+    return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
 
 
 def check_rank(rank: int, *, n_segments: int, width: int) -> None:
@@ -297,35 +287,6 @@ def check_rank(rank: int, *, n_segments: int, width: int) -> None:
         if rank > limit:
             text = f"total_variability.rank is {rank}, but {what.format(limit)}"
             raise ConfigError(text, remedy="lower it" if limit == width else "lower it or give more segments")
-
-
-def _train(
-    model: TotalVariability,
-    statistics: Statistics,
-    config: TotalVariabilityConfig,
-    rounds: Journal | None,
-    work: Work,
-) -> TotalVariability:
-    """Run the rounds that are not in the journal, which has one record for each."""
-    likelihoods: list[float] = []
-    loadings = model.loadings
-    for number in range(0 if rounds is None else len(rounds)):
-        assert rounds is not None
-        arrays = rounds.read(number)[0]
-        loadings = arrays["loadings"]
-        likelihoods.append(float(arrays["log_likelihood"]))
-    if likelihoods:
-        logger.info("total variability: %d rounds taken up from an earlier run", len(likelihoods))
-    left = range(len(likelihoods), config.rounds)
-    for number in progress(left, description="total variability", total=len(left)):
-        model = TotalVariability(loadings, model.means, model.factors, model.weights)
-        sums = e_step(model, statistics, work=work)
-        likelihoods.append(sums.log_likelihood / sums.n_segments)
-        logger.info("total variability round %d: %.6f nat per segment", number + 1, likelihoods[-1])
-        loadings = updated(model, sums, config.minimum_divergence, work=work)
-        if rounds is not None:
-            rounds.append({"loadings": loadings, "log_likelihood": np.array(likelihoods[-1])})
-    return TotalVariability(loadings, model.means, model.factors, model.weights, np.array(likelihoods))
 
 
 def e_step(model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES) -> EmSums:
@@ -394,12 +355,10 @@ _KIND = "total variability"
 _NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
 
 
-def write_total_variability(
-    path: str | Path, model: TotalVariability, *, attributes: Mapping[str, Any] | None = None
-) -> None:
+def write_total_variability(path: str | Path, model: TotalVariability) -> None:
     """Write a matrix with its mixture's means and whitening to an HDF5 file, whole or not at all."""
     arrays = {name: getattr(model, name) for name in _NAMES}
-    write_arrays(path, arrays, attributes={"kind": _KIND, **(attributes or {})})
+    write_arrays(path, arrays, attributes={"kind": _KIND})
 
 
 def read_total_variability(path: str | Path) -> TotalVariability:

@@ -129,7 +129,6 @@ def report(
     """Bring scores and numbers up to date, measure utility, and write all results; returns the table of results."""
     run, steps, config = experiment.run, experiment.steps, experiment.config
     evidence = weigh(experiment, scores)
-    run.write_plan()
     steps.begin("scores")
     if steps.needs("scores"):
         with run.timed("attackers and scores"):

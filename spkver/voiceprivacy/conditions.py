@@ -33,7 +33,7 @@ from evaluation.reports import SCENARIOS, TRIAL_BY_TRIAL, Scenario
 from evaluation.trials import Key, Scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
-from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.runs import Run, Stage, Stamp
 from spkver.attackers import (
     ENDING,
     Attack,
@@ -43,7 +43,6 @@ from spkver.attackers import (
     BackgroundAttacker,
     Classics,
     Fusion,
-    Kept,
     Place,
     Scorer,
     Wanted,
@@ -418,7 +417,7 @@ class ScoreMaker:
     def __init__(self, run: Run, seed: int, *, place: str = "") -> None:
         self._run, self._seed, self._place = run, seed, place
         self._learnt: dict[tuple[str, tuple[DataDir, ...]], Scorer | Exception] = {}
-        self._speech: dict[DataDir, str] = {}
+        self._speech: dict[DataDir, Stamp] = {}
         self._declared: dict[str, dict[str, Stage[Scores]]] = {}
         self.weights: dict[str, str] = {}
 
@@ -431,28 +430,26 @@ class ScoreMaker:
         """Declare the scores of a list by an attacker; by a fusion, after those of the others."""
         parts = self.fused(attacker, attack) if isinstance(attacker, Fusion) else {}
 
-        def make(draft: Draft) -> None:
+        def make(path: Path) -> None:
             if isinstance(attacker, Fusion):
-                write_scores(draft.path, attacker.fuse(attack, {name: part.value for name, part in parts.items()}))
+                write_scores(path, attacker.fuse(attack, {name: part.value for name, part in parts.items()}))
                 return
             score = self._learn(attacker, attack.training)  # nothing is trained while all scores are there
-            write_scores(draft.path, score(attack, Kept(draft.folder, draft.fingerprint)))
+            write_scores(path, score(attack))
 
         speech: tuple[DataDir, ...] = (*attack.sides, *attack.training)
         if isinstance(attacker, BackgroundAttacker):
             speech = attacker.speech(attack)
         folder = f"{SCORES}/{attack.name}"
-        declared = self._run.stage(
+        declared = self._run.declare(
             f"scores of {attacker.name} in {self._place}{folder}",
             f"{folder}/{attacker.name}/scores",
             make=make,
             read=read_scores,
-            depends=Depends(
-                inputs=[attacker.record(attack), self._seed, attack.trials],
-                after=[*dict.fromkeys(map(self._step, speech)), *parts.values()],
-                libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
-                on_device=True,
-            ),
+            inputs=[attacker.record(attack), self._seed, attack.trials],
+            after=[*dict.fromkeys(map(self._step, speech)), *parts.values()],
+            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+            on_device=True,
         )
         self.weights[declared.name] = ""
         if isinstance(attacker, Fusion):
@@ -476,15 +473,13 @@ class ScoreMaker:
             raise learnt
         return learnt
 
-    def _step(self, directory: DataDir) -> str:
+    def _step(self, directory: DataDir) -> Stamp:
         """The step that stands for the speech of a data directory: its lists and its recordings."""
         if directory not in self._speech:
-            name = f"speech of {directory.path.name}"
             lists = [sorted(directory.speakers.items()), sorted(directory.enrolls or ()), directory.enrolls is None]
-            self._run.stamp(
-                name, Depends(inputs=lists, sources=dict(sorted(directory.recordings.items())), libraries=())
-            )
-            self._speech[directory] = name
+            sources = dict(sorted(directory.recordings.items()))
+            name = f"speech of {directory.path.name}"
+            self._speech[directory] = self._run.stamp(name, inputs=lists, sources=sources)
         return self._speech[directory]
 
 
@@ -501,15 +496,15 @@ def _pooled(
     """Declare the scores of all sexes together, of each draw that has them of every sex."""
 
     def declare(folder: str, stages: Sequence[Stage[Scores]]) -> Stage[Scores]:
-        def make(draft: Draft) -> None:
-            write_scores(draft.path, joined([stage.value for stage in stages]))
+        def make(path: Path) -> None:
+            write_scores(path, joined([stage.value for stage in stages]))
 
-        return run.stage(
+        return run.declare(
             f"scores of {attacker} in {folder}",
             f"{folder}/{attacker}/scores",
             make=make,
             read=read_scores,
-            depends=Depends(after=stages),
+            after=stages,
         )
 
     shared = [draw for draw in parts[0] if all(draw in part for part in parts)]

@@ -30,7 +30,8 @@ from evaluation.uncertainty import Resampling, minima_over_attackers, sample_fro
 from evaluation.utility import CALIBRATIONS, Voices, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, to_json, write_json
-from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
+from spkbase.runs import Run, Stage
+from spkbase.work import ordered_map
 from spkver.voiceprivacy.conditions import Condition, Scored
 from spkver.voiceprivacy.numbers import rank_owners
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -66,32 +67,24 @@ def declare_evidence(
     scored = [condition.scored for condition in conditions]
     tasks = list(_tasks(scored))
 
-    def make(draft: Draft) -> None:
-        found = resumed_map(
-            partial(_done, output=run.output, config=config, seed=seed),
-            tasks,
-            journal=draft.folder / "evidence.journal",
-            fingerprint=draft.fingerprint,
-            jobs=run.jobs,
-            description="evidence",
-        )
+    def make(path: Path) -> None:
+        find = partial(_done, output=run.output, config=config, seed=seed)
+        found = ordered_map(find, tasks, jobs=run.jobs, description="evidence")
         parts: dict[str, list[Json]] = {"conditions": [], "minima": [], "similarity": []}
         for task, text in zip(tasks, found, strict=True):
             parts[task.kind] += json.loads(text)
-        write_json(draft.path, parts)
+        write_json(path, parts)
 
     lists = ((one.key, f"{one.lists}/utt2spk", f"{one.lists}/spk2gender") for one in scored)
     digests = {name: file_digest(run.path(name)) for name in dict.fromkeys(chain.from_iterable(lists))}
-    return run.stage(
+    return run.declare(
         "evidence",
         f"evidence{suffix}.json",
         make=make,
         read=_read,
-        depends=Depends(
-            inputs=[scored, digests, config, seed, _METHOD],
-            after=[stage for condition in conditions for stage in condition.stages],
-            libraries=("numpy", "scipy"),
-        ),
+        inputs=[scored, digests, config, seed, _METHOD],
+        after=[stage for condition in conditions for stage in condition.stages],
+        libraries=("numpy", "scipy"),
     )
 
 

@@ -266,7 +266,7 @@ class _Attempts:
         self.latest, errors = [], {}
         for condition in conditions:
             for draw, stage in zip(condition.scored.draws, condition.stages, strict=True):
-                if self._lost & set(stage.origin.after):  # scores of both sexes, of which one is missing
+                if self._lost & set(stage.origin["after"]):  # scores of both sexes, of which one is missing
                     continue
                 error = self._attempt(stage, condition.scored.attacker)
                 if draw == 1:

@@ -45,8 +45,9 @@ from evaluation.score_maps import closed_set_scores
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
-from spkbase.files import file_digest, fingerprint, to_json, write_json
-from spkbase.runs import Depends, Draft, Run, Stage, resumed_map
+from spkbase.files import file_digest, to_json, write_json
+from spkbase.runs import Run, Stage
+from spkbase.work import ordered_map
 from spkver.voiceprivacy.conditions import Condition, Scored
 from spkver.voiceprivacy.sets import POOLED
 from spkver.voiceprivacy.settings import EvaluationConfig
@@ -422,7 +423,7 @@ def declare_assessment(
 ) -> Stage[list[Json]]:
     """Declare the numbers of every condition (``conditions<suffix>.json``), the entries of ``results.json``.
 
-    Conditions are shared out to the workers, and each is kept as soon as it is done.
+    Conditions are shared out to the workers.
     """
     groups: dict[tuple[str, str], list[Condition]] = {}
     for condition in conditions:
@@ -430,16 +431,18 @@ def declare_assessment(
     quiet = replace(run, quiet=True)
     parts = [_declare_part(quiet, group, config, suffix=suffix, seed=seed) for group in groups.values()]
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         made = {_place_of(entry): entry for part in parts for entry in part.value}
-        write_json(draft.path, [made[_place_of(vars(condition.scored))] for condition in conditions])
+        write_json(path, [made[_place_of(vars(condition.scored))] for condition in conditions])
 
-    return run.stage(
+    return run.declare(
         "evaluation",
         f"conditions{suffix}.json",
         make=make,
         read=_read,
-        depends=Depends(inputs=[condition.scored for condition in conditions], after=parts, libraries=()),
+        inputs=[condition.scored for condition in conditions],
+        after=parts,
+        libraries=(),
     )
 
 
@@ -450,30 +453,26 @@ def _declare_part(
     scored = [condition.scored for condition in conditions]
     first = scored[0]
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         # the longest first, so that no worker waits for the other in the end
         order = sorted(range(len(scored)), key=lambda row: (scored[row].gender != POOLED, -len(scored[row].further)))
-        assessed = resumed_map(
+        assessed = ordered_map(
             partial(_assessed, output=run.output, config=config, seed=seed),
             [scored[row] for row in order],
-            journal=draft.folder / "conditions.journal",
-            fingerprint=fingerprint(draft.fingerprint, order),
             jobs=run.jobs,
             description=f"conditions of {first.attacker} on {first.dataset}",
         )
         found = dict(zip(order, assessed, strict=True))
-        write_json(draft.path, [json.loads(found[row]) for row in range(len(scored))])
+        write_json(path, [json.loads(found[row]) for row in range(len(scored))])
 
-    return run.stage(
+    return run.declare(
         f"numbers of {first.attacker} on {first.dataset}{suffix}",
         f"{FOLDER}/{first.dataset}{suffix}/{first.attacker}.json",
         make=make,
         read=_read,
-        depends=Depends(
-            inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
-            after=[stage for condition in conditions for stage in condition.stages],
-            libraries=_LIBRARIES,
-        ),
+        inputs=[scored, _digests(run, scored), config, seed, _METHOD, _FORM],
+        after=[stage for condition in conditions for stage in condition.stages],
+        libraries=_LIBRARIES,
     )
 
 

@@ -39,7 +39,7 @@ from evaluation.challenges import (
 from evaluation.reports import FORMAT, LEVELS, SCENARIOS, format_latex, format_markdown, strongest
 from spkbase.configuration import to_dict
 from spkbase.files import atomic_file, file_digest, format_csv, format_table, to_json, write_text
-from spkbase.runs import Depends, Draft, Run, versions
+from spkbase.runs import Run, versions
 from spkver.corpora import is_simulated
 from spkver.datadir import MIXED
 from spkver.voiceprivacy.checks import OVERESTIMATED, UTILITY, check_all
@@ -309,19 +309,16 @@ def _keep(run: Run, suffix: str, results: Json) -> None:
     """Write results, tables and the page; where they are there and say the same they stay, with their date."""
     files = ("results.json", f"results{suffix}.json", f"tables{suffix}.md", f"tables{suffix}.tex")
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         from evaluation.reports import write_page  # matplotlib is loaded when it is used
 
         texts = (to_json(results) + "\n",) * 2 + (format_markdown(results), format_latex(results))
         for name, text in zip(files, texts, strict=True):
             write_text(run.path(name), text)
-        write_page(results, draft.path, folder=run.output)
+        write_page(results, path, folder=run.output)
 
     said = to_json({name: value for name, value in results.items() if name not in _OF_ONE_RUN})
-    depends = Depends(inputs=said, libraries=("matplotlib", "numpy"))
-    page = run.stage("page", "report.html", make=make, read=Path, depends=depends, also=files)
-    run.write_plan()
-    page.bring_up_to_date()
+    run.stage("page", "report.html", make=make, read=Path, inputs=said, libraries=("matplotlib", "numpy"), also=files)
 
 
 def _results(

@@ -22,7 +22,7 @@ from evaluation.metrics import eer
 from evaluation.reports import INVERTING, strongest
 from evaluation.trials import split_scores
 from spkbase.files import file_digest, write_json
-from spkbase.runs import Depends, Draft, Run, Stage
+from spkbase.runs import Run, Stage
 from spkver.attackers import Attack, AttackerConfig, Background, VectorAttacker, find_row, is_outside
 from spkver.voiceprivacy.choosing import attacker_name, attacker_specs
 from spkver.voiceprivacy.conditions import Chosen, Condition, ScoreMaker, attacks_of, declare_attackers, joined
@@ -171,7 +171,7 @@ def _declare(experiment: Experiment, sets: Sets, dataset: Dataset, condition: Co
     run, suffix, scored = experiment.at("evaluation"), experiment.suffix, condition.scored
     counts = smaller_counts(total)
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         attacks = {
             (draw, gender): attack
             for of_set, gender, scenario, draw, attack in attacks_of(sets, suffix)
@@ -180,19 +180,17 @@ def _declare(experiment: Experiment, sets: Sets, dataset: Dataset, condition: Co
         chosen = able_attackers(experiment, dataset.training)[scored.attacker]
         seed = experiment.config.seed
         rates = {str(count): _rates(chosen, run, condition, attacks, seed=seed, count=count) for count in counts}
-        write_json(draft.path, rates)
+        write_json(path, rates)
 
-    return run.stage(
+    return run.declare(
         f"training draws of {dataset.name}{suffix}",
         f"{FOLDER}/{dataset.name}{suffix}.json",
         make=make,
         read=_read,
-        depends=Depends(
-            # what scores depend on is in the stages; those of fewer versions depend on nothing else
-            inputs=[_METHOD, scored, counts, file_digest(run.path(scored.key)), experiment.config.seed],
-            after=condition.stages,
-            libraries=("numpy", "scipy"),
-        ),
+        # what scores depend on is in the stages; those of fewer versions depend on nothing else
+        inputs=[_METHOD, scored, counts, file_digest(run.path(scored.key)), experiment.config.seed],
+        after=condition.stages,
+        libraries=("numpy", "scipy"),
     )
 
 

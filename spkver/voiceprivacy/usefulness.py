@@ -40,7 +40,7 @@ from evaluation.utility import (
 )
 from spkbase.errors import DataError, Problems
 from spkbase.files import to_json, write_text
-from spkbase.runs import Depends, Draft, Run
+from spkbase.runs import Run
 from spkver.attackers import Attacker, VectorAttacker, with_pieces
 from spkver.datadir import DataDir
 from spkver.recognition import (
@@ -344,7 +344,7 @@ def measure_attributes(
         if (directory := of.get(name)) is not None
     }
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         measured: Json = {"vectors": attacker.name, "sets": {}, "notes": []}
         for dataset in sets.datasets:
             try:
@@ -354,16 +354,22 @@ def measure_attributes(
                 found, notes = {}, [f"{dataset.name}: not measured: {error.text}"]
             measured["sets"][dataset.name] = found
             measured["notes"] += notes
-        write_text(draft.path, to_json(measured) + "\n")
+        write_text(path, to_json(measured) + "\n")
 
     labels = {name: [sorted(of.speakers.items()), sorted(of.genders.items())] for name, of in directories.items()}
     settings = [attacker.name, attacker.depends, tables, labels, vars(resampling), config.seed]
     settings += [{training: other.depends for training, other in able_in.items()}] if able_in else []
     sources = {f"{kind} {name}": path for kind, of in directories.items() for name, path in of.recordings.items()}
-    depends = Depends(inputs=settings, sources=sources, libraries=("numpy", "scipy", "scikit-learn", "soundfile"))
-    stage = run.stage("attributes", FILE, make=make, read=_read, depends=depends)
     with run.timed("attributes"):
-        return stage.value
+        return run.stage(
+            "attributes",
+            FILE,
+            make=make,
+            read=_read,
+            inputs=settings,
+            sources=sources,
+            libraries=("numpy", "scipy", "scikit-learn", "soundfile"),
+        ).value
 
 
 def original_rates(conditions: Sequence[Json]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from evaluation.linkage.ranks import Ranks, read_ranks, write_ranks
 from spkbase.files.hdf5 import read_arrays, write_arrays
 from spkbase.files.plain_pickle import read_pickle
 from spkbase.files.torch_files import read_torch
-from spkbase.runs.journal import Journal
+from spkbase.runs import Journal
 from spkver.backend.backend_files import checksum_of, read_backend, write_backend
 from spkver.backend.chain import train_chain
 from spkver.backend.svm import SvmModels, read_svms, write_svms

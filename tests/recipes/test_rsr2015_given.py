@@ -333,7 +333,7 @@ def test_bad_stages_are_told_with_their_place(recipe: Recipe, tiny: Path, sideki
 @pytest.mark.parametrize("name", ["enroll", "back", "test"])
 def test_rows_of_sidekits_own_files(shared: Path, tmp_path: Path, name: str):
     """SIDEKIT wrote these; they come out under its own list of ids, whatever the order of the rows."""
-    from spkbase.runs.destination import Destination
+    from spkbase.runs import Destination
 
     folder = shared / "golden" / "sidekit" / "h5"
     server, idmap = read_stat_server(folder / f"stat_{name}.h5"), read_idmap(folder / f"idmap_{name}.h5")

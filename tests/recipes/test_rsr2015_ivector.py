@@ -21,7 +21,7 @@ from test_interrupts import RECIPES
 from evaluation.formats.reading import read_scores
 from spkbase.configuration import load_config, read_yaml
 from spkbase.errors import ConfigError
-from spkbase.work.settings import Work
+from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.statistics import open_statistics
 from spkver.mixture.ubm import read_ubm

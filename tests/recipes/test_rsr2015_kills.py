@@ -17,7 +17,7 @@ from recipe_runs import COMMANDS, datasets, leftovers, options
 from test_interrupts import RECIPES, processes, wait_for
 from tiny_corpus import write_tiny_corpus
 
-from spkbase.runs.status import read_status
+from spkbase.runs import read_status
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 

@@ -23,7 +23,7 @@ from test_rsr2015_kills import ROUNDS, SETTINGS, check_same
 from tiny_corpus import write_tiny_corpus
 
 from spkbase.work import cluster as engine
-from spkbase.work.maps import _alone
+from spkbase.work import _alone
 
 pytest.importorskip("distributed")
 

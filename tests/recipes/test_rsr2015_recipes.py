@@ -336,16 +336,16 @@ def test_damaged_artefact_is_made_again(recipe: Recipe, tiny, output, artefact, 
 
 def test_scores_as_text_never_fit_another_hdf5_file(recipe: Recipe, tiny, output, monkeypatch):
     """A run that dies between the two must not leave old scores that a return to the old settings would take."""
-    import spkver.pipeline.systems
+    import spkver.pipeline
 
-    write = spkver.pipeline.systems.write_scores
+    write = spkver.pipeline.write_scores
 
     def die(path, scores, **options):
         if path.suffix == ".h5":
             raise KeyboardInterrupt
         write(path, scores, **options)
 
-    monkeypatch.setattr(spkver.pipeline.systems, "write_scores", die)
+    monkeypatch.setattr(spkver.pipeline, "write_scores", die)
     assert recipe(tiny, output, map__relevance=10).status == 130
     monkeypatch.undo()
     assert recipe(tiny, output).status == 0

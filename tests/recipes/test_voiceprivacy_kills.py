@@ -23,7 +23,7 @@ from test_interrupts import STATUS, processes, wait_for
 from voiceprivacy_outputs import check_same, outputs
 from voiceprivacy_runs import SUFFIX, lines_of, recipe_options, write, write_layout
 
-from spkbase.runs.status import read_status
+from spkbase.runs import read_status
 from spkver.anonymization.directories import RECORD
 from spkver.commands.status import twin_status
 

@@ -54,7 +54,7 @@ def test_no_child_of_a_command_outlives_us(tmp_path, ending, threads):
     command = f"echo $$ >> {tmp_path}/shells; sh -c 'echo $$ >> {tmp_path}/children; sleep 600' | cat"
     code = (
         "from functools import partial\nimport click\nfrom spkbase.console.commands import Command\n"
-        "from spkbase.own_code import run_command\nfrom spkbase.work.maps import ordered_map\n"
+        "from spkbase.own_code import run_command\nfrom spkbase.work import ordered_map\n"
         "@click.command(cls=Command)\ndef main():\n"
         f"    list(ordered_map(run_command, [{command!r}] * 2, jobs=2, threads={threads}))\nmain()"
     )
@@ -79,7 +79,7 @@ def test_workers_run_nothing_of_the_folder_that_they_start_in(tmp_path):
     script = tmp_path / "elsewhere" / "script.py"
     script.parent.mkdir()
     script.write_text(
-        "import os\nfrom spkbase.own_code import run_command\nfrom spkbase.work.maps import ordered_map, use_engine\n"
+        "import os\nfrom spkbase.own_code import run_command\nfrom spkbase.work import ordered_map, use_engine\n"
         "with use_engine('loky'):\n    print(*ordered_map(abs, [-1, -2], jobs=2))\n"
         "    print(*ordered_map(run_command, ['exec test -z \"$PYTHONSAFEPATH\"'] * 2, jobs=2))\n"
         "print(os.environ.get('PYTHONSAFEPATH'))\n"

@@ -25,11 +25,11 @@ from evaluation.trials.lists import Trials
 from evaluation.trials.speakers import TrialSpeakers
 from evaluation.uncertainty.confidence import confidence_intervals
 from evaluation.uncertainty.resampling import bootstrap, sample_of
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.work.executors import stop_workers
-from spkbase.work.maps import use_engine
-from spkbase.work.settings import Work
+from spkbase.work import stop_workers
+from spkbase.work import use_engine
+from spkbase.work import Work
 from spkver.audio.reading import write_audio
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials

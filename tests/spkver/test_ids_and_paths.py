@@ -12,7 +12,7 @@ import pytest
 from evaluation.embeddings.kaldi import read_scp
 from evaluation.utility.lists import read_recordings
 from spkbase.errors import DataError
-from spkbase.runs.run import Run
+from spkbase.runs import Run
 from spkver.anonymization.config import AnonymizerConfig
 from spkver.anonymization.directories import RECORD, anonymize_datadir
 from spkver.audio.reading import read_audio, write_audio

@@ -21,7 +21,7 @@ from evaluation.metrics.zebra_profile import expected_disclosure
 from evaluation.score_maps.affine import apply_affine, train_affine
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling
-from spkbase.work.blas_threads import one_blas_thread
+from spkbase.work import one_blas_thread
 from spkver.backend import train_chain
 from spkver.extractors.ge2e import ge2e_network
 from spkver.extractors.networks import embed_ge2e

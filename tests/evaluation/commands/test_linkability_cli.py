@@ -23,7 +23,7 @@ from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
 from spkbase.errors import DataError
 from spkbase.work import devices
-from spkbase.work.devices import Device
+from spkbase.devices import Device
 
 
 def run(*arguments: Any, command: str = "linkability") -> Result:

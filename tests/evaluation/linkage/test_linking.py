@@ -12,7 +12,7 @@ from evaluation.linkage.curve import linkability
 from evaluation.trials.lists import Key, Scores
 from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
-from spkbase.work.settings import Work
+from spkbase.work import Work
 
 NAMES = [f"s{number:02d}" for number in range(30)]
 

@@ -23,7 +23,7 @@ from evaluation.linkage.ranks import (
 )
 from evaluation.trials.lists import Key, Scores
 from spkbase.errors import DataError
-from spkbase.work.settings import Work
+from spkbase.work import Work
 
 
 def embeddings(vectors: np.ndarray, speakers: list[str] | None = None, prefix: str = "s") -> Embeddings:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from interruptions import stored
 
-from spkbase.arrays.stored import SelectedRows
+from spkbase.arrays import SelectedRows
 
 
 @pytest.mark.parametrize("in_file", [False, True])

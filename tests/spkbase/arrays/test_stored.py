@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkbase.arrays.stored import StoredArray, part, stored_rows
+from spkbase.arrays import StoredArray, part, stored_rows
 from spkbase.errors import DataError
 
 HEADER = 24

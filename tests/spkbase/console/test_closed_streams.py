@@ -11,7 +11,7 @@ import pytest
 CODE = """
 import click
 from spkbase.console.commands import Command
-from spkbase.work.maps import ordered_map, use_engine
+from spkbase.work import ordered_map, use_engine
 
 @click.command(cls=Command)
 @click.argument("path")

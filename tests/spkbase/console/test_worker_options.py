@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from evaluation.cli import main as evaluation_main
 from spkbase.console.commands import Command
 from spkbase.console.options import worker_options
-from spkbase.work.maps import default_jobs, engine_kind
+from spkbase.work import default_jobs, engine_kind
 from spkver.cli import main as spkver_main
 
 OPTIONS = ["jobs", "engine", "scheduler", "wait"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
 from spkbase.files.hdf5 import file_digest, fingerprint, new_file, open_file, read_arrays, stored_array, write_arrays
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spkbase.runs.destination import Destination, file_destination
-from spkbase.runs.stages import Draft
+from spkbase.runs import Destination, file_destination
+from spkbase.runs import Draft
 
 
 @pytest.mark.parametrize("given", ["a/b.h5", Path("a/b.h5"), Destination("a/b.h5"), Destination(Path("a/b.h5"))])

@@ -11,8 +11,8 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files.atomic import atomic_path
-from spkbase.runs.locks import is_in_use, remove_temporaries, sole_use
-from spkbase.runs.run import start_run
+from spkbase.runs import is_in_use, remove_temporaries, sole_use
+from spkbase.runs import start_run
 
 pytest.importorskip("fcntl")
 

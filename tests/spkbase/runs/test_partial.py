@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 import spkbase.runs.journal
 from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays
-from spkbase.runs.drafts import ArrayDraft
-from spkbase.runs.journal import Journal, progress_of, resumed_map
+from spkbase.runs import ArrayDraft
+from spkbase.runs import Journal, progress_of, resumed_map
 
 ARRAYS = [
     {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "empty": np.empty((0, 4))},

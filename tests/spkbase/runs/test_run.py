@@ -12,9 +12,9 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, write_arrays
-from spkbase.runs.ledger import versions
-from spkbase.runs.run import Run, start_run
-from spkbase.runs.stages import Depends, Stage
+from spkbase.runs import versions
+from spkbase.runs import Run, start_run
+from spkbase.runs import Depends, Stage
 
 
 @dataclass(frozen=True)

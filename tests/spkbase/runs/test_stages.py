@@ -14,8 +14,8 @@ from stage_chains import Chain, complete
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.atomic import write_text
 from spkbase.runs import Depends, ledger
-from spkbase.runs.run import Run
-from spkbase.runs.stages import Draft, Given, partial_folder
+from spkbase.runs import Run
+from spkbase.runs import Draft, Given, partial_folder
 
 ALL = ["read", "double", "sum"]
 
@@ -90,7 +90,7 @@ def test_changed_source_makes_all(output, source, change):
 def test_device_counts_where_it_is_used(tmp_path):
     from array_api_compat import numpy
 
-    from spkbase.work.devices import Device
+    from spkbase.devices import Device
 
     def stamps(device: Device | None) -> list[str]:
         run = Run(tmp_path, device=device)
@@ -277,7 +277,7 @@ def test_ledger_is_whole_or_absent(output, source):
     complete(output, source)
     before = (output / "stages.json").read_text()
     code = (
-        "import os, pathlib, sys; from spkbase.runs.ledger import Ledger\n"
+        "import os, pathlib, sys; from spkbase.runs import Ledger\n"
         "pathlib.Path.replace = lambda *_: os._exit(9)\n"
         "Ledger(pathlib.Path(sys.argv[1])).note('x', {}, [])"
     )

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from stage_chains import Chain, complete
 
 from spkbase.errors import DataError
-from spkbase.runs.journal import Journal
-from spkbase.runs.locks import sole_use
-from spkbase.runs.run import Run
-from spkbase.runs.stages import Draft
-from spkbase.runs.status import format_status, read_status
+from spkbase.runs import Journal
+from spkbase.runs import sole_use
+from spkbase.runs import Run
+from spkbase.runs import Draft
+from spkbase.runs import format_status, read_status
 from spkver.cli import main
 
 
@@ -82,7 +82,7 @@ def test_changed_library(output, monkeypatch):
     (found,) = read_status(output)
     assert found.stages[0].why.startswith("numpy ")
     monkeypatch.undo()
-    from spkbase.runs.ledger import library_version
+    from spkbase.runs import library_version
 
     monkeypatch.setattr(
         "spkbase.runs.status.library_version", lambda name: "99" if name == "scipy" else library_version(name)

@@ -24,10 +24,10 @@ import pytest
 from click.testing import CliRunner
 from dask_cluster import DaskCluster, wait_until
 
-from spkbase.arrays.stored import StoredArray, part
+from spkbase.arrays import StoredArray, part
 from spkbase.errors import DataError, WorkerError
-from spkbase.work.cluster import code_digest, versions
-from spkbase.work.maps import engine_kind, ordered_map, ships_items, use_engine
+from spkbase.work import code_digest, versions
+from spkbase.work import engine_kind, ordered_map, ships_items, use_engine
 
 pytest.importorskip("distributed")
 
@@ -206,7 +206,7 @@ def test_data_travel_as_file_names_or_chunks(engine, tmp_path):
 def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path, engine):
     (tmp_path / "own.py").write_text("ADDED = 1\ndef own(number):\n    return number + ADDED\n")
     (tmp_path / "script.py").write_text(
-        "from runpy import run_path\nfrom spkbase.work.maps import ordered_map, use_engine\n"
+        "from runpy import run_path\nfrom spkbase.work import ordered_map, use_engine\n"
         "FACTOR = 3\ndef times(number):\n    return FACTOR * number\n"
         f"with use_engine({engine!r}, scheduler={dask_cluster.address if engine == 'dask' else None!r}):\n"
         "    print(*ordered_map(times, range(4), jobs=2), *ordered_map(run_path('own.py')['own'], range(3), jobs=2))\n"
@@ -231,7 +231,7 @@ def test_an_early_end_leaves_no_task(engine, dask_cluster):
 def test_an_interrupt_leaves_no_task(dask_cluster, ending):
     code = (
         "import click\nfrom time import sleep\nfrom spkbase.console.commands import Command\n"
-        "from spkbase.work.maps import ordered_map\nfrom spkbase.console.options import worker_options\n"
+        "from spkbase.work import ordered_map\nfrom spkbase.console.options import worker_options\n"
         "@click.command(cls=Command)\n@worker_options\ndef main(jobs):\n"
         "    for _ in ordered_map(sleep, [0.1] * 500): print('one', flush=True)\nmain()"
     )
@@ -463,7 +463,7 @@ def test_the_code_itself_is_compared():
     digest = code_digest()
     assert versions()["code of spkver"] == digest
     assert len(digest) == 12
-    code = "from spkbase.work.cluster import code_digest; print(code_digest())"
+    code = "from spkbase.work import code_digest; print(code_digest())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == digest
 
 

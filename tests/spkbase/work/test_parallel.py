@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spkbase.errors import DataError, WorkerError
-from spkbase.work.executors import stop_workers, undisturbed
-from spkbase.work.maps import (
+from spkbase.work import stop_workers, undisturbed
+from spkbase.work import (
     bounded_jobs,
     chunk_bounds,
     chunks,
@@ -179,7 +179,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path, idle):
     )
     code = (
         "import sys, time; sys.path.insert(0, '.')\nfrom works import work\n"
-        "from spkbase.work.maps import ordered_map\n"
+        "from spkbase.work import ordered_map\n"
         f"list(ordered_map(work, [{0.3 if idle else 60}] * 4, jobs=2))\nprint('done', flush=True)\ntime.sleep(60)"
     )
     run = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True)

@@ -8,7 +8,7 @@ import pytest
 from array_devices import strict
 
 from spkbase.errors import DataError
-from spkbase.work.settings import ALL_CORES, Work
+from spkbase.work import ALL_CORES, Work
 
 
 def test_results_come_in_order_from_threads():

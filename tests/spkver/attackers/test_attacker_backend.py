@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 
 from evaluation.score_maps.cohort_norm import s_norm, t_norm, z_norm
 from evaluation.trials.lists import Scores, Trials
-from spkbase.runs.stages import Given
-from spkbase.work.settings import Work
+from spkbase.runs import Given
+from spkbase.work import Work
 from spkver.attackers.attack import normalised_scores, raw_scores, score_matrix
 from spkver.attackers.config import AttackerConfig, attacker_config
 from spkver.attackers.kinds import Backend, Segments, Sessions, fit_lda, fit_transform

@@ -8,10 +8,10 @@ from array_devices import strict
 from interruptions import named
 
 from evaluation.trials.lists import Trials
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.backend.nap import Projection, fit_nap, gram_matrix
 from spkver.backend.scoring import score_gmm_ubm, score_trials
 from spkver.backend.svm import SvmModels

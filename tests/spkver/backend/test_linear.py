@@ -7,7 +7,7 @@ import pytest
 from array_devices import strict
 from interruptions import stored
 
-from spkbase.work.settings import Work
+from spkbase.work import Work
 from spkver.backend.nap import GroupMeans, combine_rows, gram_matrix, inner_products
 
 WORKS = pytest.mark.parametrize("work", [Work(jobs=1), Work(jobs=3), Work(device=strict())], ids=["1", "3", "device"])

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interruptions import named, stored
 
-from spkbase.arrays.stored import part
+from spkbase.arrays import part
 from spkbase.errors import ConfigError, DataError
-from spkbase.work.settings import Work
+from spkbase.work import Work
 from spkver.backend.nap import NapConfig, Projection, check_rank, fit_nap, gram_matrix, remove_directions
 
 

@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal
 
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.backend.nap import Projection, fit_nap
 from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
 from spkver.backend.svm import SvmModels

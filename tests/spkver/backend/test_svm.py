@@ -11,10 +11,10 @@ from interruptions import Stopped, check_every_stop, flip_bits, named, records, 
 from sklearn.svm import SVC
 
 from evaluation.trials.lists import Trials
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_trials
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, read_svms, train_svms, write_svms

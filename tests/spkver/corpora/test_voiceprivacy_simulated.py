@@ -11,7 +11,7 @@ import soundfile
 from click.testing import CliRunner
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.locks import sole_use
+from spkbase.runs import sole_use
 from spkver.cli import main
 from spkver.corpora import voiceprivacy_simulated
 from spkver.corpora.trees import is_simulated

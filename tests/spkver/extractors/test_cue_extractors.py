@@ -11,7 +11,7 @@ from test_pitch_tracker import voice
 
 from evaluation.embeddings import read_embeddings
 from spkbase.errors import ConfigError, DataError
-from spkbase.work.settings import Work
+from spkbase.work import Work
 from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir
 from spkver.extractors.cues import (

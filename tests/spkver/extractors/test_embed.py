@@ -24,8 +24,8 @@ from torch_writer import Tensors, write_torch
 from evaluation.embeddings import read_embeddings
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
 from spkver.cli import main
 from spkver.datadir.directory import DataDir, write_datadir

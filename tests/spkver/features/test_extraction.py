@@ -16,12 +16,12 @@ import pytest
 import soundfile
 from interruptions import Stopped, check_every_stop, flip_bits, records
 
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.files.temporary_rows import TemporaryRows
-from spkbase.runs.destination import Destination
-from spkbase.work.maps import one_blas_thread, use_engine
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import one_blas_thread, use_engine
+from spkbase.work import Work
 from spkver.audio.reading import read_audio
 from spkver.features.config import PRESETS, FeatureConfig
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator

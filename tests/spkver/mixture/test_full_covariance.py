@@ -14,9 +14,9 @@ from scipy.stats import multivariate_normal
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.devices import Device
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.devices import Device
+from spkbase.work import Work
 from spkver.backend.scoring import score_gmm_ubm
 from spkver.features import Frames
 from spkver.mixture.gmm import GaussianMixture, e_step, log_likelihood, unwhiten, whiten, whitening_factors

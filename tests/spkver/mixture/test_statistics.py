@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from scipy.stats import multivariate_normal
 
-from spkbase.arrays.stored import StoredArray
+from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import (

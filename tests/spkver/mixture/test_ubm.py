@@ -13,8 +13,8 @@ from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.destination import Destination
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import Work
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
 from spkver.mixture.ubm import (
     TrainedUbm,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from interruptions import counted
 
-from spkbase.runs.run import Run, start_run
+from spkbase.runs import Run, start_run
 from spkver.datadir.directory import DataDir
 from spkver.recognition import emotions as recognition
 from spkver.recognition.recordings import map_recordings

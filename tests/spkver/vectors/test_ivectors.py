@@ -16,10 +16,10 @@ from interruptions import check_every_stop, stored
 from evaluation.embeddings.files import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.hdf5 import write_arrays
-from spkbase.runs.destination import Destination
-from spkbase.work.executors import stop_workers
-from spkbase.work.maps import use_engine
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.work import stop_workers
+from spkbase.work import use_engine
+from spkbase.work import Work
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
 from spkver.vectors.ivectors import IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors

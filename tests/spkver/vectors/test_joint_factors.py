@@ -16,10 +16,10 @@ from scipy.linalg import subspace_angles
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs.destination import Destination
+from spkbase.runs import Destination
 from spkbase.work import use_engine
-from spkbase.work.devices import Device
-from spkbase.work.settings import Work
+from spkbase.devices import Device
+from spkbase.work import Work
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics

@@ -17,11 +17,11 @@ from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.hdf5 import write_arrays
-from spkbase.runs.destination import Destination
-from spkbase.runs.journal import progress_of
-from spkbase.work.executors import stop_workers
-from spkbase.work.maps import use_engine
-from spkbase.work.settings import Work
+from spkbase.runs import Destination
+from spkbase.runs import progress_of
+from spkbase.work import stop_workers
+from spkbase.work import use_engine
+from spkbase.work import Work
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors

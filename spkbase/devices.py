@@ -50,6 +50,8 @@ class Device:
         What one block of work may take there. Fixed, not a share of what is free: sums must not change with it.
     free_bytes : callable, optional
         Tells how much memory is free there.
+    library : str
+        Name and version of the library.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Device:
     place: Any = None
     block_bytes: int = _CORE_BLOCK
     free_bytes: Callable[[], int] | None = None
+    library: str = ""
 
     def asarray(self, array: NDArray, dtype: Any = None) -> Array:
         """Copy an array of NumPy's there, as `dtype` of NumPy's where one is given; it must not be written to."""

@@ -1,16 +1,10 @@
-"""Stages of the systems of RSR2015: from audio to the scores of trials, or files of other tools in their place.
+"""The steps of a system as stages of a run: each arrow is one function and one file.
 
-**What another tool has done already: its files in the place of a stage's own work.**
+    audio -> features.h5 -> gmm/ubm.h5 -> data/stat_*.h5 -> data/sv_*.h5 -> data/nap.h5 -> svm/*.h5 -> scores/*.h5, .txt
+                                                         -> data/tv.h5 -> data/iv_*.h5 -> backends/*.h5 -> scores/...
 
-**Scores of trials: of any system, and of adapted mixtures.**
-
-**From audio to frames.**
-
-**From frames to a mixture, and to the statistics of segments under it.**
-
-**From statistics to supervectors, and from supervectors to machines and their scores.**
-
-**From statistics to i-vectors, and from one vector a segment to the scores of a chain of steps; joint factors.**
+Each function makes its file, or takes the one that is up to date, and returns the stage, whose `value` is read from the
+file when it is asked for. What another tool has done already, such as SIDEKIT's statistics, is taken from its file.
 """
 
 from __future__ import annotations
@@ -19,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +23,7 @@ from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_arrays, write_arrays
-from spkbase.runs import Depends, Draft, Handle, Run, Stage
-from spkbase.showing import one_line
+from spkbase.runs import Origin, Run, Stage, Stamp
 from spkver.backend import (
     Backend,
     Chain,
@@ -62,7 +56,6 @@ from spkver.features import (
 )
 from spkver.idmap import IdMap
 from spkver.mixture import (
-    GaussianMixture,
     Statistics,
     TrainedUbm,
     UbmConfig,
@@ -112,16 +105,12 @@ class RowsFile:
     path: Path
     idmap: IdMap
 
-    def copy_statistics(self, draft: Draft, widths: tuple[int, int] | None = None) -> None:
-        """Make an artefact of the rows of the list, in its order; see `spkver.mixture.copy_stat_rows`."""
-        copy_stat_rows(self.path, self.idmap.models, self.idmap.segments, draft.destination, widths=widths)
 
-    def copy_vectors(self, draft: Draft) -> None:
-        """Make an artefact of the vectors of the list, in its order."""
-        known = read_embeddings(self.path)
-        vectors = np.asarray(known.vectors[vector_rows(self.path, known, self.idmap)])
-        arrays = {"ids": self.idmap.segments, "speakers": self.idmap.models, "vectors": vectors}
-        write_arrays(draft.path, arrays, attributes=draft.attributes)
+def copy_vectors(path: Path, file: RowsFile) -> None:
+    """Write the vectors of a list, in its order, from a file that holds others too."""
+    known = read_embeddings(file.path)
+    vectors = np.asarray(known.vectors[vector_rows(file.path, known, file.idmap)])
+    write_arrays(path, {"ids": file.idmap.segments, "speakers": file.idmap.models, "vectors": vectors})
 
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
@@ -163,7 +152,7 @@ def machine_files(given: Path, models: list[str]) -> dict[str, Path]:
     return files
 
 
-def copy_machines(draft: Draft, files: Mapping[str, Path], models: list[str]) -> None:
+def copy_machines(path: Path, files: Mapping[str, Path], models: list[str]) -> None:
     """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
     if [*files] == ["machines"]:
         there = read_svms(files["machines"])
@@ -185,37 +174,34 @@ def copy_machines(draft: Draft, files: Mapping[str, Path], models: list[str]) ->
             raise DataError(text, file=files[models[0]].parent, remedy="train all of them on the same supervectors")
         weights, biases = (np.array(column) for column in zip(*pairs, strict=True))
         machines = SvmModels(np.array(models, object), weights, biases)
-    write_svms(draft.path, machines, attributes=draft.attributes)
+    write_svms(path, machines)
 
 
 def gmm_scores(
     run: Run,
     system: str,
-    ubm: Handle[GaussianMixture],
-    models: Handle[Supervectors],
-    frames: Handle[Frames],
+    ubm: Stage[TrainedUbm],
+    models: Stage[Supervectors],
+    frames: FramesStage,
     trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by log-likelihood ratios (`scores/<system>.h5` and `.txt`)."""
 
-    def compute(draft: Draft) -> Scores:
-        given = ubm.value, models.value, frames.value, trials
-        return score_gmm_ubm(*given, work=run.work, destination=draft.destination)
+    def compute() -> Scores:
+        return score_gmm_ubm(ubm.value, models.value, frames.value, trials, work=run.work)
 
-    return scores_of(run, system, trials, compute, after=[ubm, models, frames])
+    return scores_of(run, system, trials, compute, after=[ubm, models, *frames.origins])
 
 
 def scores_of(
-    run: Run, system: str, trials: Trials, compute: Callable[[Draft], Scores], *, after: Sequence[Handle]
+    run: Run, system: str, trials: Trials, compute: Callable[[], Scores], *, after: Sequence[Origin]
 ) -> Stage[Scores]:
     """Have the scores of a system computed (`scores/<system>.h5` and `.txt`); they come in the order of the trials."""
 
-    def make(draft: Draft) -> None:
-        scores = compute(draft)
-        # the stage is done when the HDF5 file is there: it goes first and comes last, so that the text fits it
-        draft.path.unlink(missing_ok=True)
-        write_scores(draft.path.with_suffix(".txt"), scores)
-        write_scores(draft.path, scores, attributes=dict(draft.attributes))
+    def make(path: Path) -> None:
+        scores = compute()
+        write_scores(path.with_suffix(".txt"), scores)
+        write_scores(path, scores)
 
     def read(path: Path) -> Scores:
         scores = read_scores(path)
@@ -227,46 +213,49 @@ def scores_of(
         also=(f"scores/{system}.txt",),
         make=make,
         read=read,
-        depends=Depends(inputs=trials, after=after, on_device=True),
+        inputs=trials,
+        after=after,
+        on_device=True,
     )
 
 
-@one_line
-@dataclass(frozen=True)
-class LazyFrames:
-    """Post-processed frames of all recordings: made when they are asked for, kept while stages need them; no artefact.
+class FramesStage:
+    """Post-processed frames of all recordings: made from `features.h5` when they are asked for; they leave no file.
+
+    Parameters
+    ----------
+    run : Run
+    table : Stage of FeatureTable
+    config : FeatureConfig
 
     Attributes
     ----------
-    run : Run
-    table : Handle of FeatureTable
-    config : FeatureConfig
-    fingerprint : str
+    origins : list
+        What stages that read the frames depend on.
     """
 
-    run: Run
-    table: Handle[FeatureTable]
-    config: FeatureConfig
-    fingerprint: str
-    name: str = "frames"
+    def __init__(self, run: Run, table: Stage[FeatureTable], config: FeatureConfig) -> None:
+        self.run, self.table, self.config = run, table, config
+        stamp = run.stamp("frames", inputs=[config.post_processing(), table.fingerprint])
+        self.fingerprint = stamp.fingerprint
+        self.origins: list[Origin] = [table, stamp]
 
     @cached_property
     def value(self) -> Frames:
         """The frames."""
-        table = self.table.value
         with self.run.timed("post-processing"):
-            return load_frames(table, self.config, folder=self.run.output, work=self.run.work)
+            return load_frames(self.table.value, self.config, folder=self.run.output, work=self.run.work)
 
     def release(self) -> None:
         """Let go of the frames; asked for again, they are made again."""
         self.__dict__.pop("value", None)
 
 
-def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> LazyFrames:
-    """Extract features of all recordings, or take SIDEKIT's (`features.h5`); hand out their post-processed frames."""
+def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *, seed: int) -> FramesStage:
+    """Extract features of all recordings, or take SIDEKIT's (`features.h5`); return their post-processed frames."""
 
-    def make(draft: Draft) -> None:
-        extract_features(recordings, config, draft.destination, seed=seed, work=run.work)
+    def make(path: Path) -> None:
+        extract_features(recordings, config, path, seed=seed, work=run.work)
 
     sources = dict(recordings if config.files is None else sidekit_files(config.files, recordings))
     if config.vad == "labels":
@@ -276,14 +265,11 @@ def features(run: Run, recordings: Mapping[str, Path], config: FeatureConfig, *,
         "features.h5",
         make=make,
         read=read_feature_table,
-        depends=Depends(
-            inputs=[config.extraction(), seed], sources=sources, libraries=_feature_libraries(recordings, config)
-        ),
+        inputs=[config.extraction(), seed],
+        sources=sources,
+        libraries=_feature_libraries(recordings, config),
     )
-    stamp = run.stamp("frames", Depends(inputs=config.post_processing(), after=[table], libraries=("numpy", "scipy")))
-    frames = LazyFrames(run, table, config, stamp)
-    run.hold(frames.name, frames.release)
-    return frames
+    return FramesStage(run, table, config)
 
 
 def _feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) -> list[str]:
@@ -296,108 +282,137 @@ def _feature_libraries(recordings: Mapping[str, Path], config: FeatureConfig) ->
 
 
 def universal_model(
-    run: Run, frames: Handle[Frames], recordings: tuple[str, ...], config: UbmConfig
+    run: Run, frames: FramesStage | None, recordings: tuple[str, ...], config: UbmConfig
 ) -> Stage[TrainedUbm]:
-    """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`."""
-
-    def make(draft: Draft) -> None:
-        if config.file is not None:
-            trained = read_ubm(config.file)
-        else:
-            trained = train_ubm(frames.value.stack(recordings), config, work=run.work, destination=draft.destination)
-        write_ubm(draft.path, trained, attributes=draft.attributes)
-
-    depends = Depends(inputs=[config, recordings], after=[frames], on_device=True)
+    """Train the universal background model (`gmm/ubm.h5`), or take the one of `ubm.file`, which needs no frames."""
     if config.file is not None:
-        depends = Depends(sources={"ubm.file": Path(config.file)})
-    return run.stage("ubm", "gmm/ubm.h5", make=make, read=read_ubm, depends=depends)
+        given = Path(config.file)
+        return run.stage(
+            "ubm",
+            "gmm/ubm.h5",
+            make=lambda path: write_ubm(path, read_ubm(given)),
+            read=read_ubm,
+            sources={"ubm.file": given},
+        )
+    assert frames is not None
+
+    def make(path: Path) -> None:
+        write_ubm(path, train_ubm(frames.value.stack(recordings), config, work=run.work))
+
+    return run.stage(
+        "ubm",
+        "gmm/ubm.h5",
+        make=make,
+        read=read_ubm,
+        inputs=[config, recordings],
+        after=frames.origins,
+        on_device=True,
+    )
 
 
 def statistics(
     run: Run,
     name: str,
-    ubm: Handle[GaussianMixture],
-    frames: Handle[Frames],
+    ubm: Stage[TrainedUbm] | Stamp,
+    frames: Any,
     idmap: IdMap,
     *,
     file: Path | None = None,
 ) -> Stage[Statistics]:
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or take them from a StatServer's."""
-
-    def make(draft: Draft) -> None:
-        mixture = ubm.value
-        if file is not None:
-            RowsFile(file, idmap).copy_statistics(draft, (mixture.n_components, mixture.means.size))
-            return
-        accumulate_statistics(
-            mixture, frames.value, idmap.models, idmap.segments, work=run.work, destination=draft.destination
-        )
-
+    artefact = f"data/stat_{name}.h5"
     if file is not None:
-        depends = Depends(inputs=idmap, after=[ubm], sources={f"statistics of {name}": file})
-    else:
-        depends = Depends(inputs=idmap, after=[frames, ubm], on_device=True)
-    return run.stage(f"statistics of {name}", f"data/stat_{name}.h5", make=make, read=open_statistics, depends=depends)
+
+        def copy(path: Path) -> None:
+            widths = ubm.value.n_components, ubm.value.means.size
+            copy_stat_rows(file, idmap.models, idmap.segments, path, widths=widths)
+
+        sources = {f"statistics of {name}": file}
+        return run.stage(
+            f"statistics of {name}",
+            artefact,
+            make=copy,
+            read=open_statistics,
+            inputs=idmap,
+            after=[ubm],
+            sources=sources,
+        )
+    assert frames is not None
+
+    def make(path: Path) -> None:
+        accumulate_statistics(ubm.value, frames.value, idmap.models, idmap.segments, work=run.work, destination=path)
+
+    return run.stage(
+        f"statistics of {name}",
+        artefact,
+        make=make,
+        read=open_statistics,
+        inputs=idmap,
+        after=[*frames.origins, ubm],
+        on_device=True,
+    )
 
 
 def supervectors(
     run: Run,
     name: str,
-    ubm: Handle[GaussianMixture],
-    accumulated: Handle[Statistics],
+    ubm: Stage[TrainedUbm],
+    accumulated: Stage[Statistics],
     config: MapConfig,
     *,
     multisession: bool = False,
-    file: RowsFile | None = None,
 ) -> Stage[Supervectors]:
-    """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together.
-
-    With a file they are taken from it, and neither the mixture nor the statistics are asked for.
-    """
-
+    """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
     adapt = adapt_multisession if multisession else adapt_supervectors
-
-    def make(draft: Draft) -> None:
-        if file is not None:
-            file.copy_statistics(draft)
-            return
-        adapt(ubm.value, accumulated.value, config, work=run.work, destination=draft.destination)
-
-    depends = Depends(inputs=[config, multisession], after=[accumulated], on_device=True)
-    if file is not None:
-        depends = Depends(inputs=file.idmap, sources={f"supervectors of {name}": file.path})
     return run.stage(
-        f"supervectors of {name}", f"data/sv_{name}.h5", make=make, read=open_supervectors, depends=depends
+        f"supervectors of {name}",
+        f"data/sv_{name}.h5",
+        make=lambda path: adapt(ubm.value, accumulated.value, config, work=run.work, destination=path),
+        read=open_supervectors,
+        inputs=[config, multisession],
+        after=[accumulated],
+        on_device=True,
     )
 
 
-def nuisance_projection(run: Run, of_list: Handle[Supervectors], config: NapConfig) -> Stage[Projection]:
+def given_supervectors(run: Run, name: str, file: RowsFile) -> Stage[Supervectors]:
+    """Take the supervectors of a list from a StatServer's file (`data/sv_<name>.h5`)."""
+    return run.stage(
+        f"supervectors of {name}",
+        f"data/sv_{name}.h5",
+        make=lambda path: copy_stat_rows(file.path, file.idmap.models, file.idmap.segments, path),
+        read=open_supervectors,
+        inputs=file.idmap,
+        sources={f"supervectors of {name}": file.path},
+    )
+
+
+def nuisance_projection(run: Run, of_list: Stage[Supervectors], config: NapConfig) -> Stage[Projection]:
     """Estimate the directions of nuisance on the supervectors of a list (`data/nap.h5`)."""
 
-    def make(draft: Draft) -> None:
+    def make(path: Path) -> None:
         projection = fit_nap(of_list.value, rank=config.rank, scatter=config.scatter, work=run.work)
-        write_arrays(draft.path, {"directions": projection.directions}, attributes=draft.attributes)
-
-    def read(path: Path) -> Projection:
-        return Projection(read_arrays(path, "directions")["directions"])
+        write_arrays(path, {"directions": projection.directions})
 
     return run.stage(
         "nap",
         "data/nap.h5",
         make=make,
-        read=read,
-        depends=Depends(inputs=[config.rank, config.scatter], after=[of_list], on_device=True),
+        read=lambda path: Projection(read_arrays(path, "directions")["directions"]),
+        inputs=[config.rank, config.scatter],
+        after=[of_list],
+        on_device=True,
     )
 
 
 def svm_system(
     run: Run,
     system: str,
-    of_lists: Mapping[str, Handle[Supervectors]],
+    of_lists: Mapping[str, Stage[Supervectors]],
     trials: Trials,
     config: SvmConfig,
     *,
-    projection: Handle[Projection] | None = None,
+    projection: Stage[Projection] | None = None,
     machines: Path | None = None,
 ) -> Stage[Scores]:
     """Train a system's machines (`svm/<system>.h5`) and score the trials (`scores/<system>.h5` and `.txt`).
@@ -410,7 +425,7 @@ def svm_system(
         Supervectors of the lists enroll, back and test.
     trials : Trials
     config : SvmConfig
-    projection : Handle of Projection, optional
+    projection : Stage of Projection, optional
         Applied to all of them first.
     machines : Path, optional
         Machines that are trained already: a folder of SIDEKIT's, ``{model}.svm``, or a file of ours.
@@ -425,22 +440,21 @@ def svm_system(
     def removed() -> Projection | None:
         return None if projection is None else projection.value
 
-    def make(draft: Draft) -> None:
-        train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=draft.destination)
+    def make(path: Path) -> None:
+        train_svms(enroll.value, back.value, config, projection=removed(), work=run.work, destination=path)
 
-    depends = Depends(inputs=config, after=[enroll, back, *after], libraries=("numpy", "scikit-learn"), on_device=True)
-    if machines is not None:
+    if machines is None:
+        origin = {"inputs": config, "after": [enroll, back, *after], "libraries": ("numpy", "scikit-learn")}
+    else:
         models = sorted(set(trials.model_ids))
         files = machine_files(machines, models)
-        make, depends = partial(copy_machines, files=files, models=models), Depends(inputs=models, sources=files)
-    trained: Stage[SvmModels] = run.stage(
-        f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, depends=depends
+        make, origin = partial(copy_machines, files=files, models=models), {"inputs": models, "sources": files}
+    trained = run.stage(
+        f"models of {system}", f"svm/{system}.h5", make=make, read=open_svms, on_device=machines is None, **origin
     )
 
-    def compute(draft: Draft) -> Scores:
-        return score_trials(
-            trained.value, test.value, trials, projection=removed(), work=run.work, destination=draft.destination
-        )
+    def compute() -> Scores:
+        return score_trials(trained.value, test.value, trials, projection=removed(), work=run.work)
 
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
 
@@ -449,73 +463,78 @@ _LAPACK = ("numpy", "scipy")
 
 
 def total_variability(
-    run: Run, ubm: Handle[GaussianMixture], accumulated: Handle[Statistics], config: TotalVariabilityConfig
+    run: Run, ubm: Stage[TrainedUbm] | Stamp, accumulated: Stage[Statistics] | Stamp, config: TotalVariabilityConfig
 ) -> Stage[TotalVariability]:
     """Train the matrix of total variability on the statistics of a list (`data/tv.h5`)."""
 
-    def make(draft: Draft) -> None:
-        trained = train_total_variability(
-            ubm.value, accumulated.value, config, work=run.work, destination=draft.destination
-        )
-        write_total_variability(draft.path, trained, attributes=draft.attributes)
+    def make(path: Path) -> None:
+        write_total_variability(path, train_total_variability(ubm.value, accumulated.value, config, work=run.work))
 
     return run.stage(
         "total variability",
         "data/tv.h5",
         make=make,
         read=read_total_variability,
-        depends=Depends(inputs=config, after=[ubm, accumulated], libraries=_LAPACK, on_device=True),
+        inputs=config,
+        after=[ubm, accumulated],
+        libraries=_LAPACK,
+        on_device=True,
     )
 
 
 def ivectors(
     run: Run,
     name: str,
-    matrix: Handle[TotalVariability],
-    accumulated: Handle[Statistics],
+    matrix: Stage[TotalVariability],
+    accumulated: Stage[Statistics],
     *,
     method: IVectorMethod = "exact",
-    file: RowsFile | None = None,
 ) -> Stage[IVectors]:
-    """Extract the i-vectors of the segments of a list (`data/iv_<name>.h5`), or take vectors of a file in their place.
-
-    With a file, such as `spkver embed` writes, neither the matrix nor the statistics are asked for.
-    """
-
-    def make(draft: Draft) -> None:
-        if file is not None:
-            file.copy_vectors(draft)
-            return
-        extract_ivectors(matrix.value, accumulated.value, method=method, work=run.work, destination=draft.destination)
-
-    depends = Depends(inputs=method, after=[matrix, accumulated], libraries=_LAPACK, on_device=True)
-    if file is not None:
-        depends = Depends(inputs=file.idmap, sources={f"vectors of {name}": file.path})
-    return run.stage(f"vectors of {name}", f"data/iv_{name}.h5", make=make, read=open_ivectors, depends=depends)
+    """Extract the i-vectors of the segments of a list (`data/iv_<name>.h5`)."""
+    return run.stage(
+        f"vectors of {name}",
+        f"data/iv_{name}.h5",
+        make=lambda path: extract_ivectors(
+            matrix.value, accumulated.value, method=method, work=run.work, destination=path
+        ),
+        read=open_ivectors,
+        inputs=method,
+        after=[matrix, accumulated],
+        libraries=_LAPACK,
+        on_device=True,
+    )
 
 
-def backend(run: Run, system: str, training: Handle[IVectors], chain: Chain, *, seed: int) -> Stage[Backend]:
+def given_vectors(run: Run, name: str, file: RowsFile) -> Stage[IVectors]:
+    """Take the vectors of a list from a file, such as `spkver embed` writes, in the place of i-vectors."""
+    return run.stage(
+        f"vectors of {name}",
+        f"data/iv_{name}.h5",
+        make=lambda path: copy_vectors(path, file),
+        read=open_ivectors,
+        inputs=file.idmap,
+        sources={f"vectors of {name}": file.path},
+    )
+
+
+def backend(run: Run, system: str, training: Stage[IVectors], chain: Chain, *, seed: int) -> Stage[Backend]:
     """Train a chain of steps on the vectors of a list, whose models are the speakers (`backends/<system>.h5`)."""
-
-    def make(draft: Draft) -> None:
-        write_backend(draft.path, train_chain(_embeddings(training.value), chain, seed=seed))
-
     return run.stage(
         f"backend of {system}",
         f"backends/{system}.h5",
-        make=make,
+        make=lambda path: write_backend(path, train_chain(_embeddings(training.value), chain, seed=seed)),
         read=read_backend,
-        depends=Depends(
-            inputs=[plain_chain(chain), seed], after=[training], libraries=("numpy", "scipy", "scikit-learn")
-        ),
+        inputs=[plain_chain(chain), seed],
+        after=[training],
+        libraries=("numpy", "scipy", "scikit-learn"),
     )
 
 
 def vector_scores(
     run: Run,
     system: str,
-    trained: Handle[Backend],
-    vectors: Mapping[str, Handle[IVectors]],
+    trained: Stage[Backend],
+    vectors: Mapping[str, Stage[IVectors]],
     trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by a trained chain (`scores/<system>.h5` and `.txt`).
@@ -524,14 +543,14 @@ def vector_scores(
     ----------
     run : Run
     system : str
-    trained : Handle of Backend
+    trained : Stage of Backend
     vectors : mapping
         Of the lists enroll and test; a model has all sessions that enrol it.
     trials : Trials
     """
     enroll, test = vectors["enroll"], vectors["test"]
 
-    def compute(draft: Draft) -> Scores:
+    def compute() -> Scores:
         return trained.value.score(_embeddings(enroll.value), _embeddings(test.value), trials)
 
     return scores_of(run, system, trials, compute, after=[trained, enroll, test])
@@ -546,30 +565,30 @@ def _embeddings(vectors: IVectors) -> Embeddings:
 
 
 def joint_factors(
-    run: Run, ubm: Handle[GaussianMixture], accumulated: Handle[Statistics], config: JointFactorConfig
+    run: Run, ubm: Stage[TrainedUbm], accumulated: Stage[Statistics], config: JointFactorConfig
 ) -> Stage[JointFactors]:
     """Train joint factors on the statistics of a list, whose models are the speakers (`data/jfa.h5`)."""
 
-    def make(draft: Draft) -> None:
-        trained = train_joint_factors(
-            ubm.value, accumulated.value, config, work=run.work, destination=draft.destination
-        )
-        write_joint_factors(draft.path, trained, attributes=draft.attributes)
+    def make(path: Path) -> None:
+        write_joint_factors(path, train_joint_factors(ubm.value, accumulated.value, config, work=run.work))
 
     return run.stage(
         "joint factors",
         "data/jfa.h5",
         make=make,
         read=read_joint_factors,
-        depends=Depends(inputs=config, after=[ubm, accumulated], libraries=_LAPACK, on_device=True),
+        inputs=config,
+        after=[ubm, accumulated],
+        libraries=_LAPACK,
+        on_device=True,
     )
 
 
 def joint_factor_scores(
     run: Run,
     system: str,
-    factors: Handle[JointFactors],
-    statistics: Mapping[str, Handle[Statistics]],
+    factors: Stage[JointFactors],
+    statistics: Mapping[str, Stage[Statistics]],
     trials: Trials,
 ) -> Stage[Scores]:
     """Score the trials by joint factors, all sessions of a model together (`scores/<system>.h5` and `.txt`).
@@ -578,16 +597,14 @@ def joint_factor_scores(
     ----------
     run : Run
     system : str
-    factors : Handle of JointFactors
+    factors : Stage of JointFactors
     statistics : mapping
         Of the lists enroll and test.
     trials : Trials
     """
     enroll, test = statistics["enroll"], statistics["test"]
 
-    def compute(draft: Draft) -> Scores:
-        return score_joint_factors(
-            factors.value, enroll.value, test.value, trials, work=run.work, destination=draft.destination
-        )
+    def compute() -> Scores:
+        return score_joint_factors(factors.value, enroll.value, test.value, trials, work=run.work)
 
     return scores_of(run, system, trials, compute, after=[factors, enroll, test])

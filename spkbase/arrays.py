@@ -1,0 +1,211 @@
+"""Rows of an array that stand in a file: read when they are asked for, and sent to workers as a file name.
+
+An array of millions of rows is neither held in memory nor sent to workers: what travels is `StoredArray`, a reference
+of a few hundred bytes, and each worker reads its own rows.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spkbase.errors import DataError
+from spkbase.showing import one_line
+
+
+class _Rows:
+    """What all rows that are not in memory have in common: `shape`, `dtype` and `__getitem__` are theirs."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        values = self[:]
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+
+@one_line
+@dataclass(frozen=True)
+class StoredArray(_Rows):
+    """Rows of an array that lies contiguous (in C order) in a file.
+
+    Attributes
+    ----------
+    path : path
+        The file, absolute.
+    offset : int [bytes]
+        Where the first row begins.
+    shape : tuple of int
+        Of the array, (n, ...); at least one axis.
+    dtype : np.dtype
+        Of plain numbers.
+
+    Raises
+    ------
+    DataError
+        Whenever rows are read from a file that cannot be opened or ends too early.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.arange(6.0).tofile(file.name)
+    ...     stored = StoredArray(Path(file.name), 0, (3, 2), np.dtype(float))
+    ...     stored.part(1, 3)[[1, 0], :1].tolist()
+    [[4.0], [2.0]]
+    """
+
+    path: Path
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def part(self, start: int, stop: int) -> StoredArray:
+        """Refer to the rows from `start` to before `stop`, bounded as those of a slice; reads nothing."""
+        rows = range(len(self))[start:stop]
+        row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return StoredArray(self.path, self.offset + rows.start * row_bytes, (len(rows), *self.shape[1:]), self.dtype)
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        """Read rows, named as those of an array in memory."""
+        if not self.nbytes:
+            return np.empty(self.shape, self.dtype)[index]
+        try:
+            return np.array(np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[index])
+        except (OSError, ValueError) as error:  # ValueError: the file is too short
+            remedy = "the file was changed or removed meanwhile, or this machine does not see it: start again"
+            raise DataError(f"not readable: {error}", file=self.path, remedy=remedy) from error
+
+
+Rows = NDArray[Any] | StoredArray
+"""Rows in memory or in a file; ``np.asarray`` gives them in memory."""
+
+
+def part(array: Rows, start: int, stop: int) -> Rows:
+    """Return some rows: a view of those in memory, a reference to those in a file."""
+    return array.part(start, stop) if isinstance(array, StoredArray) else array[start:stop]
+
+
+@one_line
+@dataclass(frozen=True)
+class SelectedRows:
+    """Some rows of an array, in any order: nothing is copied or read until a worker asks for them.
+
+    On the way to another process go the rows themselves, or the name of the file that they are in.
+
+    Attributes
+    ----------
+    array : ndarray or StoredArray of shape (N, ...)
+    rows : ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> np.asarray(SelectedRows(np.arange(6.0).reshape(3, 2), np.array([2, 0]))).tolist()
+    [[4.0, 5.0], [0.0, 1.0]]
+    """
+
+    array: Rows
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, start: int, stop: int) -> SelectedRows:
+        """Return the rows from `start` to `stop`, of those selected."""
+        return SelectedRows(self.array, self.rows[start:stop])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        rows = self.array[self.rows]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.array, StoredArray):
+            return SelectedRows, (self.array, self.rows)
+        return SelectedRows, (self.array[self.rows], np.arange(len(self.rows)))
+
+
+def fill_rows(arrays: Sequence[Any], blocks: Iterable[Sequence[NDArray]]) -> None:
+    """Fill arrays of one length, in memory or of an HDF5 file, by blocks of rows of each, which come in order.
+
+    Examples
+    --------
+    >>> both = np.empty(3), np.empty((3, 1))
+    >>> fill_rows(both, [(np.ones(2), np.zeros((2, 1))), (np.full(1, 7.0), np.ones((1, 1)))])
+    >>> both[0].tolist(), both[1].tolist()
+    ([1.0, 1.0, 7.0], [[0.0], [0.0], [1.0]])
+    """
+    start = 0
+    for block in blocks:
+        stop = start + len(block[0])
+        for array, rows in zip(arrays, block, strict=True):
+            array[start:stop] = rows
+        start = stop
+
+
+class ComputedRows(_Rows):
+    """Rows (N, ...) that a function makes; it stands where `Rows` of an array in a file could.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    compute : callable
+        Given numbers of rows, an array of int64 of shape (n,), returns them as float64, of shape (n, ...).
+
+    Examples
+    --------
+    >>> squares = ComputedRows((4, 1), lambda numbers: numbers[:, None] ** 2.0)
+    >>> squares[1:3].tolist(), squares[np.array([3, 0])].tolist(), len(squares)
+    ([[1.0], [4.0]], [[9.0], [0.0]], 4)
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, shape: tuple[int, ...], compute: Callable[[NDArray[np.int64]], NDArray[np.float64]]) -> None:
+        self.shape, self._compute = shape, compute
+
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Make the rows of a slice, or of an array of integers."""
+        return self._compute(np.arange(len(self))[index])
+
+
+def keep_rows(folder: str | Path, shape: tuple[int, ...], dtype: Any, blocks: Iterable[NDArray]) -> StoredArray:
+    """Write blocks of rows to a file that is removed when this process ends, and refer to it.
+
+    Parameters
+    ----------
+    folder : path
+    shape : tuple of int
+        Of all rows together.
+    dtype : dtype
+    blocks : iterable of ndarray
+    """
+    from spkbase.files import make_folder, temporary_name
+
+    path = temporary_name(make_folder(folder).absolute() / "rows")
+    atexit.register(path.unlink, missing_ok=True)
+    with path.open("wb") as file:
+        for block in blocks:
+            np.ascontiguousarray(block, dtype).tofile(file)
+    return StoredArray(path, 0, shape, np.dtype(dtype))

@@ -1,0 +1,651 @@
+"""Runs: an output folder whose stages are done one after the other, and not again where nothing has changed.
+
+    OUTPUT/run.log, OUTPUT/config.yaml   what was done, and the resolved configuration
+    OUTPUT/stages.json                   for each artefact: what it was made from, its size, time of change and SHA-256
+    OUTPUT/sources.json                  for each stage: path, size and time of change of the files that it reads
+
+`Run.stage` makes an artefact, or takes the one that is there if it was made from the same: configuration and lists,
+the files that are read, the stages before it, and the versions of this package and of the libraries whose numbers it
+holds. A stage is made whole or not at all: after a crash the unfinished one is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from spkbase.configuration import write_yaml
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import TEMPORARY, file_digest, fingerprint, make_folder, size_and_time, write_text
+from spkbase.packages import OURS
+from spkbase.showing import one_line
+from spkbase.version import __version__
+from spkbase.work import Work
+
+logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+Json = dict[str, Any]
+State = Literal["done", "stale", "missing", "damaged"]
+
+REPORT = "report"  # the last stage of a recipe
+_LOG, _STAGES, _SOURCES = "run.log", "stages.json", "sources.json"
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "h5py", "soundfile", "soxr")
+_TEMPORARY = re.compile(rf"\..*\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}(\..*)?")
+
+
+class Ended(Exception):  # noqa: N818  # not an error
+    """The stage that ``--only`` or ``--until`` name is done."""
+
+
+class Origin(Protocol):
+    """What a stage may depend on: it has a name, and a fingerprint of what it was made from."""
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that it is made from."""
+
+
+class Stamp(NamedTuple):
+    """What leaves no artefact here, such as recordings that stages read, or a value that is there already."""
+
+    name: str
+    fingerprint: str
+    value: Any = None
+
+
+class Stage(Generic[Value]):
+    """A step of a run with its artefact; `Run.stage` makes them.
+
+    Attributes
+    ----------
+    name : str
+    artefact : str
+        File in the output folder.
+    origin : dict
+        What it is made from, part by part, so that one can say what has changed.
+    fingerprint : str
+        Digest of that.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        name: str,
+        artefact: str,
+        origin: Json,
+        make: Callable[[Path], object],
+        read: Callable[[Path], Value],
+        also: Sequence[str],
+    ) -> None:
+        self.run, self.name, self.artefact, self.origin = run, name, artefact, origin
+        self.fingerprint = fingerprint(origin)
+        self._make, self._read, self._files = make, read, (artefact, *also)
+        self._is_ready = False
+
+    def __repr__(self) -> str:
+        return f"Stage({self.name!r}, {self.artefact!r})"
+
+    @property
+    def path(self) -> Path:
+        """Where the artefact is."""
+        return self.run.path(self.artefact)
+
+    @property
+    def value(self) -> Value:
+        """What the artefact holds; read once, always from the file, so that every run goes on with the same bits."""
+        if "_value" not in self.__dict__:
+            self.bring_up_to_date()
+            self._value = self._read(self.path)
+        return self._value
+
+    def release(self) -> None:
+        """Forget the value; it is read again when it is asked for."""
+        self.__dict__.pop("_value", None)
+
+    def state(self) -> State:
+        """Return whether the artefact is there, and made from what this stage would make it from."""
+        entry = read_records(self.run.output)[0].get(self.artefact, {})
+        if entry.get("fingerprint") != self.fingerprint:
+            return "stale" if entry.get("fingerprint") and self.path.is_file() else "missing"
+        return _state_of_files(self.run.output, entry)
+
+    def bring_up_to_date(self) -> None:
+        """Make the artefact unless it is there and made from the same."""
+        if self._is_ready:
+            return
+        run, is_meant = self.run, self.run.only in (None, self.name)
+        state = self.state()
+        if state != "done" or (run.force and is_meant):
+            if run.frozen or not is_meant:
+                text = f"{self.name!r} is {state}, and is needed as it is"
+                raise DataError(text, file=self.path, remedy="make it first: run with --until, or without --only")
+            if state == "damaged":
+                logger.warning("%s is not as it was written: it is made again", self.path)
+            self._remake()
+        else:
+            run.tell("%s: up to date, taken from %s", self.name, self.path)
+        self._is_ready = True
+
+    def _remake(self) -> None:
+        run = self.run
+        run.note(self.artefact, {"stage": self.name, "origin": self.origin})  # begun
+        with run.timed(self.name):
+            self._make(self.path)
+        files = {}
+        for name in self._files:
+            size, changed = size_and_time(run.path(name))
+            files[name] = {"size": size, "time": changed, "sha256": file_digest(run.path(name))}
+        made = {"stage": self.name, "fingerprint": self.fingerprint, "origin": self.origin, "files": files}
+        run.note(self.artefact, {**made, "seconds": round(run.timings[self.name], 3)})
+
+
+@one_line
+@dataclass
+class Run:
+    """A recipe at work in its output folder.
+
+    Attributes
+    ----------
+    output : path
+        Folder that everything is written to.
+    jobs : int or None
+        Workers; all cores by default.
+    force : bool
+        Make every stage again.
+    quiet : bool
+        Log the stages to the file alone: work that goes on inside a step of a larger run.
+    only, until : str or None
+        Make this stage alone, those before it must be up to date; or all up to this one.
+    frozen : bool
+        Make nothing: a stage that is not up to date is an error.
+    device : spkbase.devices.Device or None
+        Where stages compute that can do so elsewhere than in NumPy.
+    timings : dict
+        Stage name to seconds.
+    """
+
+    output: Path
+    jobs: int | None = None
+    force: bool = False
+    quiet: bool = False
+    only: str | None = None
+    until: str | None = None
+    frozen: bool = False
+    device: Any = None
+    timings: dict[str, float] = field(default_factory=dict)
+    plan: dict[str, str] = field(default_factory=dict, repr=False)
+    """Stages of this run: artefact to name."""
+
+    def path(self, name: str) -> Path:
+        """Path of an artefact in the output folder; a DataError if its name leads out of it."""
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            raise DataError(f"{name!r} leads out of the output folder", file=self.output, remedy="choose another name")
+        return self.output / name
+
+    def below(self, name: str) -> Run:
+        """A run with the same options in a folder below, for a step that has stages of its own."""
+        folder = make_folder(self.path(name))
+        return Run(folder, self.jobs, self.force, self.quiet, frozen=self.frozen, device=self.device)
+
+    @property
+    def work(self) -> Work:
+        """What stages compute with."""
+        return Work(self.jobs, self.device)
+
+    def tell(self, text: str, *values: object) -> None:
+        """Log a line about a stage."""
+        logger.info(text, *values, extra={"file_only": self.quiet})
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Measure a stage, or a step that leaves no artefact."""
+        logger.info("%s: started", name, extra={"file_only": True})
+        started = time.perf_counter()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
+        self.tell("%s: %.1f s", name, self.timings[name])
+
+    def stage(self, name: str, artefact: str, **how: Any) -> Stage[Any]:
+        """Make an artefact, or take the one that is there; parameters and result as for `declare`.
+
+        Raises
+        ------
+        DataError
+            If it is not up to date where nothing is made (`frozen`, `only`).
+        Ended
+            If it is the last one that was asked for.
+        """
+        stage = self.declare(name, artefact, **how)
+        stage.bring_up_to_date()
+        if name in (self.only, self.until):
+            raise Ended(name)
+        return stage
+
+    def declare(
+        self,
+        name: str,
+        artefact: str,
+        *,
+        make: Callable[[Path], object],
+        read: Callable[[Path], Value],
+        inputs: Any = None,
+        after: Sequence[Origin] = (),
+        sources: Mapping[str, Path] | None = None,
+        libraries: Sequence[str] = ("numpy",),
+        on_device: bool = False,
+        also: Sequence[str] = (),
+    ) -> Stage[Value]:
+        """Return a stage that is made when its value is asked for.
+
+        Parameters
+        ----------
+        name : str
+        artefact : str
+            File in the output folder.
+        make : callable
+            Writes the artefact to the path that it is given, whole or not at all.
+        read : callable
+            Reads the value from there.
+        inputs : object
+            Configuration and lists, see `spkbase.files.fingerprint`.
+        after : sequence of Stage or Stamp
+            Stages that it is made from.
+        sources : mapping of str to Path, optional
+            Files that are read, by the ids of what is in them: path, size and time of change count.
+        libraries : sequence of str
+            Distributions whose versions the numbers depend on.
+        on_device : bool
+            Whether it computes on the run's device.
+        also : sequence of str
+            Further files that `make` writes.
+        """
+        device = self.device if on_device else None
+        origin = {
+            "version": __version__,
+            "inputs": fingerprint(inputs),
+            "sources": self._sources(name, sources),
+            "libraries": {library: library_version(library) for library in sorted(libraries)},
+            "device": None if device is None else f"{device.name} ({device.library})",
+            "after": {before.name: before.fingerprint for before in after},
+        }
+        self.path(artefact)
+        self.plan[artefact] = name
+        return Stage(self, name, artefact, origin, make, read, also)
+
+    def stamp(self, name: str, *, inputs: Any = None, sources: Mapping[str, Path] | None = None) -> Stamp:
+        """Return the fingerprint of a step that leaves no artefact, for those that depend on it."""
+        return Stamp(name, fingerprint(inputs, self._sources(name, sources)))
+
+    def _sources(self, name: str, sources: Mapping[str, Path] | None) -> str:
+        if sources is None:
+            return ""
+        parent = cache(os.path.realpath)
+        stamps = [[f"{parent(path.parent)}{os.sep}{path.name}", *size_and_time(path)] for path in sources.values()]
+        known = _read_json(self.output / _SOURCES)
+        if known.get(name) != stamps and not self.frozen:
+            text = json.dumps({**known, name: stamps}, separators=(",", ":")).replace("],", "],\n")
+            write_text(self.output / _SOURCES, text + "\n")
+        return fingerprint(list(sources), stamps)
+
+    def note(self, artefact: str, entry: Json) -> None:
+        """Write the record of an artefact to ``stages.json``."""
+        entries, plan = read_records(self.output)
+        _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
+
+    def finish(self) -> None:
+        """Check, after the last stage, that ``--only`` or ``--until`` named one; forget stages of earlier plans."""
+        for option, wanted in (("--only", self.only), ("--until", self.until)):
+            if wanted not in (None, REPORT):
+                names = ", ".join(dict.fromkeys([*self.plan.values(), REPORT]))
+                raise ConfigError(f"{option} {wanted!r} is no stage of this run: expected one of {names}")
+        _write_records(self.output, read_records(self.output)[0], self.plan)
+
+
+@contextmanager
+def start_run(
+    output: str | Path,
+    config: Any,
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+    only: str | None = None,
+    until: str | None = None,
+    device: Any = None,
+) -> Iterator[Run]:
+    """Open an output folder for this run alone: log to its `run.log`, keep the resolved configuration beside it.
+
+    What a run that was killed was writing is removed.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written, or another run is at work in it.
+    """
+    if jobs is not None and jobs < 1:
+        raise DataError(f"--jobs is {jobs}: expected a whole number of at least 1")
+    if only is not None and until is not None:
+        raise ConfigError("--only and --until exclude each other", remedy="give one of them")
+    output = Path(output)
+    with ExitStack() as stack:
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(sole_use(output))
+            is_ours = (output / _LOG).exists() or (output / _STAGES).exists()
+            stack.enter_context(_logging_to(output / _LOG))
+        except OSError as error:
+            text = f"output folder cannot be written: {error.strerror}"
+            raise DataError(text, file=output, remedy="choose another --output") from error
+        try:
+            logger.info("spkver %s: %s", __version__, " ".join(sys.argv))
+            if is_ours and (count := remove_temporaries(output)):
+                logger.info("removed %d files that an earlier run was writing when it was killed", count)
+            write_yaml(output / "config.yaml", config)
+            yield Run(output, jobs=jobs, force=force, only=only, until=until, device=device)
+            logger.info("finished")
+        except Ended as end:
+            logger.info("ended after %s, as asked for", end)
+            raise
+        except BaseException as error:
+            # the one who catches it shows it
+            logger.error("stopped: %s", str(error) or type(error).__name__, extra={"file_only": True})
+            raise
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Append the log lines of this project to a file, and warnings of the libraries that it uses."""
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def sole_use(folder: str | Path) -> Iterator[None]:
+    """Make the folder and keep other runs out of it; a process that dies lets go of it.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made, or another run is at work in it.
+    """
+    handle = os.open(make_folder(folder), os.O_RDONLY)
+    try:
+        if not _lock(handle):
+            raise DataError("another run is at work in it", file=folder, remedy="wait for its end")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock a folder that is open; True too where the system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
+
+
+def is_in_use(folder: str | Path) -> bool:
+    """Return whether a run is at work in a folder."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        return not _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a path is named as files in the making are."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
+def remove_temporaries(folder: str | Path) -> int:
+    """Remove what a run that was killed was writing below a folder; return how many files and folders there were."""
+    count = 0
+    for parent, folders, files in os.walk(folder):
+        for path in filter(is_temporary, map(Path(parent).joinpath, [*files, *folders])):
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                count += 1
+        folders[:] = [name for name in folders if not name.startswith(".") and not is_in_use(Path(parent) / name)]
+    return count
+
+
+def append_line(path: Path, value: Any) -> None:
+    """Append what JSON can hold to a file of finished results, which outlives the process from here on."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield what `append_line` has written; a line that was cut off by a kill is left out."""
+    with suppress(OSError, UnicodeDecodeError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                yield json.loads(line)
+
+
+@cache
+def library_version(name: str) -> str:
+    """Return the version of an installed distribution, or "none"."""
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):  # ValueError: no name at all, from a damaged record
+        return "none"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the package, of Python and of the libraries that numbers depend on."""
+    installed = {name: library_version(name) for name in _LIBRARIES if library_version(name) != "none"}
+    return {"spkver": __version__, "python": platform.python_version(), **installed}
+
+
+def read_records(folder: Path) -> tuple[dict[str, Json], dict[str, str]]:
+    """Return the records of the artefacts of a folder, and the stages of its last run, artefact to name."""
+    record = _read_json(folder / _STAGES)
+    entries, plan = record.get("artefacts", {}), record.get("plan", {})
+    return (entries, plan) if isinstance(entries, dict) and isinstance(plan, dict) else ({}, {})
+
+
+def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, str]) -> None:
+    write_text(folder / _STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
+
+
+def _read_json(path: Path) -> Json:
+    """Read a record; an empty one where it is missing or damaged: everything is then made again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
+    """Whether files are as they were written: size and time of change, else their digests, tell."""
+    for name, made in entry["files"].items():
+        size, changed = size_and_time(folder / name)
+        if size is None:
+            return "missing"
+        is_in_doubt = verify or changed != made["time"]
+        if size != made["size"] or (is_in_doubt and file_digest(folder / name) != made["sha256"]):
+            return "damaged"
+    return "done"
+
+
+@one_line
+@dataclass(frozen=True)
+class StageStatus:
+    """A stage of the last run in a folder.
+
+    Attributes
+    ----------
+    stage, artefact : str
+    state : {"done", "stale", "missing", "damaged"}
+        "stale": made from something else than the next run would use; "damaged": not as it was written.
+    why : str
+        Reason of the state.
+    seconds : float or None
+        That it took.
+    """
+
+    stage: str
+    artefact: str
+    state: State
+    why: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class FolderStatus:
+    """An output folder, or a folder below it in which a step keeps stages of its own.
+
+    Attributes
+    ----------
+    folder : Path
+    in_use : bool
+        A run is at work in it.
+    stages : list of StageStatus
+        In the order of the last run.
+    others : list of str
+        Artefacts of earlier configurations, which the last run had no use for.
+    """
+
+    folder: Path
+    in_use: bool
+    stages: list[StageStatus]
+    others: list[str]
+
+
+Reader = Callable[[Path], StageStatus | None]
+"""What the owner of another record than ``stages.json`` says of a folder that holds one; None where it is none."""
+
+
+def read_status(
+    output: str | Path, readers: Mapping[str, Reader] | None = None, *, verify: bool = False
+) -> list[FolderStatus]:
+    """Return how far the stages of an output folder are, and of the folders below it; nothing is changed there.
+
+    Parameters
+    ----------
+    output : path
+        Of a recipe.
+    readers : mapping of str to function, optional
+        For folders that keep other records: the name of such a record, and what reads the `StageStatus` of its folder.
+    verify : bool
+        Compare the digests of all artefacts, not their sizes and times alone.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder, or no run has been there.
+    """
+    output = Path(output)
+    if not output.is_dir():
+        raise DataError("no such folder", file=output, remedy="give the --output of a recipe")
+    statuses = []
+    for parent, folders, files in os.walk(output):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folder = Path(parent)
+        if _STAGES in files:
+            statuses.append(_folder_status(folder, verify))
+        for record, read in (readers or {}).items():
+            if record in files and (stage := read(folder)) is not None:
+                statuses.append(FolderStatus(folder, is_in_use(folder), [stage], []))
+    if not statuses and not (output / _LOG).is_file():
+        raise DataError("no run has been here: there is no stages.json", file=output)
+    return statuses or [FolderStatus(output, is_in_use(output), [], [])]
+
+
+def _folder_status(folder: Path, verify: bool) -> FolderStatus:
+    entries, plan = read_records(folder)
+    sources = _read_json(folder / _SOURCES)
+    current: Json = {
+        str(entry.get("stage")): entry.get("fingerprint") for name, entry in entries.items() if name in plan
+    }
+    reasons: dict[str, str] = {}  # of the stages that are not as they should be
+    stages = []
+    for artefact, name in plan.items():
+        entry = entries.get(artefact, {})
+        state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
+        why = "it was begun" if entry and not entry.get("fingerprint") else ""
+        if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
+            state, reasons[name] = "stale", why
+        if state == "damaged":
+            why = "it is not as it was written"
+        stages.append(StageStatus(name, artefact, state, why, entry.get("seconds") if state == "done" else None))
+    others = sorted(name for name in entries if name not in plan and (folder / name).is_file())
+    return FolderStatus(folder, is_in_use(folder), stages, others)
+
+
+def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
+    """Why the next run will not use what was made from this origin; empty if nothing has changed since."""
+    if origin["version"] != __version__:
+        return f"spkver {origin['version']} -> {__version__}"
+    for name, before in origin["libraries"].items():
+        if (now := library_version(name)) != before:
+            return f"{name} {before} -> {now}"
+    changed = [path for path, *stamp in stamps if stamp != list(size_and_time(Path(path)))]
+    if changed:
+        return f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} changed"
+    for name, before in origin["after"].items():
+        if name in reasons:
+            return f"depends on {name!r}: {reasons[name]}"
+        if current.get(name) not in (None, before):
+            return f"depends on {name!r}, which was made again"
+    return ""
+
+
+def format_status(folders: Sequence[FolderStatus]) -> str:
+    """Return how many stages are done, in a line, and a table of each folder."""
+    stages = [stage for status in folders for stage in status.stages]
+    left = [stage for stage in stages if stage.state != "done"]
+    counts = [f"{sum(stage.state == state for stage in left)} {state}" for state in ("stale", "missing", "damaged")]
+    parts = [f"{len(stages) - len(left)} of {len(stages)} stages done", *(text for text in counts if text[:2] != "0 ")]
+    lines = [", ".join(parts) + (f"; next: {left[0].stage}" if left else "")]
+    for status in folders:
+        lines += ["", f"{status.folder}: {'a run is at work in it' if status.in_use else 'no run is at work in it'}"]
+        width = max((len(stage.stage) for stage in status.stages), default=0)
+        for stage in status.stages:
+            seconds = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
+            lines.append(f"  {stage.stage:{width}}  {stage.state:7}  {stage.why or seconds}".rstrip())
+        lines += [] if status.stages else ["  no stage was begun"]
+        lines += [f"  {name}: of an earlier configuration" for name in status.others]
+    return "\n".join(lines)
+
+
+def status_record(folders: Sequence[FolderStatus]) -> list[Json]:
+    """Return the states of the stages of each folder as JSON, for programs."""
+    return [{**asdict(status), "folder": str(status.folder)} for status in folders]

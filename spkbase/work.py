@@ -1,0 +1,456 @@
+"""Ordered maps over chunks: the results do not depend on the number of workers, nor on where they are.
+
+Chunks are fixed by the data, every worker runs its products with one BLAS thread (also when there is one worker), and
+results come back in the order of the items, so a reduction over them gives the same bits for any number of workers.
+
+=======  =============================================================================================================
+engine   who works
+=======  =============================================================================================================
+auto     threads of this process where the work is inside NumPy and BLAS, else worker processes
+threads  threads of this process
+loky     worker processes on this machine
+dask     the workers of a Dask cluster, on other machines too; extra ``[dask]``
+=======  =============================================================================================================
+
+So that any of them can run it, a function that is mapped takes what it needs as arguments and returns what it finds; it
+writes into no array that others see. Large inputs are items that refer to files (`spkbase.arrays`), or chunks.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from spkbase.errors import DataError, WorkerError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+EngineKind = Literal["auto", "threads", "loky", "dask"]
+
+logger = logging.getLogger(__name__)
+
+ENGINES: tuple[EngineKind, ...] = get_args(EngineKind)
+WAIT = 60.0  # seconds that a cluster may be without a worker
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB_MAXIMUM")}
+"""Environment variables by which numerical libraries, when they are loaded, choose one thread."""
+
+_AHEAD = 4  # tasks a worker that are begun; some may be done and wait for a slow one before them
+_IDLE = 60.0  # seconds after which a worker process ends, until there is work again
+_SECONDS_BETWEEN_LOG_LINES = 10.0
+_SAME = ("spkver", "numpy", "scipy", "scikit-learn", "cloudpickle")  # versions on all machines of a cluster
+_CLUSTER_REMEDY = "see docs/cluster.md for how to start a scheduler and its workers"
+_POOL: Any = None  # loky's executor, once there is one
+
+
+class _Engine(NamedTuple):
+    kind: str
+    client: Any = None  # of a Dask cluster
+    wait: float = WAIT
+
+
+_ENGINE: ContextVar[_Engine] = ContextVar("engine", default=_Engine("auto"))  # noqa: B039  # nobody changes a tuple
+
+
+@contextmanager
+def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float = WAIT) -> Iterator[None]:
+    """Have the maps of this block run by an engine.
+
+    Parameters
+    ----------
+    kind : {"auto", "threads", "loky", "dask"}
+    scheduler : str, optional
+        Address of the Dask cluster's scheduler, such as ``tcp://HOST:8786``.
+    timeout : float [s]
+        How long to wait for the scheduler to answer and to have a worker, now and whenever all workers are gone.
+
+    Raises
+    ------
+    DataError
+        If there is no such engine, the address is missing or for another engine, Dask is not installed, the scheduler
+        does not answer, has no worker in time, or its workers have other versions of what computes than this process.
+    """
+    if kind not in ENGINES:
+        raise DataError(f"expected an engine among {', '.join(ENGINES)}, got {kind!r}")
+    if (kind == "dask") != (scheduler is not None):
+        remedy = "give both: --engine dask --scheduler tcp://HOST:PORT"
+        raise DataError(f"engine {kind} and scheduler {scheduler} do not go together", remedy=remedy)
+    with ExitStack() as stack:
+        client = None if scheduler is None else stack.enter_context(_cluster(scheduler, timeout))
+        token = _ENGINE.set(_Engine(kind, client, timeout))
+        try:
+            yield
+        finally:
+            _ENGINE.reset(token)
+
+
+def engine_kind() -> str:
+    """Name of the engine that maps run on at this place."""
+    return _ENGINE.get().kind
+
+
+def ships_items() -> bool:
+    """Return whether all maps send items and results to other processes: large items are better named by file then."""
+    return engine_kind() in ("loky", "dask")
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Have maps of this block done in this thread: within a task, whose worker is one of many already."""
+    token = _ENGINE.set(_Engine("serial"))
+    try:
+        yield
+    finally:
+        _ENGINE.reset(token)
+
+
+def default_jobs() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def chunks(sequence: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Cut a sequence into pieces of `size` items, the last one shorter; fixed by the data alone."""
+    return [sequence[start : start + size] for start in range(0, len(sequence), size)]
+
+
+def chunk_bounds(n_items: int, size: int) -> list[tuple[int, int]]:
+    """Return (start, stop) of each piece of at most `size` among `n_items`."""
+    return [(start, min(start + size, n_items)) for start in range(0, n_items, size)]
+
+
+def ordered_map(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    jobs: int | None = None,
+    threads: bool = False,
+    description: str = "",
+    total: int | None = None,
+    sizes: Sequence[int] | None = None,
+) -> Iterator[Result]:
+    """Yield ``function(item)`` for each item, in the order of the items.
+
+    Parameters
+    ----------
+    function : callable
+        For worker processes it must be importable (a module-level function or a `functools.partial` of one). It returns
+        what it finds and changes nothing that it was given.
+    items : iterable
+        What to work on, one chunk each; pulled only as far as tasks may begin.
+    jobs : int, optional
+        Number of workers on this machine; all cores by default. One worker runs in this thread. A cluster has its own
+        number.
+    threads : bool
+        Where the engine is "auto": worker threads instead of processes, which is right for work inside NumPy and BLAS,
+        since they release the lock.
+    description : str
+        What is going on, for the progress bar or the log; no progress without it.
+    total : int, optional
+        Number of items where `items` has no length.
+    sizes : sequence of int, optional
+        How many recordings, trials or the like each item holds: progress counts those, as a reader does, not the items.
+
+    Raises
+    ------
+    Exception
+        Whatever the first failing item raised.
+    WorkerError
+        If a worker process was killed; on a cluster, where the work goes to the other workers, if one item brought down
+        several of them, or all are gone for long.
+    """
+    engine = _ENGINE.get()
+    counted = items if sizes is None else sizes
+    if total is None and isinstance(counted, Sized):
+        total = len(counted)
+    jobs = default_jobs() if jobs is None else jobs
+    if engine.kind == "serial" or (total is not None and total <= 1) or (jobs == 1 and engine.client is None):
+        results = _map_here(function, items)
+    elif engine.client is not None:
+        results = _map_on_cluster(engine, function, items)
+    elif engine.kind == "threads" or (engine.kind == "auto" and threads):
+        results = _map_on_threads(function, items, jobs)
+    else:
+        results = _map_on_processes(function, items, jobs)
+    return progress(results, description=description, total=total, sizes=sizes) if description else results
+
+
+def _map_here(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    for item in items:
+        # entered anew for each item: a generator must not hold the limit while its consumer runs
+        with one_blas_thread():
+            result = function(item)
+        yield result
+
+
+def _map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    with one_blas_thread(), concurrent.futures.ThreadPoolExecutor(jobs, initializer=limit_this_thread) as executor:
+        yield from in_order(executor, partial(_task, None, function), items, _AHEAD * jobs)
+
+
+def _map_on_processes(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    from loky import get_reusable_executor
+    from loky.process_executor import TerminatedWorkerError
+
+    global _POOL
+    # workers import nothing from the folder that they start in, which may hold a `random.py` of the user's
+    environment = {**ONE_THREAD, "PYTHONSAFEPATH": "spkver"}
+    _POOL = get_reusable_executor(jobs, timeout=_IDLE, env=environment, initializer=_ignore_interrupts)
+    try:
+        yield from in_order(_POOL, partial(_task, str(Path.cwd()), function), items, _AHEAD * jobs)
+    except TerminatedWorkerError as error:
+        text = "a worker process was killed, most often because memory ran out (use fewer --jobs)"
+        raise WorkerError(text) from error
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that the worker works for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def stop_workers() -> None:
+    """End all worker processes of this machine at once, for an interrupt."""
+    if _POOL is not None:
+        _POOL.shutdown(wait=True, kill_workers=True)
+
+
+def _map_on_cluster(engine: _Engine, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    from distributed import KilledWorker
+
+    n_threads = sum(engine.client.nthreads().values())
+    executor = engine.client.get_executor(pure=False)
+    try:
+        outcome = partial(_from_cluster, engine)
+        task = partial(_task, str(Path.cwd()), function)
+        yield from in_order(executor, task, items, max(64, _AHEAD * n_threads), outcome)  # workers may join
+    except KilledWorker as error:
+        text = f"several workers of the cluster died of one task, most often because memory ran out: {error}"
+        raise WorkerError(text) from error
+
+
+def _from_cluster(engine: _Engine, future: concurrent.futures.Future[Result]) -> Result:
+    """Wait for the result of a task, as long as the cluster has workers."""
+    alone_since = None
+    while True:
+        try:
+            return future.result(timeout=1.0)
+        except concurrent.futures.TimeoutError:
+            try:
+                has_workers = bool(engine.client.nthreads())
+            except Exception as error:  # of many kinds
+                raise WorkerError(f"the Dask scheduler does not answer any more: {error}") from error
+            alone_since = None if has_workers else (alone_since or time.monotonic())
+            if alone_since is not None and time.monotonic() - alone_since > engine.wait:
+                raise WorkerError(f"the cluster has had no worker for {engine.wait:g} s") from None
+
+
+def in_order(
+    executor: Any,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    ahead: int,
+    outcome: Callable[[Any], Result] = concurrent.futures.Future.result,
+) -> Iterator[Result]:
+    """Yield the results of an executor's tasks in the order of their items, `ahead` of which are begun at most."""
+    rest = iter(items)
+    waiting = deque(executor.submit(function, item) for item in islice(rest, ahead))
+    try:
+        while waiting:
+            result = outcome(waiting.popleft())
+            waiting.extend(executor.submit(function, item) for item in islice(rest, 1))
+            yield result
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
+    """Do a task in a worker: in the folder of relative paths, with one BLAS thread; maps within it are done here."""
+    if place is not None and place != str(Path.cwd()):
+        os.chdir(place)
+    with at_once(), one_blas_thread():
+        return function(item)
+
+
+@contextmanager
+def _cluster(address: str, timeout: float) -> Iterator[Any]:
+    """Connect to the scheduler of a Dask cluster; yield the client."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise DataError(f"the engine dask is not installed: {error}", remedy="pip install 'spkver[dask]'") from error
+    try:
+        client = Client(address, timeout=timeout, set_as_default=False, name="spkver")
+    except (OSError, ValueError, TypeError) as error:
+        text = f"no Dask scheduler answered at {address} within {timeout:g} s: {error}"
+        raise DataError(text, remedy=_CLUSTER_REMEDY) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError as error:
+            text = f"the Dask scheduler at {address} has no worker after {timeout:g} s"
+            raise DataError(text, remedy=_CLUSTER_REMEDY) from error
+        ours = _versions()
+        for worker, theirs in client.run(_versions).items():
+            if theirs != ours:
+                pairs = [f"{name} {theirs[name]}, here {ours[name]}" for name in ours if theirs[name] != ours[name]]
+                raise DataError(
+                    f"worker {worker} has other versions: {'; '.join(pairs)}", remedy="install the same on all machines"
+                )
+        yield client
+
+
+def _versions() -> dict[str, str]:
+    found = {"Python": ".".join(map(str, sys.version_info[:2]))}
+    for name in _SAME:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def progress(
+    items: Iterable[Item], *, description: str, total: int | None = None, sizes: Sequence[int] | None = None
+) -> Iterator[Item]:
+    """Pass items on; show a progress bar on a terminal and log a line now and then elsewhere.
+
+    Counted are the items, out of `total`; where `sizes` are given, what the items hold.
+    """
+    if sizes is not None:
+        total = sum(sizes)
+    done_by_item = zip(items, repeat(1) if sizes is None else sizes, strict=sizes is not None)
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        with tqdm(desc=description, total=total, leave=False) as bar:
+            for item, size in done_by_item:
+                yield item
+                bar.update(size)
+        return
+    started = last = time.monotonic()
+    number = 0
+    for item, size in done_by_item:
+        yield item
+        number, now = number + size, time.monotonic()
+        if now - last >= _SECONDS_BETWEEN_LOG_LINES:
+            last = now
+            logger.info("%s: %d%s after %.0f s", description, number, f" of {total}" if total else "", now - started)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Workers and the device that a computation may use; results do not depend on the number of workers.
+
+    Attributes
+    ----------
+    jobs : int or None
+        Number of workers on this machine; all cores by default.
+    device : spkbase.devices.Device or None
+        Computes in place of the cores, equal to the rounding of the dtype; None for NumPy on the cores.
+
+    Examples
+    --------
+    >>> list(Work(jobs=2).map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+
+    jobs: int | None = None
+    device: Any = None
+
+    def on_cores(self) -> Work:
+        """Return the workers without the device, for what NumPy alone does."""
+        return Work(self.jobs)
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item], **how: Any) -> Iterator[Result]:
+        """Yield ``function(item)`` for each item in order: by worker threads, or one item after the other on a device.
+
+        Parameters
+        ----------
+        function : callable
+            See `ordered_map`; work inside NumPy and BLAS, so that threads do it by default.
+        items : iterable
+        **how
+            `description`, `total` and `sizes` of `ordered_map`.
+        """
+        if self.device is None:
+            return ordered_map(function, items, jobs=self.jobs, threads=True, **how)
+        from spkbase.devices import on_device
+
+        results = map(on_device(function), items)
+        return progress(results, **how) if how.get("description") else results
+
+
+ALL_CORES = Work()
+"""NumPy on all cores: the default of every function."""
+
+
+# One BLAS thread wherever products are computed: with several, BLAS adds in another order, and the last bits differ.
+
+_BEFORE: list[tuple[Any, int]] = []  # number of threads of each library that is limited
+_N_BLOCKS, _N_MODULES = 0, 0
+_LIMIT_LOCK = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread in a block or, as a decorator, in a function, as every worker does.
+
+    The limit is one of the whole process: it holds from the first block that is entered, in whatever thread, until the
+    last is left. To enter a block takes some microseconds, and a third of a millisecond where modules were imported
+    since, which may have brought libraries.
+    """
+    global _N_BLOCKS, _N_MODULES
+    with _LIMIT_LOCK:
+        if not _N_BLOCKS or len(sys.modules) != _N_MODULES:
+            _N_MODULES = len(sys.modules)
+            libraries = _libraries(_N_MODULES)
+            _BEFORE.extend((library, library.num_threads) for library in libraries)
+            _set_threads((library, 1) for library in libraries)
+        _N_BLOCKS += 1
+    try:
+        yield
+    finally:
+        with _LIMIT_LOCK:
+            _N_BLOCKS -= 1
+            if not _N_BLOCKS:
+                _set_threads(reversed(_BEFORE))
+                _BEFORE.clear()
+
+
+def _set_threads(numbers: Iterable[tuple[Any, int]]) -> None:
+    from threadpoolctl import OpenBLASController
+
+    # from version 3.8 on it obeys the thread alone that limited OpenBLAS first; here, the last one to leave ends it
+    clear = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
+    clear(force=True)
+    for library, n_threads in numbers:
+        library.set_num_threads(n_threads)
+    clear(force=True)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> list[Any]:
+    """Find the libraries that are loaded: it takes a while, so only when imports may have brought others."""
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().lib_controllers)
+
+
+def limit_this_thread() -> None:
+    """Limit the libraries whose limit is one of a thread, those on OpenMP, for as long as it lives."""
+    _set_threads((library, 1) for library in _libraries(len(sys.modules)))
