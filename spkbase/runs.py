@@ -592,9 +592,7 @@ def read_status(
 def _folder_status(folder: Path, verify: bool) -> FolderStatus:
     entries, plan = read_records(folder)
     sources = _read_json(folder / _SOURCES)
-    current: Json = {
-        str(entry.get("stage")): entry.get("fingerprint") for name, entry in entries.items() if name in plan
-    }
+    current: Json = {name: entries.get(artefact, {}).get("fingerprint") for artefact, name in plan.items()}
     reasons: dict[str, str] = {}  # of the stages that are not as they should be
     stages = []
     for artefact, name in plan.items():
@@ -602,7 +600,7 @@ def _folder_status(folder: Path, verify: bool) -> FolderStatus:
         state: State = _state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
         why = "it was begun" if entry and not entry.get("fingerprint") else ""
         if state == "done" and (why := _outdated(entry["origin"], sources.get(name, []), current, reasons)):
-            state, reasons[name] = "stale", why
+            state, reasons[name] = "stale", why.split(": ", 1)[-1]
         if state == "damaged":
             why = "it is not as it was written"
         stages.append(StageStatus(name, artefact, state, why, entry.get("seconds") if state == "done" else None))

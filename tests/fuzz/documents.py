@@ -22,8 +22,7 @@ from evaluation.score_maps.affine import Affine, load_affine, save_affine
 from spkbase.configuration import load_config, to_dict
 from spkbase.errors import SpkverError
 from spkbase.files.hdf5 import file_digest, fingerprint
-from spkbase.runs import LEDGER, SOURCES, Ledger, Origin, origin_record
-from spkbase.runs import format_status, read_status, status_record
+from spkbase.runs import LEDGER, SOURCES, Ledger, Origin, format_status, origin_record, read_status, status_record
 from spkver.anonymization import directories
 from spkver.attackers.attack import TrainedAttacker, load_attacker, save_attacker
 from spkver.attackers.config import AttackerConfig

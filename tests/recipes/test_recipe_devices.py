@@ -7,8 +7,8 @@ import pytest
 
 from evaluation.formats.reading import read_scores
 from evaluation.trials import align
-from spkbase.work import devices
 from spkbase.devices import Device
+from spkbase.work import devices
 
 # After CMVN all variances are 1 and the first split is a tie, which rounding may break in another way there.
 SPLIT = {"ubm__first_split_dimension": 0}

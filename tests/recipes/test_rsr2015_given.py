@@ -333,13 +333,12 @@ def test_bad_stages_are_told_with_their_place(recipe: Recipe, tiny: Path, sideki
 @pytest.mark.parametrize("name", ["enroll", "back", "test"])
 def test_rows_of_sidekits_own_files(shared: Path, tmp_path: Path, name: str):
     """SIDEKIT wrote these; they come out under its own list of ids, whatever the order of the rows."""
-    from spkbase.runs import Destination
 
     folder = shared / "golden" / "sidekit" / "h5"
     server, idmap = read_stat_server(folder / f"stat_{name}.h5"), read_idmap(folder / f"idmap_{name}.h5")
     turned = IdMap(idmap.models[::-1], idmap.segments[::-1])
     path = tmp_path / "stat.h5"
-    copy_stat_rows(folder / f"stat_{name}.h5", turned.models, turned.segments, Destination(path, tmp_path, "f", {}))
+    copy_stat_rows(folder / f"stat_{name}.h5", turned.models, turned.segments, path)
     copied = read_stat_server(path)
     rows = {pair: row for row, pair in enumerate(zip(server.models, server.segments, strict=True))}
     order = [rows[pair] for pair in zip(turned.models, turned.segments, strict=True)]

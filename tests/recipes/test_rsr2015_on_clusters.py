@@ -22,8 +22,8 @@ from test_interrupts import RECIPES
 from test_rsr2015_kills import ROUNDS, SETTINGS, check_same
 from tiny_corpus import write_tiny_corpus
 
-from spkbase.work import cluster as engine
 from spkbase.work import _alone
+from spkbase.work import cluster as engine
 
 pytest.importorskip("distributed")
 

@@ -13,8 +13,8 @@ from threading import Timer
 import numpy as np
 import pytest
 from dask_cluster import DaskCluster
-from interruptions import named
 from network_oracle import random_ge2e
+from stored_vectors import named
 from torch_writer import write_torch
 
 from evaluation.embeddings.sets import SpeakerVectors
@@ -27,9 +27,7 @@ from evaluation.uncertainty.confidence import confidence_intervals
 from evaluation.uncertainty.resampling import bootstrap, sample_of
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.work import stop_workers
-from spkbase.work import use_engine
-from spkbase.work import Work
+from spkbase.work import Work, stop_workers, use_engine
 from spkver.audio.reading import write_audio
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_gmm_ubm, score_trials

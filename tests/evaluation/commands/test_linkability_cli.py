@@ -21,9 +21,9 @@ from evaluation.linkage.curve import linkability_at_sizes, linkability_over_size
 from evaluation.linkage.ranks import Ranks, ranks_from_embeddings, read_ranks
 from evaluation.reports.linkability import Settings, measure_linkage
 from evaluation.trials.lists import Key, Trials
+from spkbase.devices import Device
 from spkbase.errors import DataError
 from spkbase.work import devices
-from spkbase.devices import Device
 
 
 def run(*arguments: Any, command: str = "linkability") -> Result:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spkbase.files.atomic import write_text
-from spkbase.runs import Run
-from spkbase.runs import Depends, Draft, Stage
+from spkbase.runs import Depends, Draft, Run, Stage
 
 
 class Chain:

@@ -11,8 +11,7 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files.atomic import atomic_path
-from spkbase.runs import is_in_use, remove_temporaries, sole_use
-from spkbase.runs import start_run
+from spkbase.runs import is_in_use, remove_temporaries, sole_use, start_run
 
 pytest.importorskip("fcntl")
 

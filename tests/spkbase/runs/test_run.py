@@ -12,9 +12,7 @@ import pytest
 
 from spkbase.errors import DataError
 from spkbase.files.hdf5 import read_arrays, write_arrays
-from spkbase.runs import versions
-from spkbase.runs import Run, start_run
-from spkbase.runs import Depends, Stage
+from spkbase.runs import Depends, Run, Stage, start_run, versions
 
 
 @dataclass(frozen=True)

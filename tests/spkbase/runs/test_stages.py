@@ -13,9 +13,7 @@ from stage_chains import Chain, complete
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.atomic import write_text
-from spkbase.runs import Depends, ledger
-from spkbase.runs import Run
-from spkbase.runs import Draft, Given, partial_folder
+from spkbase.runs import Depends, Draft, Given, Run, ledger, partial_folder
 
 ALL = ["read", "double", "sum"]
 

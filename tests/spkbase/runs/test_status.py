@@ -10,11 +10,7 @@ from click.testing import CliRunner
 from stage_chains import Chain, complete
 
 from spkbase.errors import DataError
-from spkbase.runs import Journal
-from spkbase.runs import sole_use
-from spkbase.runs import Run
-from spkbase.runs import Draft
-from spkbase.runs import format_status, read_status
+from spkbase.runs import Draft, Journal, Run, format_status, read_status, sole_use
 from spkver.cli import main
 
 

@@ -26,8 +26,7 @@ from dask_cluster import DaskCluster, wait_until
 
 from spkbase.arrays import StoredArray, part
 from spkbase.errors import DataError, WorkerError
-from spkbase.work import code_digest, versions
-from spkbase.work import engine_kind, ordered_map, ships_items, use_engine
+from spkbase.work import code_digest, engine_kind, ordered_map, ships_items, use_engine, versions
 
 pytest.importorskip("distributed")
 

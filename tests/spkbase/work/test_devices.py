@@ -14,11 +14,9 @@ from click.testing import CliRunner
 from evaluation.linkage import ranks as rank_counts_device
 from evaluation.linkage.ranks import count_beaters
 from spkbase.arrays import StoredArray
-from spkbase.errors import DataError
-from spkbase.work import devices
-from spkbase.work import device_option
 from spkbase.devices import Device, check_products, find_device, on_device
-from spkbase.work import Work
+from spkbase.errors import DataError
+from spkbase.work import Work, device_option, devices
 
 
 @pytest.mark.parametrize("name", [None, "cpu"])

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spkbase.errors import DataError, WorkerError
-from spkbase.work import stop_workers, undisturbed
 from spkbase.work import (
     bounded_jobs,
     chunk_bounds,
@@ -28,6 +27,8 @@ from spkbase.work import (
     ordered_map,
     progress,
     ships_items,
+    stop_workers,
+    undisturbed,
     use_engine,
 )
 

@@ -11,7 +11,6 @@ from evaluation.embeddings import Embeddings
 from evaluation.metrics import eer
 from evaluation.trials import Key
 from spkbase.errors import DataError
-from spkbase.runs import Journal
 from spkver.attackers.vector_attacker import FoldVectors, choose_chain, simplest_of_best, standard_chains
 from spkver.backend import Facts, check_chain, parse_chain, train_chain
 
@@ -98,14 +97,6 @@ def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds
 def test_where_nothing_is_to_be_gained_the_cosine_stays(tmp_path):
     found = choose([fold_of(seed, 0.4) for seed in range(3)], tmp_path)
     assert found["chosen"] == "[cosine]"
-
-
-def test_workers_and_crashes_do_not_change_the_choice(folds, tmp_path):
-    whole = choose(folds, tmp_path)
-    with Journal(tmp_path / "chains.journal", "x", total=len(CHAINS)) as journal:
-        assert len(journal) == len(CHAINS)
-        journal.truncate(2)
-    assert choose(folds, tmp_path, jobs=2) == whole
 
 
 def test_what_cannot_be_trained_is_told_and_left_out(folds, tmp_path):

@@ -23,7 +23,7 @@ from spkver.attackers.fusion import (
     fold_attacks,
     kind_of,
 )
-from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Kept, Place, level_of
+from spkver.attackers.protocol import Attack, Attacker, Background, BackgroundAttacker, Place, level_of
 from spkver.datadir.directory import DataDir
 
 
@@ -42,10 +42,10 @@ class Fake:
     def lacks(self, attack: Attack) -> str:
         return ""
 
-    def learn(self, training: tuple[DataDir, ...]) -> Callable[[Attack, Kept], Scores]:
+    def learn(self, training: tuple[DataDir, ...]) -> Callable[[Attack], Scores]:
         names = tuple(directory.name for directory in training)
 
-        def score(attack: Attack, kept: Kept) -> Scores:
+        def score(attack: Attack) -> Scores:
             if self.error is not None:
                 raise self.error
             self.asked.append((attack.scenario, attack.enrolment.name, names))

@@ -13,13 +13,12 @@ from scipy.signal import lfilter
 
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Journal
 from spkver.attackers import catalogue, vector_attacker
 from spkver.attackers.attack import match_trials
 from spkver.attackers.catalogue import CATALOGUE
 from spkver.attackers.config import Context
 from spkver.attackers.ivector_source import wanted_ivectors
-from spkver.attackers.protocol import Attack, BackgroundAttacker, Kept, Place
+from spkver.attackers.protocol import Attack, BackgroundAttacker, Place
 from spkver.attackers.vector_attacker import VectorAttacker, VectorStore, check_chains, limited, wanted_network
 from spkver.audio import write_audio
 from spkver.backend import read_backend
@@ -87,7 +86,7 @@ def attacker_of(extractor, output: Path, *, jobs: int = 1) -> VectorAttacker:
 
 
 def scores_of(attacker: VectorAttacker, attack: Attack) -> np.ndarray:
-    scores = attacker.learn(attack.training)(attack, Kept())
+    scores = attacker.learn(attack.training)(attack)
     assert list(scores.pairs()) == list(attack.trials.pairs())
     return scores.values
 
@@ -276,16 +275,6 @@ def test_entries_of_the_catalogue():
     assert set(catalogue.COSTS) <= {*catalogue.CATALOGUE, *catalogue.PRESETS}
 
 
-def test_a_journal_of_another_extractor_is_not_taken(speech, extractor, tmp_path):
-    store = VectorStore(tmp_path / "vectors", extractor, 1)
-    store.vectors(speech["enrolment"])
-    other = replace(extractor, extraction=replace(extractor.extraction, record={"other": 1}))
-    assert VectorStore(tmp_path / "vectors", other, 1).made_by != store.made_by
-    (journal,) = (tmp_path / "vectors").glob("*/vectors.journal")
-    with Journal(journal, store.made_by, read_only=True) as kept:
-        assert sum(len(kept.read(number)[1]) for number in range(len(kept))) == len(speech["enrolment"])
-
-
 def test_adapted_scores_are_of_the_whole_list(speech, extractor, tmp_path):
     """Recordings of the trials that somebody has moved all alike are told apart as before; a model alone is refused."""
     settings = {"extractor": extractor.spec, "adapted": "adapted_cosine"}
@@ -340,7 +329,7 @@ def test_a_negative_slope_is_said_of_the_attacker_once(speech, extractor, tmp_pa
     monkeypatch.setattr(vector_attacker, "choose_chain", turned)
     scorer = attacker_of(extractor, tmp_path / "out").learn((speech["training"],))
     for _ in range(2):
-        scorer(attack_on(speech), Kept())
+        scorer(attack_on(speech))
     said = [record.getMessage() for record in caplog.records if "slope" in record.getMessage()]
     assert said == ["mine on train: the calibration tried on fold 1, 3 has a negative slope"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from array_devices import strict
-from interruptions import named
+from stored_vectors import named
 
 from evaluation.trials.lists import Trials
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.backend.nap import Projection, fit_nap, gram_matrix
 from spkver.backend.scoring import score_gmm_ubm, score_trials
@@ -185,7 +184,7 @@ def test_statistics_of_a_list_in_a_file(device, frames_of_many, tmp_path):
         segments,
         segments,
         work=Work(device=device),
-        destination=Destination(tmp_path / "stat.h5"),
+        destination=tmp_path / "stat.h5",
     )
     found = open_statistics(tmp_path / "stat.h5")
     assert found.segments.tolist() == segments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from array_devices import strict
-from interruptions import stored
+from stored_vectors import stored
 
 from spkbase.work import Work
 from spkver.backend.nap import GroupMeans, combine_rows, gram_matrix, inner_products

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import named, stored
+from stored_vectors import named, stored
 
 from spkbase.arrays import part
 from spkbase.errors import ConfigError, DataError

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, named, records, stored
 from scipy.stats import multivariate_normal
+from stored_vectors import named, stored
 
 from evaluation.trials.lists import Trials
 from spkbase.errors import DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.backend.nap import Projection, fit_nap
 from spkver.backend.scoring import linear_scores, paired_scores, score_gmm_ubm, score_trials, trial_blocks, trial_pieces
@@ -217,7 +216,7 @@ def test_gmm_frames_of_another_dimension():
         score_gmm_ubm(ubm, named(MODELS, means), narrow, Trials.from_ids(["m00_a"], ["s00"]))
 
 
-# --- vectors in files, pieces and interruptions ----------------------------------------------------------------------
+# --- vectors in files, pieces ----------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -292,46 +291,6 @@ def test_pairs_and_blocks_agree(dtype):
     np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == np.float64 else 1e-3)
 
 
-def test_scoring_stopped_at_every_task(tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.backend.scoring._TASK", 1)
-    monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
-    machines, vectors, trials = case(tmp_path)
-    found = {}
-
-    def make(folder: Path | None) -> None:
-        scores = score_trials(
-            machines,
-            named(SEGMENTS, vectors),
-            trials,
-            destination=Destination(folder=folder, fingerprint="f"),
-            work=Work(jobs=2),
-        )
-        found["bytes"] = scores.values.tobytes()
-
-    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) > 3
-
-
-def test_damaged_scores_are_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.backend.scoring._TASK", 1)
-    monkeypatch.setattr("spkver.backend.scoring._PAIRED", 7 * 12_000)
-    machines, vectors, trials = case(None)
-    expected = score_trials(machines, named(SEGMENTS, vectors), trials).values
-    with pytest.raises(Stopped), records(2):
-        score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
-    flip_bits(tmp_path / "scores.journal", -5)
-    with records() as written:
-        found = score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
-    np.testing.assert_array_equal(found.values, expected)
-    n_tasks = len(written) + 1
-    with records() as written:
-        score_trials(machines, named(SEGMENTS, vectors), trials, destination=Destination(folder=tmp_path))
-    assert written == []
-    fewer = trials.subset(np.arange(len(trials) - 1))
-    with records() as written:
-        score_trials(machines, named(SEGMENTS, vectors), fewer, destination=Destination(folder=tmp_path))
-    assert len(written) == n_tasks, "other trials, other scores"
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
     ubm, means, frames = gmm_case(np.float32)
@@ -340,25 +299,6 @@ def test_gmm_scores_of_frames_and_means_in_files(tmp_path, jobs):
     there = Frames(frames.ids, frames.offsets, stored(frames.values, tmp_path))
     found = score_gmm_ubm(ubm, named(MODELS, stored(means, tmp_path, "means")), there, trials, work=Work(jobs=jobs))
     np.testing.assert_array_equal(found.values, expected)
-
-
-def test_gmm_scoring_stopped_at_every_task(tmp_path):
-    ubm, means, frames = gmm_case(np.float32)
-    trials = Trials.from_ids(*zip(*SHAPES["square"], strict=True))
-    found = {}
-
-    def make(folder: Path | None) -> None:
-        scores = score_gmm_ubm(
-            ubm,
-            named(MODELS, means),
-            frames,
-            trials,
-            destination=Destination(folder=folder, fingerprint="f"),
-            work=Work(jobs=2),
-        )
-        found["bytes"] = scores.values.tobytes()
-
-    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 3
 
 
 @pytest.mark.parametrize("in_file", [False, True])
@@ -373,9 +313,7 @@ def test_segments_of_many_pieces_are_projected_once(tmp_path, monkeypatch, in_fi
     expected = score_trials(machines, named(SEGMENTS, vectors_left), trials).values
     assert projected == []
     monkeypatch.setattr("spkver.backend.scoring._OFTEN", 1)
-    found = score_trials(
-        machines, named(SEGMENTS, vectors), trials, projection=projection, destination=Destination(folder=tmp_path)
-    )
+    found = score_trials(machines, named(SEGMENTS, vectors), trials, projection=projection)
     assert sum(projected) == 20
     np.testing.assert_allclose(found.values, expected, atol=1e-4)
     kept = {path.name for path in tmp_path.iterdir()}

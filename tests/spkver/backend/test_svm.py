@@ -7,13 +7,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from interruptions import Stopped, check_every_stop, flip_bits, named, records, stored
 from sklearn.svm import SVC
+from stored_vectors import named, stored
 
 from evaluation.trials.lists import Trials
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.backend.nap import fit_nap
 from spkver.backend.scoring import score_trials
@@ -164,14 +163,14 @@ def test_streamed_machines_are_the_same(tmp_path, projected, jobs):
         there[2],
         projection=projection,
         work=Work(jobs=jobs),
-        destination=Destination(tmp_path / "a.h5", attributes={"fingerprint": "f"}),
+        destination=tmp_path / "a.h5",
     )
     found = open_svms(tmp_path / "a.h5")
     assert isinstance(found.weights, StoredArray)
     for name in ("models", "weights", "biases"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
         np.testing.assert_array_equal(getattr(read_svms(tmp_path / "a.h5"), name), getattr(expected, name))
-    write_svms(tmp_path / "b.h5", expected, attributes={"fingerprint": "f"})
+    write_svms(tmp_path / "b.h5", expected)
     with h5py.File(tmp_path / "a.h5") as new, h5py.File(tmp_path / "b.h5") as old:
         assert set(new) == set(old)
         assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
@@ -200,36 +199,3 @@ def test_background_that_is_not_held_in_memory(tmp_path, monkeypatch, projected)
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_allclose(one.weights, held.weights, atol=1e-6)
     np.testing.assert_allclose(one.biases, held.biases, atol=1e-6)
-
-
-@pytest.mark.parametrize("projected", [False, True])
-def test_stopped_at_every_block(tmp_path, projected):
-    models, vectors, background = many(tmp_path)
-    projection = fit_nap(background, rank=5) if projected else None
-    path = tmp_path / "a.h5"
-
-    def make(folder: Path | None) -> None:
-        train_svms(
-            named(models, vectors),
-            background,
-            projection=projection,
-            work=Work(jobs=2),
-            destination=Destination(path, folder=folder, fingerprint="f"),
-        )
-
-    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
-
-
-def test_flipped_bit_in_half_of_the_machines(tmp_path):
-    models, vectors, background = many()
-    train_svms(named(models, vectors), background, destination=Destination(tmp_path / "whole.h5"))
-    expected = open_svms(tmp_path / "whole.h5")
-    with pytest.raises(Stopped), records(3):
-        train_svms(named(models, vectors), background, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    draft = tmp_path / "a.h5.draft"
-    flip_bits(draft, draft.read_bytes().index(expected.biases[20:25].tobytes()))
-    with records() as written:
-        train_svms(named(models, vectors), background, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    assert len(written) == 2
-    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").weights, expected.weights)
-    np.testing.assert_array_equal(open_svms(tmp_path / "a.h5").biases, expected.biases)

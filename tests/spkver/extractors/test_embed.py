@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import signal
@@ -18,13 +17,11 @@ import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
-from interruptions import check_every_stop, records
 from torch_writer import Tensors, write_torch
 
 from evaluation.embeddings import read_embeddings
 from evaluation.trials import Trials
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.backend import train_chain, write_backend
 from spkver.cli import main
@@ -116,33 +113,6 @@ def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_
     np.testing.assert_array_equal(fewer.vectors, whole.vectors[[3, 11]])
 
 
-def test_it_goes_on_wherever_it_was_stopped(source, own, tmp_path):
-    extractor, path = open_extractor(own), tmp_path / "v.h5"
-
-    def make(folder: Path | None) -> None:
-        path.unlink(missing_ok=True)
-        embed_directory(source, extractor, Destination(path, folder), work=Work(1))
-
-    assert check_every_stop(make, tmp_path / "work", read=path.read_bytes) == 3
-
-
-def test_a_second_run_does_nothing_and_a_changed_recording_alone_is_done_again(source, own, tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    extractor, destination = open_extractor(own), Destination(tmp_path / "v.h5", tmp_path / "work")
-    first = embed_directory(source, extractor, destination, work=Work(1))
-    with records() as written:
-        embed_directory(source, extractor, destination, work=Work(1))
-    assert not written
-    assert "all 20 vectors are up to date" in caplog.text
-    soundfile.write(source.recordings["u05"], 0.2 * np.random.default_rng(99).standard_normal(3000), RATE)
-    (tmp_path / "log").write_text("")
-    second = embed_directory(source, extractor, destination, work=Work(1))
-    assert (tmp_path / "log").read_text() == "x"
-    np.testing.assert_array_equal((first.vectors != second.vectors).any(axis=1), first.ids == "u05")
-    (tmp_path / "own.py").write_text(OWN.replace("[:20]", "[:21]"))
-    assert embed_directory(source, open_extractor(own), destination, work=Work(1)).vectors.shape == (20, 21)
-
-
 def test_killed_it_goes_on_to_the_same_file(tmp_path):
     source = make_set(tmp_path / "set", 40)
     slow = OWN.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
@@ -174,23 +144,6 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(sour
         assert words in said
     assert "Traceback" not in said
     assert not (tmp_path / "v.h5").exists()
-
-
-def test_recordings_without_a_vector_are_named_together_and_the_others_kept(source, weights, tmp_path):
-    for name in ("u03", "u12"):
-        soundfile.write(source.recordings[name], np.zeros(4000), RATE)
-    arguments = (source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / "v.h5", "--jobs", 1)
-    status, said = invoke(*arguments)
-    assert status == 2
-    assert "2 problems" in said
-    assert "u03: digital silence" in said
-    assert "u12: digital silence" in said
-    lists = {name: path for name, path in source.recordings.items() if name not in ("u03", "u12")}
-    write_datadir(DataDir(source.path, lists, {name: source.speakers[name] for name in lists}))
-    with records() as written:
-        status, said = invoke(*arguments)
-    assert (status, written) == (0, [])
-    assert "18 of 18 vectors taken up" in said
 
 
 def test_it_needs_no_library_of_networks(source, weights, tmp_path):

@@ -32,7 +32,7 @@ def write(folder, name, n_frames=40, n_cepstra=19, **changes):
 
 def test_there_and_back(tmp_path):
     arrays = {name: write(tmp_path / "in", name, count) for name, count in (("b/b_01", 30), ("a/a_01", 50))}
-    import_sidekit(tmp_path / "in", arrays, CONFIG, tmp_path / "store.h5", attributes={"fingerprint": "x"})
+    import_sidekit(tmp_path / "in", arrays, CONFIG, tmp_path / "store.h5")
     table = read_feature_table(tmp_path / "store.h5")
     assert table.ids.tolist() == ["a/a_01", "b/b_01"]
     for row, name in enumerate(table.ids):

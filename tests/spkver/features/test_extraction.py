@@ -14,14 +14,10 @@ import librosa
 import numpy as np
 import pytest
 import soundfile
-from interruptions import Stopped, check_every_stop, flip_bits, records
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
-from spkbase.files.temporary_rows import TemporaryRows
-from spkbase.runs import Destination
-from spkbase.work import one_blas_thread, use_engine
-from spkbase.work import Work
+from spkbase.work import Work, one_blas_thread, use_engine
 from spkver.audio.reading import read_audio
 from spkver.features.config import PRESETS, FeatureConfig
 from spkver.features.extraction import check_recordings, extract_features, features_of_signals, recording_generator
@@ -56,7 +52,7 @@ def recordings(tmp_path_factory) -> dict[str, Path]:
 
 def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
     parts = {name: options.pop(name) for name in ("folder", "fingerprint", "attributes") if name in options}
-    return extract_features(recordings, config, Destination(path, **parts), **{"work": Work(jobs=1), **options})
+    return extract_features(recordings, config, path, **{"work": Work(jobs=1), **options})
 
 
 def arrays(path: Path) -> dict[str, bytes]:
@@ -213,8 +209,6 @@ def test_frames_that_do_not_fit_memory_are_mapped(table, tmp_path):
 
 
 def test_no_space_for_mapped_frames_is_an_error(table, tmp_path, monkeypatch):
-    import errno
-    import os
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -332,38 +326,7 @@ def test_store_whose_parts_do_not_fit(recordings, tmp_path, change):
         read_feature_table(path)
 
 
-# --- interruptions, and frames for other processes -------------------------------------------------------------------
-
-
-def test_stopped_after_every_batch(recordings, tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.features.extraction._BATCH", 9)
-    path = tmp_path / "a.h5"
-
-    def make(folder: Path | None) -> None:
-        extract(recordings, path, folder=folder, fingerprint="f", attributes={"fingerprint": "f"})
-
-    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 5
-
-
-def test_damaged_batch_is_extracted_again(recordings, tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.features.extraction._BATCH", 9)
-    extract(recordings, tmp_path / "whole.h5")
-    with pytest.raises(Stopped), records(4):
-        extract(recordings, tmp_path / "a.h5", folder=tmp_path)
-    flip_bits(tmp_path / "a.h5.journal", -100_000)
-    with records() as written:
-        extract(recordings, tmp_path / "a.h5", folder=tmp_path)
-    assert 1 < len(written) < 5
-    assert arrays(tmp_path / "a.h5") == arrays(tmp_path / "whole.h5")
-
-
-@pytest.mark.parametrize("change", [{"fingerprint": "g"}, {"seed": 1}])
-def test_other_audio_or_seed_begins_anew(recordings, tmp_path, change):
-    some = dict(list(recordings.items())[:3])
-    extract(some, tmp_path / "a.h5", folder=tmp_path, fingerprint="f")
-    with records() as written:
-        extract(some, tmp_path / "a.h5", folder=tmp_path, **{"fingerprint": "f", **change})
-    assert len(written) == 1
+# --- , and frames for other processes -------------------------------------------------------------------
 
 
 def test_batches_with_failures_are_looked_at_again(recordings, tmp_path, monkeypatch):
@@ -399,22 +362,6 @@ def test_the_file_of_frames_is_gone_with_the_process(tmp_path):
         "stored = rows.stored(); assert stored.path.is_file() and stored[2].tolist() == [1, 1]"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_space_for_frames_in_a_file(tmp_path, monkeypatch):
-    rows = TemporaryRows(tmp_path, (3, 2), np.float32, what="frames", named=True)
-
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(DataError, match="frames cannot be kept: No space left"):
-        rows.append(np.ones((3, 2)))
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(DataError, match="no space for"):
-        TemporaryRows(tmp_path, (3, 2), np.float32, what="frames", named=True)
-    rows.stored().path.unlink()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import check_every_stop, stored
 from scipy.stats import multivariate_normal
+from stored_vectors import stored
 
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
 from spkbase.devices import Device
+from spkbase.errors import ConfigError, DataError
 from spkbase.work import Work
 from spkver.backend.scoring import score_gmm_ubm
 from spkver.features import Frames
@@ -189,17 +187,6 @@ def contents(trained: TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
     return b"".join(array.tobytes() for array in (*arrays, trained.log_likelihoods, trained.sizes))
-
-
-def test_stopped_at_every_round(tmp_path):
-    frames = np.random.default_rng(2).standard_normal((5_000, 3)).astype(np.float32)
-    trained = {}
-
-    def make(folder: Path | None) -> None:
-        config = UbmConfig(components=4, covariance="full", full_iterations=3)
-        trained["bytes"] = contents(train_ubm(frames, config, destination=Destination(folder=folder, fingerprint="f")))
-
-    assert check_every_stop(make, tmp_path, read=lambda: trained["bytes"]) == 1 + 1 + 2 + 3
 
 
 def test_a_component_without_frames_stays(caplog):

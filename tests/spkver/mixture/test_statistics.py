@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
 from scipy.stats import multivariate_normal
+from stored_vectors import stored
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.features.frames import Frames
 from spkver.mixture.gmm import GaussianMixture
@@ -180,7 +179,7 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
         models,
         segments,
         work=Work(jobs=jobs),
-        destination=Destination(tmp_path / "a.h5", attributes={"fingerprint": "f"}),
+        destination=tmp_path / "a.h5",
     )
     found = open_statistics(tmp_path / "a.h5")
     assert isinstance(found.first, StoredArray)
@@ -192,7 +191,7 @@ def test_the_file_is_sidekits(tmp_path):
     mixture, frames, models, segments = case()
     expected = accumulate_statistics(mixture, frames, models, segments)
     write_stat_server(tmp_path / "old.h5", StatServer(models, segments, expected.zeroth, expected.first))
-    accumulate_statistics(mixture, frames, models, segments, destination=Destination(tmp_path / "new.h5"))
+    accumulate_statistics(mixture, frames, models, segments, destination=tmp_path / "new.h5")
     with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
         assert set(old) == set(new)
         for name in old:
@@ -216,63 +215,21 @@ def test_what_is_in_memory_goes_into_the_same_file(tmp_path, kind):
         assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "recipe.h5").read_bytes()
 
 
-def test_stopped_at_every_block(tmp_path):
-    mixture, frames, models, segments = case()
-    path = tmp_path / "a.h5"
-
-    def make(folder: Path | None) -> None:
-        accumulate_statistics(
-            mixture,
-            frames,
-            models,
-            segments,
-            work=Work(jobs=2),
-            destination=Destination(path, folder=folder, fingerprint="f"),
-        )
-
-    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 4
-
-
-def test_flipped_bit_in_half_of_the_statistics(tmp_path):
-    mixture, frames, models, segments = case()
-    path = tmp_path / "a.h5"
-
-    def make(folder: Path | None, fingerprint: str = "f") -> int:
-        with records() as written:
-            accumulate_statistics(
-                mixture, frames, models, segments, destination=Destination(path, folder=folder, fingerprint=fingerprint)
-            )
-        return len(written)
-
-    make(None)
-    expected = path.read_bytes()
-    with pytest.raises(Stopped), records(3):
-        make(tmp_path)
-    place = expected.index(open_statistics(path).first[40].tobytes())
-    path.unlink()
-    flip_bits(tmp_path / "a.h5.draft", place)
-    assert make(tmp_path) == 2, "the second block, and the third, which was not there"
-    assert path.read_bytes() == expected
-    assert make(tmp_path, "other") == 4
-
-
 def test_streamed_statistics_must_be_numbers(tmp_path):
     mixture, frames, _, _ = case()
     values = frames.values.copy()
     values[frames.offsets[3]] = np.nan
     frames = Frames(frames.ids, frames.offsets, values)
     with np.errstate(invalid="ignore"), pytest.raises(DataError, match=r"a\.h5: stat. of segment 'r003' .* not finite"):
-        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "r003"], destination=Destination(tmp_path / "a.h5"))
+        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "r003"], destination=tmp_path / "a.h5")
     with pytest.raises(DataError, match="nobody"):
-        accumulate_statistics(
-            mixture, frames, ["a", "b"], ["r001", "nobody"], destination=Destination(tmp_path / "a.h5")
-        )
+        accumulate_statistics(mixture, frames, ["a", "b"], ["r001", "nobody"], destination=tmp_path / "a.h5")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_broken_statistics(tmp_path):
     mixture, frames, models, segments = case()
-    accumulate_statistics(mixture, frames, models, segments, destination=Destination(tmp_path / "a.h5"))
+    accumulate_statistics(mixture, frames, models, segments, destination=tmp_path / "a.h5")
     found = open_statistics(tmp_path / "a.h5")
     os.truncate(tmp_path / "a.h5", 3000)
     with pytest.raises(DataError, match=r"a\.h5"):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import golden_numbers
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from stored_vectors import stored
 from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.mixture.gmm import Accumulator, GaussianMixture, e_step, log_likelihood, m_step
 from spkver.mixture.ubm import (
@@ -240,7 +237,7 @@ def test_marks_of_doublings():
     assert schedule_marks([2, 4, 4, 8, 8]) == [(0, 2), (1, 4), (3, 8)]
 
 
-# --- interruptions ---------------------------------------------------------------------------------------------------
+# ---  ---------------------------------------------------------------------------------------------------
 
 
 def some_frames() -> np.ndarray:
@@ -251,44 +248,6 @@ def contents(trained: TrainedUbm) -> bytes:
     mixture = trained.mixture
     arrays = (mixture.weights, mixture.means, mixture.variances, trained.variance_control)
     return b"".join(one.tobytes() for one in (*arrays, trained.log_likelihoods, trained.sizes))
-
-
-def test_stopped_at_every_round(tmp_path):
-    found = {}
-
-    def make(folder: Path | None) -> None:
-        trained = train_ubm(
-            some_frames(),
-            UbmConfig(components=16),
-            destination=Destination(folder=folder, fingerprint="f"),
-            work=Work(jobs=2),
-        )
-        found["bytes"] = contents(trained)
-
-    assert check_every_stop(make, tmp_path, read=lambda: found["bytes"]) == 1 + 1 + 2 + 2 + 4
-
-
-@pytest.mark.parametrize("place", [-1, -900, 200])
-def test_damaged_rounds_are_run_again(tmp_path, caplog, place):
-    expected = train_ubm(some_frames(), UbmConfig(components=8))
-    with pytest.raises(Stopped), records(4):
-        train_ubm(some_frames(), UbmConfig(components=8), destination=Destination(folder=tmp_path))
-    flip_bits(tmp_path / "ubm.journal", place)
-    with caplog.at_level("INFO"):
-        found = train_ubm(some_frames(), UbmConfig(components=8), destination=Destination(folder=tmp_path))
-    assert contents(found) == contents(expected)
-    assert ("UBM: 2 rounds taken up" in caplog.text) == (place == -1)
-
-
-def test_other_frames_or_options_begin_anew(tmp_path):
-    train_ubm(some_frames(), UbmConfig(components=4), destination=Destination(folder=tmp_path, fingerprint="f"))
-    for config, fingerprint in ((UbmConfig(components=4), "g"), (UbmConfig(components=4, variance_floor=0.02), "g")):
-        with records() as written:
-            train_ubm(some_frames(), config, destination=Destination(folder=tmp_path, fingerprint=fingerprint))
-        assert len(written) == 4
-    with records() as written:
-        train_ubm(some_frames(), config, destination=Destination(folder=tmp_path, fingerprint="g"))
-    assert written == []
 
 
 def test_a_mixture_is_written_with_and_without_its_history(tmp_path):

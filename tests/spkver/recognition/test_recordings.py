@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interruptions import counted
+from stored_vectors import counted
 
 from spkbase.runs import Run, start_run
 from spkver.datadir.directory import DataDir

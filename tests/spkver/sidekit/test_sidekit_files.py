@@ -239,7 +239,7 @@ def test_mixtures_of_sidekit(golden: Path, tmp_path: Path, n_components: int) ->
 
 def test_mixture_constants_by_their_definition(tmp_path: Path) -> None:
     values = mixture()
-    write_mixture(tmp_path / "ubm.h5", **values, prefix="ubm_", attributes={"fingerprint": "f"})
+    write_mixture(tmp_path / "ubm.h5", **values, prefix="ubm_")
     with h5py.File(tmp_path / "ubm.h5") as file:
         data = {name.removeprefix("ubm_"): file[name][()] for name in file}
         assert file.attrs["fingerprint"] == "f"
@@ -414,7 +414,7 @@ def features(n: int = 6, *, seed: int = 0) -> SidekitFeatures:
 
 def test_many_shows_with_all_kinds_of_ids(tmp_path: Path) -> None:
     written = {show: features(seed=n) for n, show in enumerate(["m1/m1_01", "m1/m1_02", "a", LONG, "Zoë/ō", "b c"])}
-    write_feature_file(tmp_path / "f.h5", written, attributes={"fingerprint": "f"})
+    write_feature_file(tmp_path / "f.h5", written)
     found = read_feature_file(tmp_path / "f.h5")
     assert list(found) == sorted(written)
     for show, expected in written.items():

@@ -11,15 +11,12 @@ import pytest
 from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import check_every_stop, stored
+from stored_vectors import stored
 
 from evaluation.embeddings.files import read_embeddings
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.hdf5 import write_arrays
-from spkbase.runs import Destination
-from spkbase.work import stop_workers
-from spkbase.work import use_engine
-from spkbase.work import Work
+from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
 from spkver.vectors.ivectors import IVectors, extract_ivectors, fast_posterior, fast_terms, open_ivectors
@@ -152,7 +149,7 @@ def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, met
     for jobs in (1, 2, 5):
         for rows in (statistics, in_files):
             assert contents(extract(rows, work=Work(jobs))) == expected
-            found = extract(rows, work=Work(jobs), destination=Destination(tmp_path / f"{jobs}.h5"))
+            found = extract(rows, work=Work(jobs), destination=tmp_path / f"{jobs}.h5")
             assert contents(found) == expected
             assert contents(open_ivectors(tmp_path / f"{jobs}.h5")) == expected
 
@@ -177,21 +174,10 @@ def test_devices_are_equal_to_rounding(device, method):
     np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-9)
 
 
-def test_stopped_at_every_block(monkeypatch, tmp_path):
-    monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
-    model, statistics = random_model(), random_statistics(200)
-    path = tmp_path / "vectors.h5"
-
-    def make(folder: Path | None) -> None:
-        extract_ivectors(model, statistics, variances=True, destination=Destination(path, folder, "f"))
-
-    assert check_every_stop(make, tmp_path, read=lambda: path.read_bytes()) == 1 + 3
-
-
 def test_files_are_embeddings(tmp_path):
     model, statistics = random_model(), random_statistics()
     path = tmp_path / "vectors.h5"
-    found = extract_ivectors(model, statistics, destination=Destination(path, attributes={"fingerprint": "f"}))
+    found = extract_ivectors(model, statistics, destination=path)
     assert found.variances is None
     read, direct = read_embeddings(path), found.embeddings()
     for embeddings in (read, direct):
@@ -205,7 +191,7 @@ def test_segments_of_several_models(tmp_path):
     """They are rows like others; as embeddings, whose ids are distinct, they cannot be read."""
     statistics = random_statistics(2)
     twice = Statistics(statistics.models, statistics.segments[[0, 0]], statistics.zeroth, statistics.first)
-    found = extract_ivectors(random_model(), twice, destination=Destination(tmp_path / "v.h5"))
+    found = extract_ivectors(random_model(), twice, destination=tmp_path / "v.h5")
     assert open_ivectors(tmp_path / "v.h5").segments.tolist() == ["s0", "s0"]
     with pytest.raises(DataError, match="s0"):
         found.embeddings()
@@ -221,7 +207,7 @@ def test_segments_of_several_models(tmp_path):
 def test_statistics_that_are_not_finite(tmp_path, method, what, value):
     statistics = random_statistics()
     getattr(statistics, what)[7, 2] = value
-    for destination in (None, Destination(tmp_path / "v.h5")):
+    for destination in (None, tmp_path / "v.h5"):
         with pytest.raises(DataError, match="segment 's7' are not finite"):
             extract_ivectors(random_model(), statistics, method=method, destination=destination)
     assert not (tmp_path / "v.h5").exists()
@@ -259,7 +245,7 @@ def test_statistics_in_a_file_that_was_cut_short(tmp_path, kind):
 
 def test_broken_files(tmp_path):
     path = tmp_path / "v.h5"
-    extract_ivectors(random_model(), random_statistics(), variances=True, destination=Destination(path))
+    extract_ivectors(random_model(), random_statistics(), variances=True, destination=path)
     whole = path.read_bytes()
     for n_bytes in (0, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:n_bytes])

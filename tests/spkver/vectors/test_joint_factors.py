@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import check_every_stop
 from scipy.integrate import quad
 from scipy.linalg import subspace_angles
 
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
-from spkbase.work import use_engine
 from spkbase.devices import Device
-from spkbase.work import Work
+from spkbase.errors import ConfigError, DataError
+from spkbase.work import Work, use_engine
 from spkver.backend.scoring import score_joint_factors
 from spkver.mixture.gmm import GaussianMixture, whiten, whitening_factors
 from spkver.mixture.statistics import Statistics, open_statistics
@@ -276,7 +273,7 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
     assert contents(models[0]) == contents(models[1])
     for make in (speaker_vectors, session_vectors):
         whole = make(models[0], loaded, work=Work(jobs=1))
-        streamed = make(models[0], stored, work=Work(jobs=3), destination=Destination(tmp_path / f"{make.__name__}.h5"))
+        streamed = make(models[0], stored, work=Work(jobs=3), destination=tmp_path / f"{make.__name__}.h5")
         assert whole.vectors.dtype == np.float32
         assert np.asarray(streamed.vectors).tobytes() == whole.vectors.tobytes()
         assert streamed.segments.tolist() == whole.segments.tolist()
@@ -290,26 +287,6 @@ def test_worker_processes_give_the_same_bits():
         vectors = session_vectors(model, statistics, work=Work(jobs=2)).vectors
     assert contents(model) == contents(expected)
     assert vectors.tobytes() == session_vectors(model, statistics, work=Work(jobs=1)).vectors.tobytes()
-
-
-def test_training_is_stopped_at_every_round(tmp_path):
-    mixture, _, statistics = some()
-    trained = {}
-
-    def make(folder: Path | None) -> None:
-        destination = Destination(folder=folder, fingerprint="f")
-        trained["bytes"] = contents(train_joint_factors(mixture, statistics, SMALL, destination=destination))
-
-    assert check_every_stop(make, tmp_path, read=lambda: trained["bytes"]) == 9
-
-
-def test_vectors_are_stopped_at_every_block(tmp_path):
-    _, model, statistics = some(n_speakers=100, n_sessions=2)
-
-    def make(folder: Path | None) -> None:
-        session_vectors(model, statistics, destination=Destination(tmp_path / "v.h5", folder, "f"))
-
-    check_every_stop(make, tmp_path, read=lambda: (tmp_path / "v.h5").read_bytes())
 
 
 def test_devices_give_the_same(device: Device):
@@ -331,7 +308,7 @@ def test_files(tmp_path):
     mixture, _, statistics = some()
     model = train_joint_factors(mixture, statistics, SMALL)
     path = tmp_path / "jfa.h5"
-    write_joint_factors(path, model, attributes={"fingerprint": "f"})
+    write_joint_factors(path, model)
     read = read_joint_factors(path)
     assert contents(read) == contents(model)
     np.testing.assert_array_equal(read.factors, model.factors)

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from golden_numbers import objects, signed_sums
-from interruptions import named
+from stored_vectors import named
 
 from evaluation.trials.lists import Trials
 from spkver.backend.nap import fit_nap

@@ -9,11 +9,10 @@ import pytest
 from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from stored_vectors import stored
 
 from spkbase.arrays import StoredArray
 from spkbase.errors import ConfigError, DataError
-from spkbase.runs import Destination
 from spkbase.work import Work
 from spkver.mixture.gmm import GaussianMixture
 from spkver.mixture.statistics import Statistics
@@ -208,49 +207,12 @@ def test_streamed_supervectors_are_the_same(tmp_path, multisession):
     adapt = adapt_multisession if multisession else adapt_supervectors
     expected = adapt(mixture, statistics)
     (adapt_multisession if multisession else adapt_supervectors)(
-        mixture, statistics, work=Work(jobs=2), destination=Destination(tmp_path / "a.h5")
+        mixture, statistics, work=Work(jobs=2), destination=tmp_path / "a.h5"
     )
     found = open_supervectors(tmp_path / "a.h5")
     assert isinstance(found.vectors, StoredArray)
     for name in ("models", "segments", "vectors"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-@pytest.mark.parametrize("multisession", [False, True])
-def test_stopped_at_every_block(tmp_path, multisession):
-    mixture, statistics = many_statistics(tmp_path)
-    path = tmp_path / "a.h5"
-
-    def make(folder: Path | None) -> None:
-        (adapt_multisession if multisession else adapt_supervectors)(
-            mixture, statistics, work=Work(jobs=2), destination=Destination(path, folder=folder, fingerprint="f")
-        )
-
-    assert check_every_stop(make, tmp_path, read=path.read_bytes) == 1 + (2 if multisession else 4)
-
-
-def test_flipped_bit_in_half_of_the_supervectors(tmp_path):
-    mixture, statistics = many_statistics()
-    adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "whole.h5"))
-    expected = open_supervectors(tmp_path / "whole.h5").vectors
-    with pytest.raises(Stopped), records(3):
-        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    draft = tmp_path / "a.h5.draft"
-    flip_bits(draft, draft.read_bytes().index(expected[10].tobytes()))
-    with records() as written:
-        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    assert len(written) == 4
-    np.testing.assert_array_equal(open_supervectors(tmp_path / "a.h5").vectors, expected)
-
-
-def test_relevance_is_part_of_what_a_draft_is_made_from(tmp_path):
-    mixture, statistics = many_statistics()
-    with pytest.raises(Stopped), records(3):
-        adapt_supervectors(mixture, statistics, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    other = MapConfig(relevance=16)
-    adapt_supervectors(mixture, statistics, other, destination=Destination(tmp_path / "a.h5", folder=tmp_path))
-    found = open_supervectors(tmp_path / "a.h5").vectors
-    np.testing.assert_array_equal(found, adapt_supervectors(mixture, statistics, other).vectors)
 
 
 @pytest.mark.parametrize("on_device", [False, True])

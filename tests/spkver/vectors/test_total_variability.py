@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from functools import partial
-from pathlib import Path
-
 import numpy as np
 import pytest
 from array_devices import strict
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interruptions import Stopped, check_every_stop, flip_bits, records, stored
+from stored_vectors import stored
 
 from spkbase.errors import ConfigError, DataError
 from spkbase.files.hdf5 import write_arrays
-from spkbase.runs import Destination
-from spkbase.runs import progress_of
-from spkbase.work import stop_workers
-from spkbase.work import use_engine
-from spkbase.work import Work
+from spkbase.work import Work, stop_workers, use_engine
 from spkver.mixture.gmm import GaussianMixture, whitening_factors
 from spkver.mixture.statistics import Statistics
 from spkver.vectors import posteriors
@@ -275,52 +265,7 @@ def test_devices_are_equal_to_rounding(device):
     np.testing.assert_allclose(found.log_likelihoods, expected.log_likelihoods, rtol=1e-11)
 
 
-# --- interruptions ---------------------------------------------------------------------------------------------------
-
-
-def test_stopped_at_every_round(tmp_path):
-    mixture, statistics = some()
-    made = {}
-
-    def make(folder: Path | None) -> None:
-        destination = Destination(folder=folder, fingerprint="f")
-        config = TotalVariabilityConfig(rank=3, rounds=5)
-        made["bytes"] = contents(train_total_variability(mixture, statistics, config, destination=destination))
-
-    assert check_every_stop(make, tmp_path, read=lambda: made["bytes"]) == 5
-
-
-def test_damaged_rounds_are_run_again(tmp_path, caplog):
-    mixture, statistics = some()
-    train = partial(train_total_variability, mixture, statistics, TotalVariabilityConfig(rank=3, rounds=4))
-    expected = contents(train())
-    with pytest.raises(Stopped), records(3):
-        train(destination=Destination(folder=tmp_path))
-    flip_bits(tmp_path / "total_variability.journal", -5)
-    with caplog.at_level("INFO"):
-        assert contents(train(destination=Destination(folder=tmp_path))) == expected
-    assert "2 rounds taken up" in caplog.text
-
-
-def test_other_inputs_begin_anew(tmp_path):
-    mixture, statistics = some()
-    train = partial(train_total_variability, destination=Destination(folder=tmp_path, fingerprint="f"))
-    config = TotalVariabilityConfig(rank=3, rounds=2)
-    train(mixture, statistics, config)
-    assert progress_of(tmp_path) == (2, 2)
-    with records() as written:
-        train(mixture, statistics, config)
-    assert written == []
-    start = np.random.default_rng(0).standard_normal((*SHAPE, 3))
-    for change in (
-        lambda: train(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=2, minimum_divergence="none")),
-        lambda: train(mixture, statistics, config, start=start),
-        lambda: train(random_mixture(9), statistics, config),
-        lambda: train_total_variability(mixture, statistics, config, destination=Destination(folder=tmp_path)),
-    ):
-        with records() as written:
-            change()
-        assert len(written) == 2
+# ---  ---------------------------------------------------------------------------------------------------
 
 
 KILLED = """
@@ -339,27 +284,6 @@ train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=20, rou
 """
 
 
-def test_killed_often_it_ends_with_the_same_bits(tmp_path):
-    mixture = random_mixture(shape=(8, 20))
-    statistics = draw(mixture, np.random.default_rng(2).standard_normal((8, 20, 20)) / 9, 300)
-    parts = {"weights": mixture.weights, "means": mixture.means, "variances": mixture.variances}
-    np.savez(tmp_path / "in.npz", zeroth=statistics.zeroth, first=statistics.first, **parts)
-    journal, record = tmp_path / "total_variability.journal", 8 * 20 * 20 * 8
-    for kill in range(1, 4):
-        with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "in.npz"), str(tmp_path)]) as run:
-            while run.poll() is None and not (journal.exists() and journal.stat().st_size > (8 * kill + 0.5) * record):
-                time.sleep(0.001)
-            run.kill()
-        assert run.returncode == -9, "killed before its end"
-    names = np.array([str(row) for row in range(300)], object)
-    statistics = Statistics(names, names, statistics.zeroth, statistics.first)
-    train = partial(train_total_variability, mixture, statistics, TotalVariabilityConfig(rank=20, rounds=60))
-    with records() as written:
-        found = train(destination=Destination(folder=tmp_path, fingerprint="f"))
-    assert len(written) <= 60 - 24
-    assert contents(found) == contents(train())
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
@@ -367,7 +291,7 @@ def test_killed_often_it_ends_with_the_same_bits(tmp_path):
 def test_files_give_back_what_was_written(tmp_path, full):
     mixture, statistics = some(full=full)
     model = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=2))
-    write_total_variability(tmp_path / "tv.h5", model, attributes={"fingerprint": "f"})
+    write_total_variability(tmp_path / "tv.h5", model)
     again = read_total_variability(tmp_path / "tv.h5")
     for name in ("loadings", "means", "factors", "weights", "log_likelihoods"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
