@@ -420,6 +420,8 @@ def _lock(handle: int) -> bool:
 
 def is_in_use(folder: str | Path) -> bool:
     """Return whether a run is at work in a folder."""
+    if not Path(folder).is_dir():
+        return False
     handle = os.open(folder, os.O_RDONLY)
     try:
         return not _lock(handle)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -229,25 +230,35 @@ def stop_workers() -> None:
 
 
 def _map_on_cluster(engine: _Engine, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    import cloudpickle
     from distributed import KilledWorker
 
     n_threads = sum(engine.client.nthreads().values())
     executor = engine.client.get_executor(pure=False)
+    # as bytes: functions of a script travel whole, and the scheduler need not import what only workers use
+    task = partial(_pickled_task, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
+    ahead = max(64, _AHEAD * n_threads)  # workers may join
     try:
-        outcome = partial(_from_cluster, engine)
-        task = partial(_task, str(Path.cwd()), function)
-        yield from in_order(executor, task, items, max(64, _AHEAD * n_threads), outcome)  # workers may join
+        yield from in_order(executor, task, map(cloudpickle.dumps, items), ahead, partial(_from_cluster, engine))
+    except concurrent.futures.CancelledError as error:
+        raise WorkerError("the Dask scheduler lost the work: it ended, or was started again") from error
     except KilledWorker as error:
         text = f"several workers of the cluster died of one task, most often because memory ran out: {error}"
         raise WorkerError(text) from error
 
 
-def _from_cluster(engine: _Engine, future: concurrent.futures.Future[Result]) -> Result:
+def _pickled_task(task: bytes, item: bytes) -> bytes:
+    import cloudpickle
+
+    return bytes(cloudpickle.dumps(pickle.loads(task)(pickle.loads(item))))
+
+
+def _from_cluster(engine: _Engine, future: concurrent.futures.Future[bytes]) -> Any:
     """Wait for the result of a task, as long as the cluster has workers."""
     alone_since = None
     while True:
         try:
-            return future.result(timeout=1.0)
+            return pickle.loads(future.result(timeout=1.0))
         except concurrent.futures.TimeoutError:
             try:
                 has_workers = bool(engine.client.nthreads())
@@ -260,7 +271,7 @@ def _from_cluster(engine: _Engine, future: concurrent.futures.Future[Result]) ->
 
 def in_order(
     executor: Any,
-    function: Callable[[Item], Result],
+    function: Callable[[Item], Any],
     items: Iterable[Item],
     ahead: int,
     outcome: Callable[[Any], Result] = concurrent.futures.Future.result,

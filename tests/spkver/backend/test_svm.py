@@ -93,7 +93,7 @@ def test_own_vectors_are_on_the_positive_side():
 def test_files(tmp_path):
     models, vectors, background = data(np.float32)
     machines = train_svms(named(models, vectors), background)
-    write_svms(tmp_path / "svm.h5", machines, attributes={"fingerprint": "abc"})
+    write_svms(tmp_path / "svm.h5", machines)
     found = read_svms(tmp_path / "svm.h5")
     assert found.models.tolist() == machines.models.tolist()
     for name in ("weights", "biases"):
@@ -124,8 +124,6 @@ def test_what_functions_do_not_take_is_said():
     trials = Trials.from_ids(["anna"], ["bert"])
     with pytest.raises(TypeError, match=expected):
         score_trials(machines, models, trials)
-    with pytest.raises(TypeError, match=r"write a\.h5 with write_scores"):
-        score_trials(machines, named(models, vectors), trials, destination="a.h5")
 
 
 def test_machines_must_fit_together():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -51,7 +49,6 @@ def recordings(tmp_path_factory) -> dict[str, Path]:
 
 
 def extract(recordings: dict[str, Path], path: Path, config: FeatureConfig = CONFIG, **options):
-    parts = {name: options.pop(name) for name in ("folder", "fingerprint", "attributes") if name in options}
     return extract_features(recordings, config, path, **{"work": Work(jobs=1), **options})
 
 
@@ -68,10 +65,9 @@ def table(recordings, tmp_path_factory):
 
 
 def test_store(recordings, table, tmp_path):
-    again = extract(dict(reversed(recordings.items())), tmp_path / "a.h5", attributes={"fingerprint": "abc"})
+    again = extract(dict(reversed(recordings.items())), tmp_path / "a.h5")
     assert again.ids.tolist() == sorted(recordings) == table.ids.tolist()
     with h5py.File(tmp_path / "a.h5") as file:
-        assert file.attrs["fingerprint"] == "abc"
         assert file["cep"].dtype == np.float32
         assert file["cep"].chunks is None, "contiguous, so that it can be mapped"
     for place, name in enumerate(table.ids):
@@ -199,23 +195,12 @@ def test_frames(table, tmp_path):
         np.testing.assert_allclose(own.std(axis=0), 1, atol=1e-5)
 
 
-def test_frames_that_do_not_fit_memory_are_mapped(table, tmp_path):
+def test_frames_that_do_not_fit_memory_are_kept_in_a_file(table, tmp_path):
     in_memory = load_frames(table, CONFIG, folder=tmp_path, work=Work(jobs=1))
     mapped = load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path, work=Work(jobs=2))
-    assert isinstance(mapped.values, np.memmap)
-    assert not isinstance(in_memory.values, np.memmap)
+    assert isinstance(mapped.values, StoredArray)
+    assert isinstance(in_memory.values, np.ndarray)
     np.testing.assert_array_equal(mapped.values, in_memory.values)
-    assert list(tmp_path.iterdir()) == [], "the file has no name"
-
-
-def test_no_space_for_mapped_frames_is_an_error(table, tmp_path, monkeypatch):
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(DataError, match=r"no space for 0\.0 GB of frames: No space left.*memory_gb"):
-        load_frames(table, replace(CONFIG, memory_gb=1e-6), folder=tmp_path)
 
 
 def test_speech_from_labels(recordings, tmp_path):
@@ -326,17 +311,7 @@ def test_store_whose_parts_do_not_fit(recordings, tmp_path, change):
         read_feature_table(path)
 
 
-# --- , and frames for other processes -------------------------------------------------------------------
-
-
-def test_batches_with_failures_are_looked_at_again(recordings, tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.features.extraction._BATCH", 2)
-    bad = {**dict(list(recordings.items())[:6]), "m001/zzz": tmp_path / "x.wav"}
-    soundfile.write(tmp_path / "x.wav", np.zeros(8000), 16000)
-    with pytest.raises(DataError, match="digital silence"):
-        extract(bad, tmp_path / "a.h5", folder=tmp_path / "partial")
-    soundfile.write(tmp_path / "x.wav", speech(1, 8000), 16000)
-    assert len(extract(bad, tmp_path / "a.h5", folder=tmp_path / "partial")) == 7
+# --- frames for other processes
 
 
 def test_frames_for_processes_are_in_a_file(table, tmp_path):

@@ -1,4 +1,4 @@
-"""Training of total variability: an oracle of plain loops, laws of EM, interruptions, engines, devices, bad input."""
+"""Training of total variability: an oracle of plain loops, laws of EM, engines, devices, bad input."""
 
 from __future__ import annotations
 
@@ -263,25 +263,6 @@ def test_devices_are_equal_to_rounding(device):
     found = train_total_variability(mixture, statistics, config, work=Work(device=device))
     np.testing.assert_allclose(found.loadings, expected.loadings, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found.log_likelihoods, expected.log_likelihoods, rtol=1e-11)
-
-
-# ---  ---------------------------------------------------------------------------------------------------
-
-
-KILLED = """
-import sys
-from pathlib import Path
-import numpy as np
-from spkbase.runs import Destination
-from spkver.mixture import GaussianMixture, Statistics
-from spkver.vectors import TotalVariabilityConfig, train_total_variability
-arrays = dict(np.load(sys.argv[1]))
-mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
-names = np.array([str(row) for row in range(len(arrays["zeroth"]))], object)
-statistics = Statistics(names, names, arrays["zeroth"], arrays["first"])
-train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=20, rounds=60),
-                        destination=Destination(folder=Path(sys.argv[2]), fingerprint="f"))
-"""
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

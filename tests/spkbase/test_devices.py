@@ -13,10 +13,12 @@ from click.testing import CliRunner
 
 from evaluation.linkage import ranks as rank_counts_device
 from evaluation.linkage.ranks import count_beaters
+from spkbase import devices
 from spkbase.arrays import StoredArray
+from spkbase.console import worker_options
 from spkbase.devices import Device, check_products, find_device, on_device
 from spkbase.errors import DataError
-from spkbase.work import Work, device_option, devices
+from spkbase.work import Work
 
 
 @pytest.mark.parametrize("name", [None, "cpu"])
@@ -139,8 +141,8 @@ def test_arrays_go_there_and_back(device, order):
 
 def test_the_option_gives_the_device_or_says_why_not():
     @click.command()
-    @device_option
-    def command(device):
+    @worker_options(device=True)
+    def command(jobs, device):
         click.echo(repr(device))
 
     assert CliRunner().invoke(command, []).output == "None\n"

@@ -1,0 +1,249 @@
+"""Stages that are skipped when nothing has changed, limits of a run, its log, and what `status` says of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spkbase.devices import Device
+from spkbase.errors import ConfigError, DataError
+from spkbase.files import write_text
+from spkbase.runs import REPORT, Ended, Run, append_line, format_status, read_lines, read_status, start_run, versions
+
+
+@pytest.fixture
+def source(tmp_path) -> Path:
+    path = tmp_path / "numbers.txt"
+    path.write_text("1 2 3")
+    return path
+
+
+@pytest.fixture
+def output(tmp_path, source) -> Path:
+    """A finished run."""
+    assert work(tmp_path / "out", source) == ["read", "double", "sum"]
+    return tmp_path / "out"
+
+
+def work(output: Path, source: Path, *, factor: int = 2, offset: int = 0, **options: object) -> list[str]:
+    """Read numbers, multiply them, add them up; returns what was made."""
+    output.mkdir(exist_ok=True)
+    run, made = Run(output, **options), []  # type: ignore[arg-type, var-annotated]
+
+    def stage(name, text, **origin):
+        def make(path):
+            made.append(name)
+            write_text(path, text())
+
+        return run.stage(name, f"{name}.txt", make=make, read=Path.read_text, **origin)
+
+    try:
+        read = stage("read", source.read_text, sources={"numbers": source}, libraries=["numpy", "soundfile"])
+        between = run.stamp("between", inputs=[factor, read.fingerprint])
+        numbers = [str(factor * int(one)) for one in read.value.split()]
+        double = stage("double", lambda: " ".join(numbers), after=[read, between], libraries=["scipy"])
+        total = offset + sum(map(int, double.value.split()))
+        last = stage("sum", lambda: str(total), after=[double], inputs=offset, on_device=True)
+        assert last.value == str(offset + factor * sum(map(int, source.read_text().split())))
+        run.finish()
+    except Ended:
+        pass
+    return made
+
+
+def test_a_second_run_makes_nothing(output, source):
+    assert work(output, source) == []
+    assert work(output, source, force=True) == ["read", "double", "sum"]
+
+
+@pytest.mark.parametrize(
+    ("change", "made"), [({"factor": 3}, ["double", "sum"]), ({"offset": 1}, ["sum"]), ({"factor": 2}, [])]
+)
+def test_a_change_makes_what_depends_on_it(output, source, change, made):
+    assert work(output, source, **change) == made
+    assert work(output, source) == made, "back again"
+
+
+@pytest.mark.parametrize("change", ["size", "time", "path"])
+def test_a_changed_source_makes_all(output, source, change):
+    if change == "size":
+        source.write_text("1 2 3 4")
+    elif change == "time":
+        os.utime(source, ns=(1, 1))
+    else:
+        source = source.rename(source.with_name("others.txt"))
+    assert work(output, source) == ["read", "double", "sum"]
+
+
+@pytest.mark.parametrize(
+    ("library", "made"), [("soundfile", ["read", "double", "sum"]), ("scipy", ["double", "sum"]), ("h5py", [])]
+)
+def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, made):
+    known = versions()
+    monkeypatch.setattr("spkbase.runs.library_version", lambda name: "99" if name == library else known[name])
+    status = {one.stage: one.why for one in read_status(output)[0].stages if one.state == "stale"}
+    assert list(status) == made
+    assert all(library in why for why in status.values())
+    assert work(output, source) == made
+
+
+def test_another_version_of_the_package_makes_all(output, source, monkeypatch):
+    monkeypatch.setattr("spkbase.runs.__version__", "99.0")
+    assert [one.why for one in read_status(output)[0].stages] == ["spkver 0.1.0 -> 99.0"] * 3
+    assert work(output, source) == ["read", "double", "sum"]
+
+
+def test_a_device_counts_where_it_is_used(output, source):
+    device = Device("cuda", None, library="torch 2.0")
+    assert work(output, source, device=device) == ["sum"]
+    assert work(output, source) == ["sum"]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text(""), lambda path: path.write_text("9 9")])
+def test_a_damaged_artefact_is_made_again(output, source, damage):
+    damage(output / "double.txt")
+    assert read_status(output)[0].stages[1].state in ("missing", "damaged")
+    assert work(output, source) == ["double"]
+
+
+def test_a_copy_of_the_folder_is_taken(output, source):
+    """Other times of change, same contents."""
+    for path in output.glob("*.txt"):
+        os.utime(path, ns=(5, 5))
+    assert work(output, source) == []
+
+
+def test_verify_reads_what_size_and_time_do_not_tell(output):
+    path = output / "double.txt"
+    status = path.stat()
+    path.write_text("9 9 9")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert read_status(output)[0].stages[1].state == "done"
+    assert read_status(output, verify=True)[0].stages[1].state == "damaged"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"artefacts": 3}', "\xff"])
+def test_damaged_records_make_all_again(output, source, text):
+    (output / "stages.json").write_text(text, encoding="latin-1")
+    assert work(output, source) == ["read", "double", "sum"]
+    assert work(output, source) == []
+
+
+def test_a_failed_stage_is_begun_and_made_again(output, source):
+    with pytest.raises(DataError):
+        Run(output).stage("double", "double.txt", make=fail, read=Path.read_text)
+    assert read_status(output)[0].stages[1].why == "it was begun"
+    assert work(output, source) == ["double"]
+
+
+def fail(path: Path) -> None:
+    raise DataError("no")
+
+
+@pytest.mark.parametrize(
+    ("limits", "made"),
+    [
+        ({"until": "double"}, ["double"]),
+        ({"until": "sum"}, ["double"]),
+        ({"only": "double"}, ["double"]),
+        ({"only": "double", "force": True}, ["double"]),
+        ({"only": REPORT}, DataError),
+        ({"only": "sum"}, DataError),
+        ({"frozen": True}, DataError),
+        ({"until": "suum"}, ConfigError),
+    ],
+)
+def test_limits(output, source, limits, made):
+    (output / "double.txt").unlink()
+    if isinstance(made, list):
+        assert work(output, source, **limits) == made
+        return
+    text = "expected one of read, double, sum, report" if made is ConfigError else "'double' is missing, and is needed"
+    with pytest.raises(made, match=text):
+        work(output, source, **limits)
+
+
+def test_what_a_killed_process_had_finished_is_read(tmp_path):
+    path = tmp_path / "done.jsonl"
+    assert list(read_lines(path)) == []
+    append_line(path, {"a": [1.5]})
+    append_line(path, "b")
+    path.write_text(path.read_text() + '{"c": [1')
+    assert list(read_lines(path)) == [{"a": [1.5]}, "b"]
+
+
+def test_names_that_lead_out_of_the_folder(tmp_path):
+    for name in ("../a", "/a", "a\0"):
+        with pytest.raises(DataError, match="leads out of"):
+            Run(tmp_path).path(name)
+
+
+def test_log_and_configuration(tmp_path, caplog):
+    output, root = tmp_path / "new" / "out", logging.getLogger()
+    before = (root.level, list(root.handlers))
+    for _ in range(2):
+        with start_run(output, {"a": 1}, jobs=3) as run:
+            logging.getLogger("spkver.test").info("hello")
+            logging.getLogger("urllib3").info("not ours")
+            assert run.work.jobs == 3
+    assert (root.level, list(root.handlers)) == before
+    text = (output / "run.log").read_text()
+    assert (text.count("hello"), text.count("finished"), text.count("not ours")) == (2, 2, 0)
+    assert (output / "config.yaml").read_text() == "a: 1\n"
+    with pytest.raises(DataError), start_run(output, {}):
+        raise DataError("wrong")
+    assert "stopped: wrong" in (output / "run.log").read_text()
+
+
+def test_bad_output(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be"), start_run(tmp_path / "file" / "out", {}):
+        pass
+    with pytest.raises(DataError, match="--jobs is 0"), start_run(tmp_path, {}, jobs=0):
+        pass
+    with pytest.raises(ConfigError, match="exclude"), start_run(tmp_path, {}, only="a", until="b"):
+        pass
+
+
+def test_status_of_a_finished_run(output, source):
+    work(output, source, factor=3, until="double")
+    told = format_status(read_status(output))
+    assert told.startswith("2 of 3 stages done, 1 stale; next: sum")
+    assert "depends on 'double', which was made again" in told
+    (status,) = read_status(output)
+    assert [(one.stage, one.state) for one in status.stages] == [("read", "done"), ("double", "done"), ("sum", "stale")]
+    source.write_text("7")
+    assert read_status(output)[0].stages[0].why == f"{source} changed"
+    assert read_status(output)[0].stages[2].why == f"depends on 'double': {source} changed"
+
+
+def test_status_of_folders_below_and_of_earlier_configurations(output, source):
+    run = Run(output)
+    run.stage("other", "other.txt", make=lambda path: write_text(path, "x"), read=Path.read_text)
+    run.finish()
+    work(run.below("below").output, source)
+    first, second = read_status(output)
+    assert (first.folder, second.folder) == (output, output / "below")
+    assert first.others == ["double.txt", "read.txt", "sum.txt"]
+    with start_run(output, {}):
+        assert read_status(output)[0].in_use
+    assert not read_status(output)[0].in_use
+
+
+def test_the_command_tells_and_changes_nothing(output, tmp_path):
+    from spkver.cli import main
+
+    before = {path: path.read_bytes() for path in output.iterdir()}
+    result = CliRunner().invoke(main, ["status", str(output), "--json"])
+    assert [one["state"] for one in json.loads(result.stdout)[0]["stages"]] == ["done"] * 3
+    assert CliRunner().invoke(main, ["status", str(output), "--verify"]).stdout.startswith("3 of 3 stages done")
+    assert {path: path.read_bytes() for path in output.iterdir()} == before
+    for folder, text in ((tmp_path / "none", "no such folder"), (tmp_path, "no run has been here")):
+        failed = CliRunner().invoke(main, ["status", str(folder)])
+        assert failed.exit_code == 2 or folder == tmp_path
+        assert text in failed.stderr or folder == tmp_path
