@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import describe_machine, median_seconds
-from evaluation.metrics import PRIORS, Metrics, SortedScores, eer_of, evaluate, min_dcf_of
+from evaluation.metrics import PRIORS, Metrics, SortedScores, eer, evaluate, min_dcf
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import bootstrap, sample_of
 
@@ -78,7 +78,7 @@ def text_files(n_models: int = 500, n_segments: int = 2000) -> tuple[float, floa
 
 def two_metrics(scores: SortedScores) -> dict[str, float]:
     """Equal error rate and least cost, both of the hull."""
-    return {"eer": eer_of(scores), "min_dcf": min_dcf_of(scores, p_target=0.01)}
+    return {"eer": eer(scores), "min_dcf": min_dcf(scores, p_target=0.01)}
 
 
 def resamples(statistic: Callable[[SortedScores], dict[str, float]], replicates: int = 1000) -> float:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics.conventions import convention_named
-from evaluation.metrics.equal_error import reversal_of
-from evaluation.metrics.sorted_scores import SortedScores, as_count, sort_scores
+from evaluation.metrics.equal_error import reversal
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, as_count, sort_scores
 from evaluation.metrics.table import (
     METRICS,
     PRIORS,
@@ -189,7 +189,7 @@ class Metrics:
         return {name: number_of(result) for name, result in compute_all(self.rows, scores).items()}
 
     def evaluate(self, scores: SortedScores) -> Evaluation:
-        """Compute them with all that belongs to them; see `evaluate_of`."""
+        """Compute them with all that belongs to them; see `evaluate`."""
         results = compute_all(self.rows, scores)
         return Evaluation(
             n_target=as_count(scores.n_target),
@@ -212,32 +212,18 @@ class Metrics:
         return tuple(replace(row, compute=replaces.get(row.name, row.compute)) for row in rows)
 
 
-class Weights(TypedDict, total=False):
-    """How often each trial counts; once by default.
-
-    Attributes
-    ----------
-    target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,)
-        For scores that come by class.
-    weights : array_like of float of shape (N,)
-        For scores that come with labels.
-    """
-
-    target_weights: ArrayLike | None
-    nontarget_weights: ArrayLike | None
-    weights: ArrayLike | None
-
-
 @one_blas_thread()
 def evaluate(
-    target: ArrayLike | Scores,
+    target: GivenScores | Scores,
     nontarget: ArrayLike | None = None,
     *,
     labels: ArrayLike | Key | None = None,
     convention: str = "default",
     priors: Sequence[str | float] = PRIORS,
     metrics: tuple[Metric, ...] = METRICS,
-    **weights: Unpack[Weights],
+    target_weights: ArrayLike | None = None,
+    nontarget_weights: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Evaluation:
     """Compute every metric of scores.
 
@@ -245,7 +231,7 @@ def evaluate(
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
         Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
-        do. With `labels` the first holds the scores of both classes, and there is no second.
+        do, and `SortedScores` alone. With `labels` the first holds the scores of both classes, and there is no second.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
         The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
         with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
@@ -256,9 +242,8 @@ def evaluate(
     metrics : tuple of Metric
         What to compute: the built-in table, one with rows of your own (``METRICS + (mine,)``), part of it, or one with
         other options (`evaluation.metrics.metrics_with`).
-    **weights : array_like of float
-        How often each trial counts, once by default: ``target_weights`` and ``nontarget_weights``, or ``weights`` with
-        `labels`.
+    target_weights, nontarget_weights, weights : array_like of float, optional
+        How often each trial counts, once by default: the first two for scores by class, `weights` with `labels`.
 
     Returns
     -------
@@ -279,60 +264,38 @@ def evaluate(
     >>> evaluate([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).eer["rocch"]
     0.0
     """
-    split = scores_by_class(target, nontarget, labels, **weights)
-    return evaluate_of(sort_scores(**split), convention=convention, priors=priors, metrics=metrics)
+    if not isinstance(target, SortedScores):
+        given = {"target_weights": target_weights, "nontarget_weights": nontarget_weights, "weights": weights}
+        given = {name: column for name, column in given.items() if column is not None}
+        target = sort_scores(**_by_class(target, nontarget, labels, given))
+    return Metrics(priors, convention, tuple(metrics)).evaluate(target)
 
 
-def scores_by_class(
-    target: ArrayLike | Scores,
-    nontarget: ArrayLike | None = None,
-    labels: ArrayLike | Key | None = None,
-    **weights: Unpack[Weights],
-) -> dict[str, Any]:
-    """Return the scores of each class with their weights, as `sort_scores` takes them; see `evaluate`.
-
-    Raises
-    ------
-    DataError
-        If it is not said which scores are which, or as `split_by_labels` and `split_scores`.
-    """
+def _by_class(target: Any, nontarget: Any, labels: Any, weights: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores of each class with their weights, as `sort_scores` takes them."""
     if labels is None and nontarget is not None and are_labels(nontarget):
         labels, nontarget = nontarget, None
-    given: dict[str, Any] = {name: column for name, column in weights.items() if column is not None}
-    unfit = "weights" if labels is None else ("target_weights", "nontarget_weights")
-    if strange := [name for name in given if name in unfit or name not in Weights.__annotations__]:
+    fitting = ["target_weights", "nontarget_weights"] if labels is None else ["weights"]
+    if strange := [name for name in weights if name not in fitting]:
         form = "scores by class" if labels is None else "scores with labels"
-        fitting = "target_weights and nontarget_weights" if labels is None else "weights"
-        raise DataError(f"expected {fitting} for {form}, got {', '.join(strange)}")
+        raise DataError(f"expected {' and '.join(fitting)} for {form}, got {', '.join(strange)}")
     if (nontarget is None) == (labels is None):
         got = "neither" if labels is None else "both"
         remedy = "evaluate(target, nontarget), or evaluate(scores, labels=labels)"
         raise DataError(f"expected nontarget scores or labels, got {got}", remedy=remedy)
     if isinstance(target, Scores) or isinstance(labels, Key):
-        if not (isinstance(target, Scores) and isinstance(labels, Key)) or given:
+        if not (isinstance(target, Scores) and isinstance(labels, Key)) or weights:
             text = "expected Scores and a Key as labels, without weights"
             got = f"{type(target).__name__} and {type(nontarget if labels is None else labels).__name__}"
             raise DataError(f"{text}, got {got}", remedy="evaluate(scores, labels=key)")
         return dict(zip(("target", "nontarget"), split_scores(target, labels), strict=True))
-    if labels is not None:
-        split = split_by_labels(target, labels, given.get("weights"))
-        if absent := [name for name in ("target", "nontarget") if not len(split[name])]:
-            text = f"expected labels of both classes, got no {absent[0]} among {sum(map(len, split.values()))}"
-            raise DataError(text, remedy="detection metrics need trials of both classes")
-        return dict(split)
-    return {"target": target, "nontarget": nontarget} | given
-
-
-@one_blas_thread()
-def evaluate_of(
-    scores: SortedScores,
-    *,
-    convention: str = "default",
-    priors: Sequence[str | float] = PRIORS,
-    metrics: tuple[Metric, ...] = METRICS,
-) -> Evaluation:
-    """Compute every metric of sorted scores; see `evaluate`."""
-    return Metrics(priors, convention, tuple(metrics)).evaluate(scores)
+    if labels is None:
+        return {"target": target, "nontarget": nontarget} | weights
+    split = dict(split_by_labels(target, labels, weights.get("weights")))
+    if absent := [name for name in ("target", "nontarget") if not len(split[name])]:
+        text = f"expected labels of both classes, got no {absent[0]} among {sum(map(len, split.values()))}"
+        raise DataError(text, remedy="detection metrics need trials of both classes")
+    return split
 
 
 def metrics_of(statistic: Callable[[SortedScores], Mapping[str, float]]) -> tuple[Metric, ...]:
@@ -368,7 +331,7 @@ def _notes(rows: Sequence[Metric], results: Mapping[str, Any], scores: SortedSco
         for name, point in row.numbers():
             if row.caveat is not None and (text := row.caveat(results[name], scores, convention, point)):
                 notes[name] = text
-    if (turned := reversal_of(scores)) is not None:
+    if (turned := reversal(scores)) is not None:
         notes["scores"] = turned.text
     return notes
 

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, SortedScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.work import one_blas_thread
 
@@ -29,12 +29,12 @@ _FEW_BINS = 10
 _MISLEADS = 0.1
 
 
-def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> float:
+def d_sys(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
     """Return the linkability in the reference's binning.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.
@@ -51,11 +51,7 @@ def d_sys(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> flo
     DataError
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
-    return d_sys_of(sort_scores(target, nontarget), omega=omega)
-
-
-def d_sys_of(scores: SortedScores, *, omega: float = 1.0) -> float:
-    """Return the linkability of sorted scores in the reference's binning; see `d_sys`."""
+    scores = sort_scores(target, nontarget)
     _check(omega)
     low, high = float(scores.thresholds[0]), float(scores.thresholds[-1])
     if low == high or not math.isfinite(high - low):
@@ -75,14 +71,15 @@ def d_sys_of(scores: SortedScores, *, omega: float = 1.0) -> float:
     return float(np.trapezoid(local * mated, centres))
 
 
-def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) -> float:
+@one_blas_thread()
+def d_sys_pav(target: GivenScores, nontarget: ArrayLike | None = None, *, omega: float = 1.0) -> float:
     """Return the linkability with likelihood ratios of isotonic regression.
 
     It has no bins, and is safe with ties and infinite scores.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Mated and non-mated scores.
     omega : float
         P(mated) / P(non-mated), above 0.
@@ -102,12 +99,7 @@ def d_sys_pav(target: ArrayLike, nontarget: ArrayLike, *, omega: float = 1.0) ->
     >>> d_sys_pav([1.0, 2.0], [-1.0, -2.0]), d_sys_pav([-1.0, -2.0], [1.0, 2.0])
     (1.0, 0.0)
     """
-    return d_sys_pav_of(sort_scores(target, nontarget), omega=omega)
-
-
-@one_blas_thread()
-def d_sys_pav_of(scores: SortedScores, *, omega: float = 1.0) -> float:
-    """Return the linkability of sorted scores by isotonic regression; see `d_sys_pav`."""
+    scores = sort_scores(target, nontarget)
     _check(omega)
     blocks = scores.blocks
     local = np.maximum(np.tanh((blocks.llr + np.log(omega)) / 2), 0.0)
@@ -120,7 +112,7 @@ def d_sys_caveat(value: float, pav_value: float, scores: SortedScores) -> str | 
     Parameters
     ----------
     value, pav_value : float
-        Of `d_sys_of` and of `d_sys_pav_of`.
+        Of `d_sys` and of `d_sys_pav`.
     scores : SortedScores
         The scores.
     """

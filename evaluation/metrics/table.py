@@ -32,28 +32,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.metrics.calibration import cllr_of, min_cllr_of
+from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.metrics.detection import (
     FALSE_ACCEPT_RATES,
     RateAt,
     TrueAccept,
-    act_dcf_of,
-    cost_threshold_of,
+    act_dcf,
+    cost_threshold,
     effective_prior,
-    min_dcf_of,
-    prbep_of,
-    tpr_at_fpr_of,
+    min_dcf,
+    prbep,
+    tpr_at_fpr,
 )
-from evaluation.metrics.equal_error import METHODS, eer_of, equal_error_of, error_rates
+from evaluation.metrics.equal_error import METHODS, eer, equal_error
 from evaluation.metrics.sorted_scores import SortedScores, as_count
-from evaluation.metrics.system_linkability import d_sys_caveat, d_sys_of, d_sys_pav_of
+from evaluation.metrics.system_linkability import d_sys, d_sys_caveat, d_sys_pav
 from evaluation.metrics.zebra_profile import (
     SCALE,
     ceiling_note,
     format_value,
+    individual,
     individual_ceiling,
-    individual_of,
-    population_of,
+    population,
     tag,
 )
 from spkbase.errors import DataError
@@ -318,9 +318,9 @@ def metrics_with(*, omega: float = 1.0, scale: Sequence[tuple[str, float]] = SCA
         ZEBRA's tags; see `evaluation.metrics.read_scale`.
     """
     changes: dict[str, dict[str, Any]] = {
-        "zebra.individual": {"beside": partial(_ceiling_and_tag, scale=scale)},
-        "d_sys": {"compute": partial(d_sys_of, omega=omega), "caveat": partial(_d_sys_caveat, omega=omega)},
-        "d_sys_pav": {"compute": partial(d_sys_pav_of, omega=omega)},
+        "zebra.individual": {"beside": partial(_ceiling_and_tag, scale)},
+        "d_sys": {"compute": partial(d_sys, omega=omega), "caveat": partial(_d_sys_caveat, omega)},
+        "d_sys_pav": {"compute": partial(d_sys_pav, omega=omega)},
     }
     return tuple(replace(row, **changes[row.name]) if row.name in changes else row for row in METRICS)
 
@@ -335,12 +335,12 @@ def metrics_at_thresholds_of(development: SortedScores, priors: Sequence[str | f
     priors : sequence of str or float
         Target priors of the costs.
     """
-    thresholds = {"eer": equal_error_of(development).threshold}
-    thresholds |= {str(prior): cost_threshold_of(development, effective_prior(float(prior))) for prior in priors}
+    thresholds = {"eer": equal_error(development).threshold}
+    thresholds |= {str(prior): cost_threshold(development, effective_prior(float(prior))) for prior in priors}
     return tuple(
         Metric(
             name,
-            partial(_rate_at, thresholds=thresholds, side=side),
+            partial(_rate_at, side, thresholds),
             f"{kind} at the development threshold ({{}})",
             FRACTION,
             method=Method("logit", lower=0, upper=1, of_errors=side == 0),
@@ -372,13 +372,9 @@ def method_of(name: str, *, difference: bool = False, metrics: Sequence[Metric] 
     't on the logit scale'
     """
     row, point = _find(name, METRICS if metrics is None else metrics)
-    if row is not None:
-        method = row.method_at(point)
-    else:
-        method = _OTHER_METHODS.get(name) or _OTHER_METHODS.get(name.partition(".")[0], Method("identity"))
-    if difference:
-        return method if method.scale == "percentile" else Method("identity")
-    return method
+    other = _OTHER_METHODS.get(name) or _OTHER_METHODS.get(name.partition(".")[0], Method("identity"))
+    method = other if row is None else row.method_at(point)
+    return Method("identity") if difference and method.scale != "percentile" else method
 
 
 def is_worse_low(name: str, *, metrics: Sequence[Metric] | None = None) -> bool:
@@ -411,47 +407,54 @@ def is_prior(text: str) -> bool:
 
 def _find(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
     """Find the row of a number, and its point: also points that are not in the table, such as other priors."""
-    for metric in metrics:
-        if name == metric.name:
-            return metric, ""
+    exact = (metric for metric in metrics if metric.name == name)
     head, _, point = name.partition(".")
-    return next((metric for metric in metrics if metric.name == head), None), point
+    group = (metric for metric in metrics if metric.name == head)
+    return (row, "") if (row := next(exact, None)) is not None else (next(group, None), point)
 
 
-def _least_cost(scores: SortedScores, prior: str, *, normalised: bool = True) -> float:
-    return min_dcf_of(scores, p_target=float(prior), normalised=normalised)
+def _eer(scores: SortedScores, reading: str) -> float:
+    return eer(scores, method=reading)
 
 
-def _actual_cost(scores: SortedScores, prior: str, *, normalised: bool = True) -> float:
-    return act_dcf_of(scores, p_target=float(prior), normalised=normalised)
+def _threshold(scores: SortedScores) -> float:
+    return equal_error(scores).threshold
 
 
 def _true_accepts(scores: SortedScores, rate: str) -> TrueAccept:
-    return tpr_at_fpr_of(scores, fpr=float(rate))
-
-
-def _rate_at(scores: SortedScores, point: str, *, thresholds: dict[str, float], side: int) -> RateAt:
-    cut = int(np.searchsorted(scores.thresholds, thresholds[point]))
-    return RateAt(error_rates(scores, cut)[side], thresholds[point])
+    return tpr_at_fpr(scores, fpr=float(rate))
 
 
 def _threshold_used(found: RateAt, scores: SortedScores, convention: str, point: str) -> str:
     return f"accepted at {found.threshold:.6g} and above"
 
 
-def _threshold(scores: SortedScores) -> float:
-    return equal_error_of(scores).threshold
+def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
+    return ceiling_note(value, individual_ceiling(scores.n_target, scores.n_nontarget))
 
 
-def _eer_method(reading: str) -> Method:
-    if reading == "rocch":
-        return Method("logit", factor=HULL_FACTOR, lower=0, upper=0.5, of_errors=True)
-    return Method("logit", lower=0, upper=1, of_errors=True)
+def _cost(metric: Callable[..., float], normalised: bool, scores: SortedScores, prior: str) -> float:
+    return metric(scores, p_target=float(prior), normalised=normalised)
 
 
 def _least_cost_method(prior: str) -> Method:
     upper = min(float(prior), 1 - float(prior)) if is_prior(prior) else np.inf
     return Method("log", factor=COST_FACTOR, lower=0, upper=upper)
+
+
+def _eer_method(reading: str) -> Method:
+    hull = reading == "rocch"
+    return Method("logit", HULL_FACTOR if hull else 0.0, lower=0, upper=0.5 if hull else 1, of_errors=True)
+
+
+def _rate_at(side: int, thresholds: dict[str, float], scores: SortedScores, point: str) -> RateAt:
+    cut = int(np.searchsorted(scores.thresholds, thresholds[point]))
+    return RateAt(scores.error_rates(cut)[side], thresholds[point])
+
+
+def _ceiling_and_tag(scale: Sequence[tuple[str, float]], value: float, scores: SortedScores) -> dict[str, float | str]:
+    ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
+    return {"individual_ceiling": ceiling, "tag": tag(value, scale=scale)}
 
 
 def _why_infinite(value: float, scores: SortedScores, convention: str, point: str) -> str | None:
@@ -462,8 +465,8 @@ def _why_infinite(value: float, scores: SortedScores, convention: str, point: st
     return f"infinite: a posterior underflows, as the convention {convention} has it"
 
 
-def _d_sys_caveat(value: float, scores: SortedScores, convention: str, point: str, *, omega: float = 1.0) -> str | None:
-    return d_sys_caveat(value, d_sys_pav_of(scores, omega=omega), scores)
+def _d_sys_caveat(omega: float, value: float, scores: SortedScores, convention: str, point: str) -> str | None:
+    return d_sys_caveat(value, d_sys_pav(scores, omega=omega), scores)
 
 
 def _unresolved(point: TrueAccept, scores: SortedScores, convention: str, rate: str) -> str | None:
@@ -473,21 +476,10 @@ def _unresolved(point: TrueAccept, scores: SortedScores, convention: str, rate: 
     return f"not resolved: {as_count(scores.n_nontarget):,} nontarget trials, but at least {needed:,} needed"
 
 
-def _at_the_ceiling(value: float, scores: SortedScores, convention: str, point: str) -> str:
-    return ceiling_note(value, individual_ceiling(scores.n_target, scores.n_nontarget))
-
-
-def _ceiling_and_tag(
-    value: float, scores: SortedScores, *, scale: Sequence[tuple[str, float]] = SCALE
-) -> dict[str, float | str]:
-    ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
-    return {"individual_ceiling": ceiling, "tag": tag(value, scale=scale)}
-
-
 METRICS = (
     Metric(
         "eer",
-        eer_of,
+        _eer,
         "EER ({})",
         FRACTION,
         method=_eer_method,
@@ -504,7 +496,7 @@ METRICS = (
     ),
     Metric(
         "cllr",
-        cllr_of,
+        cllr,
         "Cllr (bit)",
         BIT,
         method=Method("inverse root", lower=0),
@@ -514,7 +506,7 @@ METRICS = (
     ),
     Metric(
         "min_cllr",
-        min_cllr_of,
+        min_cllr,
         "minCllr (bit)",
         BIT,
         method=Method("log", factor=HULL_FACTOR, lower=0, upper=1),
@@ -533,7 +525,7 @@ METRICS = (
     ),
     Metric(
         "min_dcf",
-        _least_cost,
+        partial(_cost, min_dcf, True),
         "minDCF at prior {}",
         COST,
         method=Method("log", factor=COST_FACTOR, lower=0, upper=1),
@@ -543,7 +535,7 @@ METRICS = (
     ),
     Metric(
         "act_dcf",
-        _actual_cost,
+        partial(_cost, act_dcf, True),
         "actual DCF at prior {}",
         COST,
         method=Method("log", lower=0),
@@ -553,7 +545,7 @@ METRICS = (
     ),
     Metric(
         "min_dcf_unnormalised",
-        partial(_least_cost, normalised=False),
+        partial(_cost, min_dcf, False),
         "minDCF at prior {} (not normalised)",
         DCF,
         method=_least_cost_method,
@@ -563,7 +555,7 @@ METRICS = (
     ),
     Metric(
         "act_dcf_unnormalised",
-        partial(_actual_cost, normalised=False),
+        partial(_cost, act_dcf, False),
         "actual DCF at prior {} (not normalised)",
         DCF,
         method=Method("log", lower=0),
@@ -573,7 +565,7 @@ METRICS = (
     ),
     Metric(
         "zebra.population",
-        population_of,
+        population,
         "ZEBRA population (bit)",
         ZEBRA_BIT,
         method=Method("complement", factor=HULL_FACTOR, lower=0, upper=1 / np.log(4)),
@@ -582,27 +574,27 @@ METRICS = (
     ),
     Metric(
         "zebra.individual",
-        individual_of,
+        individual,
         "ZEBRA individual ({tag}; at most {individual_ceiling})",
         LOG10_LLR,
         # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
         method=Method("percentile", lower=0),
         about="Worst-case disclosure: the strongest evidence of any trial, with its category",
         caveat=_at_the_ceiling,
-        beside=_ceiling_and_tag,
+        beside=partial(_ceiling_and_tag, SCALE),
     ),
     Metric(
         "d_sys",
-        d_sys_of,
+        d_sys,
         "D_sys linkability",
         LINKABILITY,
         method=Method("complement", lower=0, upper=1),
         about="Global linkability in the reference's histogram",
-        caveat=_d_sys_caveat,
+        caveat=partial(_d_sys_caveat, 1.0),
     ),
     Metric(
         "d_sys_pav",
-        d_sys_pav_of,
+        d_sys_pav,
         "D_sys by isotonic regression",
         LINKABILITY,
         method=Method("complement", factor=HULL_FACTOR, lower=0, upper=1),
@@ -622,7 +614,7 @@ METRICS = (
     ),
     Metric(
         "prbep",
-        prbep_of,
+        prbep,
         "PRBEP (errors of each kind)",
         ERRORS,
         method=Method("log", factor=HULL_FACTOR, lower=0),

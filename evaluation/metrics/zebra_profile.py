@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.metrics.sorted_scores import SortedScores, sort_scores
+from evaluation.metrics.sorted_scores import GivenScores, sort_scores
 from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
@@ -72,12 +72,14 @@ class Zebra:
         return f"{format_value(self.population)}, {format_value(self.individual)}, {self.tag}"
 
 
-def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
+def zebra(
+    target: GivenScores, nontarget: ArrayLike | None = None, *, scale: Sequence[tuple[str, float]] = SCALE
+) -> Zebra:
     """Return population, individual, ceiling and tag.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
     scale : sequence of (str, float)
         Tags with the upper end of their interval, rising; see `read_scale`.
@@ -92,22 +94,18 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, scale: Sequence[tuple[str,
     >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
     0.721, 0.477, A
     """
-    return zebra_of(sort_scores(target, nontarget), scale=scale)
-
-
-def zebra_of(scores: SortedScores, *, scale: Sequence[tuple[str, float]] = SCALE) -> Zebra:
-    """Return population, individual, ceiling and tag of sorted scores; see `zebra`."""
-    worst = individual_of(scores)
+    scores = sort_scores(target, nontarget)
+    worst = individual(scores)
     ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
-    return Zebra(population_of(scores), worst, ceiling, tag(worst, scale=scale))
+    return Zebra(population(scores), worst, ceiling, tag(worst, scale=scale))
 
 
-def population(target: ArrayLike, nontarget: ArrayLike) -> float:
+def population(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the expected disclosure in bits, between 0 and 1 / log 4.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -115,11 +113,7 @@ def population(target: ArrayLike, nontarget: ArrayLike) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    return population_of(sort_scores(target, nontarget))
-
-
-def population_of(scores: SortedScores) -> float:
-    """Return the expected disclosure of sorted scores, in bits; see `population`."""
+    scores = sort_scores(target, nontarget)
     blocks = scores.blocks
     return expected_disclosure(blocks.llr, blocks.target, blocks.nontarget)
 
@@ -159,12 +153,12 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
     return np.where(small, np.polynomial.polynomial.polyval(np.where(small, llr, 0.0), _SERIES), closed)
 
 
-def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
+def individual(target: GivenScores, nontarget: ArrayLike | None = None) -> float:
     """Return the largest |log10 LLR| under Laplace's rule of succession.
 
     Parameters
     ----------
-    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or SortedScores alone
         Scores; any increasing map of them gives the same.
 
     Raises
@@ -172,11 +166,7 @@ def individual(target: ArrayLike, nontarget: ArrayLike) -> float:
     DataError
         If a class is empty or a score is NaN.
     """
-    return individual_of(sort_scores(target, nontarget))
-
-
-def individual_of(scores: SortedScores) -> float:
-    """Return the largest |log10 LLR| of sorted scores under Laplace's rule; see `individual`."""
+    scores = sort_scores(target, nontarget)
     if len(scores.blocks) == 1:
         return 0.0
     return float(np.abs(scores.laplace_blocks.llr).max() / np.log(10))

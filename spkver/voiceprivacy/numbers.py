@@ -40,7 +40,7 @@ from evaluation.linkage import (
     log_spaced_sizes,
     ranks_from_scores,
 )
-from evaluation.metrics import Evaluation, Metrics, eer, eer_of, evaluate, tag
+from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
 from evaluation.score_maps import closed_set_scores
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
@@ -148,7 +148,7 @@ def closed_set_of(
     except DataError as error:
         return None, {"closed_set": f"not given: {error.text}"}
     samples = [sample_from(scores, key, segment_speakers=speakers, by_trial=True)[0] for scores in centred]
-    rates = [eer_of(sample.runs()) for sample in samples]
+    rates = [eer(sample.runs()) for sample in samples]
     ends: Json = {}
     if resampling.replicates:
         fewer = replace(resampling, replicates=min(resampling.replicates, MOST_REPLICATES))
