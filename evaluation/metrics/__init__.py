@@ -20,23 +20,33 @@ from evaluation.metrics.detection import (
     rocch,
     tpr_at_fpr,
 )
+from evaluation.metrics.disclosure import (
+    SCALE,
+    ceiling_note,
+    d_sys,
+    d_sys_pav,
+    format_profile,
+    format_value,
+    individual,
+    meaning_of,
+    population,
+    read_scale,
+    tag,
+    zebra,
+)
 from evaluation.metrics.equal_error import METHODS, Reversal, eer, reversal, reversal_at
 from evaluation.metrics.sorted_scores import Hull, SortedScores, checked_scores, det_curve, pav, roc, sort_scores
-from evaluation.metrics.summary import (
-    Evaluation,
-    Metrics,
-    SpeakerVerificationMetrics,
-    detection_score,
-    evaluate,
-    metrics_of,
-)
-from evaluation.metrics.system_linkability import d_sys, d_sys_pav
 from evaluation.metrics.table import (
     FRACTION,
     METRICS,
     PRIORS,
+    Evaluation,
     Method,
     Metric,
+    Metrics,
+    SpeakerVerificationMetrics,
+    detection_score,
+    evaluate,
     is_prior,
     is_worse_low,
     method_of,
@@ -54,16 +64,4 @@ from evaluation.metrics.worst_case import (
     smoothed_shares,
     student_llrs,
     worst_case,
-)
-from evaluation.metrics.zebra_profile import (
-    SCALE,
-    ceiling_note,
-    format_profile,
-    format_value,
-    individual,
-    meaning_of,
-    population,
-    read_scale,
-    tag,
-    zebra,
 )

@@ -16,7 +16,7 @@ import yaml
 
 from evaluation.challenges.ranking_sources import read_system
 from evaluation.challenges.team_scores import read_rule
-from evaluation.metrics.zebra_profile import read_scale
+from evaluation.metrics.disclosure import read_scale
 from evaluation.reports.privacy_results import parse_results, read_results
 from evaluation.score_maps.affine import Affine, load_affine, save_affine
 from spkbase.configuration import load_config, to_dict

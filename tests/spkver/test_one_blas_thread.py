@@ -16,8 +16,8 @@ from scipy.special import expit
 
 from evaluation.embeddings import Embeddings
 from evaluation.linkage.curve import mean_interval
-from evaluation.metrics.summary import evaluate
-from evaluation.metrics.zebra_profile import expected_disclosure
+from evaluation.metrics.disclosure import expected_disclosure
+from evaluation.metrics.table import evaluate
 from evaluation.score_maps.affine import apply_affine, train_affine
 from evaluation.trials import Trials
 from evaluation.uncertainty.resampling import Resampling

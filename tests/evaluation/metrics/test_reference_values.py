@@ -12,11 +12,10 @@ import pytest
 
 from evaluation.metrics.calibration import ece, min_cllr, min_ece
 from evaluation.metrics.detection import effective_prior, hull_min_dcf, prbep
+from evaluation.metrics.disclosure import d_sys, d_sys_pav, format_value
 from evaluation.metrics.equal_error import equal_error
 from evaluation.metrics.sorted_scores import Hull, SortedScores, sort_scores
-from evaluation.metrics.summary import Evaluation, evaluate
-from evaluation.metrics.system_linkability import d_sys, d_sys_pav
-from evaluation.metrics.zebra_profile import format_value
+from evaluation.metrics.table import Evaluation, evaluate
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
