@@ -18,7 +18,7 @@ HEAVY = ("librosa", "sklearn", "matplotlib", "torch", "numba", "av", "espeakng_l
 FLOORS = {
     "spkbase": [
         ["errors", "version", "packages", "seeding"],
-        ["own_code", "showing"],
+        ["plugins", "showing"],
         ["arrays"],
         ["files"],
         ["work"],

@@ -38,6 +38,7 @@ from evaluation.formats import (
     write_trials,
 )
 from evaluation.trials import Key, Scores, align, read_speakers
+from spkbase.console import Command
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def _extensions() -> str:
 
 
 @click.command(
-    short_help="Convert scores, a key or trials between formats.",
+    cls=Command,
     help="Convert a file of scores, a key or a list of trials.\n\n"
     f"The content of SOURCE says what it is, the extension of DESTINATION what to write: {_extensions()}; each with "
     ".gz behind it too. --to writes the text of another tool.",
@@ -111,7 +112,7 @@ def convert(
         write_in_order(destination, found, order, key=key, speakers=speakers)
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_option
 @_out_option
 @click.option(
@@ -161,7 +162,7 @@ def normalise(
     click.echo(f"{len(result)} scores -> {output}")
 
 
-@click.command()
+@click.command(cls=Command)
 @scores_option
 @_out_option
 @click.option("--train-scores", type=FILE, help="Scores to train on.")
@@ -239,7 +240,7 @@ def _cross_validated(scores: np.ndarray, key: Key, people: tuple[Path | None, Pa
     return Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=llr)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "-s", "--scores", "scores_paths", multiple=True, required=True, type=FILE, help="Scores of a system; repeatable."
 )

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from spkbase.errors import WorkerError
 from spkbase.files import disk_errors
-from spkbase.own_code import SAFE_PATH, end_commands
+from spkbase.plugins import SAFE_PATH
 from spkbase.work.blas_threads import ONE_THREAD, limit_this_thread, one_blas_thread
 
 if TYPE_CHECKING:
@@ -100,10 +100,6 @@ def map_on_threads(function: Callable[[Item], Result], items: Iterable[Item], jo
     with one_blas_thread(), ThreadPoolExecutor(jobs, initializer=limit_this_thread) as executor:
         try:
             yield from in_order(lambda item: executor.submit(function, item), items, _IN_FLIGHT * jobs, Future.result)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupt, or nobody waits for the results any more
-                end_commands()  # else they would be waited for
-            raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 

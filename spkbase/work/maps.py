@@ -79,7 +79,7 @@ def use_engine(kind: EngineKind, *, scheduler: str | None = None, timeout: float
     if kind not in ENGINES:
         raise DataError(f"expected an engine among {', '.join(ENGINES)}, got {kind!r}")
     if (kind == "dask") != (scheduler is not None):
-        remedy = "give both: --engine dask --scheduler tcp://HOST:PORT"
+        remedy = "give its address: --engine tcp://HOST:PORT"
         raise DataError(f"engine {kind} and scheduler {scheduler} do not go together", remedy=remedy)
     with ExitStack() as stack:
         cluster = None
