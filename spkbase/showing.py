@@ -15,8 +15,6 @@ from html import escape
 from itertools import islice
 from typing import Any, TypeVar
 
-from spkbase.errors import ConfigError
-
 LONGEST = 200
 """Characters of a text in one line."""
 _FEW = 4
@@ -139,18 +137,9 @@ class Tabular(ABC):
         """Return the columns by name, all of one length; ``polars.DataFrame`` and its like take them."""
 
     def to_dataframe(self) -> Any:
-        """Return a pandas data frame of the columns.
+        """Return a pandas data frame of the columns."""
+        import pandas
 
-        Raises
-        ------
-        ConfigError
-            If pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError as error:
-            remedy = "pip install 'spkver[frames]', or use to_columns(), which any other library of data frames takes"
-            raise ConfigError("a data frame needs pandas, which is not installed", remedy=remedy) from error
         return pandas.DataFrame(self.to_columns())
 
     def _repr_html_(self) -> str:
