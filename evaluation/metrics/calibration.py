@@ -6,7 +6,7 @@ a trial after its score was turned into a posterior with that prior:
     ECE(P) = [ P mean_tar log(1 + exp(-llr - logit P)) + (1 - P) mean_non log(1 + exp(llr + logit P)) ] / log 2
 
 *Cllr* is ECE(0.5); the *minimum* of either is that of the best monotone calibration, found by isotonic regression, and
-the *calibration loss* what lies between. `evaluation.score_maps` trains calibrations for new scores.
+the *calibration loss* what lies between. `evaluation.calibration` trains calibrations for new scores.
 
 References
 ----------

@@ -8,8 +8,8 @@ speakers and draws (`evaluation.uncertainty.intervals`); what each draw gives st
 **Closed sets: what an attacker gets who knows that the speaker is one of the enrolled.**
 
 Two numbers: the equal error rate of scores that are centred over the enrolled
-(`evaluation.score_maps.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled. Both
-need a trial list that is a full cross.
+(`evaluation.calibration.closed_set_scores`), and how often the speaker of an utterance is first among all enrolled.
+Both need a trial list that is a full cross.
 
 **The stages that make the numbers: one for each attacker on each set, so that a new attacker adds its own alone.**
 
@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.calibration import closed_set_scores
 from evaluation.formats import read_key, read_scores
 from evaluation.linkage import (
     Ranks,
@@ -41,7 +42,6 @@ from evaluation.linkage import (
     ranks_from_scores,
 )
 from evaluation.metrics import Evaluation, Metrics, eer, evaluate, tag
-from evaluation.score_maps import closed_set_scores
 from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
 from evaluation.uncertainty import Resampling, confidence_over_draws, minimum_over_attackers, sample_from
 from spkbase.errors import DataError
